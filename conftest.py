@@ -19,20 +19,30 @@ settings.load_profile("house")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--no-skips", action="store_true", help="a skipped test fails: a check that did not run has shown nothing")
+    parser.addoption(
+        "--no-skips",
+        action="store_true",
+        help="a skipped test fails: a check that did not run has shown nothing",
+    )
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--no-skips"):
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} was skipped, and here every test must run: {report.longrepr}"
+        report.longrepr = (
+            f"{item.nodeid} was skipped, and here every test must run: {report.longrepr}"
+        )
     return report
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if report.skipped and collector.config.getoption("--no-skips"):
         report.outcome = "failed"
@@ -53,7 +63,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     lacking = [reason for right in RIGHTS if (reason := missing(right))]
     if reporter is not None and not hasattr(session.config, "workerinput"):
-        becomes = "their tests run all the same, because CI is set" if os.environ.get("CI") else "tests that need this are left out"
+        becomes = (
+            "their tests run all the same, because CI is set"
+            if os.environ.get("CI")
+            else "tests that need this are left out"
+        )
         for reason in lacking:
             reporter.write_line(f"{reason}: {becomes}")
 
@@ -75,10 +89,21 @@ def woven(items: list[pytest.Item]) -> list[pytest.Item]:
     group = {folder: row for row, folders in enumerate(WOVEN) for folder in folders}
     rows: dict[int, list[Path]] = {}
     for file in files:
-        rows.setdefault(next((group[part] for part in file.relative_to(ROOT).parts if part in group), len(WOVEN)), []).append(file)
+        rows.setdefault(
+            next(
+                (group[part] for part in file.relative_to(ROOT).parts if part in group), len(WOVEN)
+            ),
+            [],
+        ).append(file)
     short = rows.pop(len(WOVEN), [])
-    spread = [((number + 0.5) / len(row), at, file) for at, row in rows.items() for number, file in enumerate(row)]
-    return [item for file in (*(file for _, _, file in sorted(spread)), *short) for item in files[file]]
+    spread = [
+        ((number + 0.5) / len(row), at, file)
+        for at, row in rows.items()
+        for number, file in enumerate(row)
+    ]
+    return [
+        item for file in (*(file for _, _, file in sorted(spread)), *short) for item in files[file]
+    ]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -91,7 +116,15 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     left_out = config.stash[LEFT_OUT]
     for item in items:
-        reason = next((missing(right) for mark in item.iter_markers("needs") for right in mark.args if missing(right)), "")
+        reason = next(
+            (
+                missing(right)
+                for mark in item.iter_markers("needs")
+                for right in mark.args
+                if missing(right)
+            ),
+            "",
+        )
         if reason:
             left_out.setdefault(reason, []).append(item.nodeid)
     names = {name for some in left_out.values() for name in some}
@@ -107,7 +140,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Every worker collects all tests, so the last one says what each would say."""
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out") or node.config.stash[LEFT_OUT]
+    node.config.stash[LEFT_OUT] = (
+        getattr(node, "workeroutput", {}).get("left_out") or node.config.stash[LEFT_OUT]
+    )
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

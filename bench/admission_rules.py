@@ -31,7 +31,13 @@ from greenroom.simulator.traces import TRACES, room
 from greenroom.simulator.world import World
 
 NO_BOUND_MS = 1 << 50
-PARTS_S = {"steady": 700, "heavy-tail": 600, "global-spike": 700, "small-room": 1_000, "day-curve": 1_500}
+PARTS_S = {
+    "steady": 700,
+    "heavy-tail": 600,
+    "global-spike": 700,
+    "small-room": 1_000,
+    "day-curve": 1_500,
+}
 SEEDS = range(2, 7)
 
 
@@ -76,20 +82,37 @@ def overtaken(scenario: Scenario, bound_ms: int) -> tuple[float, float]:
 
 
 def overtaking() -> None:
-    print("| trace | without the bound | with it | capacity unused: without, with |\n|---|---|---|---|")
+    print(
+        "| trace | without the bound | with it | capacity unused: without, with |\n|---|---|---|---|"
+    )
     for trace, lasts_s in PARTS_S.items():
         scenario = replace(TRACES[trace](streams_of(1)), lasts_s=lasts_s)
-        (free_s, free), (bound_s, bound) = overtaken(scenario, NO_BOUND_MS), overtaken(scenario, methods.OVERTAKING_MS)
-        print(f"| {trace}, {lasts_s} s | {free_s:.1f} s | {bound_s:.1f} s | {free:.2%}, {bound:.2%} |", flush=True)
+        (free_s, free), (bound_s, bound) = (
+            overtaken(scenario, NO_BOUND_MS),
+            overtaken(scenario, methods.OVERTAKING_MS),
+        )
+        print(
+            f"| {trace}, {lasts_s} s | {free_s:.1f} s | {bound_s:.1f} s | {free:.2%}, {bound:.2%} |",
+            flush=True,
+        )
 
 
 def order() -> None:
     many = replace(TRACES["steady"](streams_of(1)), lasts_s=600)
     one = replace(many, centers=1, arrivals=[(at_ms, 0) for at_ms, _ in many.arrivals])
-    print("| bound | one data center | 20 data centers | capacity unused: one, 20 |\n|---|---|---|---|")
-    for name, bound_ms in (("none", NO_BOUND_MS), ("two seconds", methods.OVERTAKING_MS), ("zero: strict order", 0)):
+    print(
+        "| bound | one data center | 20 data centers | capacity unused: one, 20 |\n|---|---|---|---|"
+    )
+    for name, bound_ms in (
+        ("none", NO_BOUND_MS),
+        ("two seconds", methods.OVERTAKING_MS),
+        ("zero: strict order", 0),
+    ):
         (one_s, unused), (many_s, unused_many) = overtaken(one, bound_ms), overtaken(many, bound_ms)
-        print(f"| {name} | {one_s:.1f} s | {many_s:.1f} s | {unused:.2%}, {unused_many:.2%} |", flush=True)
+        print(
+            f"| {name} | {one_s:.1f} s | {many_s:.1f} s | {unused:.2%}, {unused_many:.2%} |",
+            flush=True,
+        )
 
 
 # -- visitors who try rarely ----------------------------------------------------------------------------------------------------------
@@ -115,7 +138,9 @@ def waits(scenario: Scenario) -> tuple[float, float, float]:
         world = ran(scenario, seed)
         unused.append(report(world).unused or 0.0)
         for visitor in world.crowd.visitors:
-            found[visitor.gap_ms > 0].append(visitor.wait_s if visitor.entered_ms else scenario.lasts_s)
+            found[visitor.gap_ms > 0].append(
+                visitor.wait_s if visitor.entered_ms else scenario.lasts_s
+            )
     return quantiles(found[1], n=10)[8], quantiles(found[0], n=10)[8], fmean(unused)
 
 
@@ -126,7 +151,11 @@ def sleepers() -> None:
         for changes in ((NOT_HELD, NOT_KEPT), (NOT_KEPT,), ()):
             with changed(*changes):
                 columns.append(waits(scenario))
-        for name, place, form in (("sleepers", 0, "{:,.0f} s"), ("others", 1, "{:,.0f} s"), ("capacity unused", 2, "{:.1%}")):
+        for name, place, form in (
+            ("sleepers", 0, "{:,.0f} s"),
+            ("others", 1, "{:,.0f} s"),
+            ("capacity unused", 2, "{:.1%}"),
+        ):
             cells = " | ".join(form.format(column[place]) for column in columns)
             print(f"| {scenario.name if not place else ''} | {name} | {cells} |", flush=True)
 
@@ -134,12 +163,20 @@ def sleepers() -> None:
 # -- requests without cookies -----------------------------------------------------------------------------------------------------------
 
 
-def shop(per_s: float, flood_per_s: float = 0.0, parts: bool = True, lasts_s: int = 300) -> Scenario:
+def shop(
+    per_s: float, flood_per_s: float = 0.0, parts: bool = True, lasts_s: int = 300
+) -> Scenario:
     """Room for 600, sessions of five minutes; a flood from the second minute on, to the last but one."""
     faults = (Fault("flood", 60, lasts_s - 60, (0,), flood_per_s),) if flood_per_s else ()
     found = arrivals(streams_of(1)("crowd"), lasts_s, lambda _: [per_s])
     return Scenario(
-        "shop", room(600, 600, minutes=5), 1, found, lasts_s + 30, Behaviour(parts=parts, visit_s=40, page_gap_s=30), faults=faults
+        "shop",
+        room(600, 600, minutes=5),
+        1,
+        found,
+        lasts_s + 30,
+        Behaviour(parts=parts, visit_s=40, page_gap_s=30),
+        faults=faults,
     )
 
 
@@ -154,21 +191,33 @@ def seeing(scenario: Scenario) -> float:
     return sum(visitor.tries > 0 for visitor in visitors) / len(visitors)
 
 
-FLOOD, THREE_OF_FOUR, ONE_OF_TWO = shop(0.3, 100), shop(1.2, 4, lasts_s=420), shop(1.2, 1.2, lasts_s=420)
+FLOOD, THREE_OF_FOUR, ONE_OF_TWO = (
+    shop(0.3, 100),
+    shop(1.2, 4, lasts_s=420),
+    shop(1.2, 1.2, lasts_s=420),
+)
 BUSY, THIRD = shop(1.6, parts=False, lasts_s=600), shop(0.6, parts=False, lasts_s=600)
 QUIET = shop(0.1, 0.05)
 
 
 def threshold() -> None:
-    print("| threshold | 100 a second into an empty room | 3 of 4 a flood | 1 of 2 a flood | see the step: busy, a third full | quiet |")
+    print(
+        "| threshold | 100 a second into an empty room | 3 of 4 a flood | 1 of 2 a flood | see the step: busy, a third full | quiet |"
+    )
     print("|---|---|---|---|---|---|")
     for percent in (50, 60, 70, 80):
         with changed((newcomers, "MOST_PERCENT", percent)):
             cells = [f"{held(one):.0%}" for one in (FLOOD, THREE_OF_FOUR, ONE_OF_TWO)]
-            cells += [", ".join(f"{seeing(one):.1%}" for one in (BUSY, THIRD)), f"{seeing(QUIET):.1%}"]
+            cells += [
+                ", ".join(f"{seeing(one):.1%}" for one in (BUSY, THIRD)),
+                f"{seeing(QUIET):.1%}",
+            ]
         print(f"| {percent} % | " + " | ".join(cells) + " |", flush=True)
     with changed((newcomers, "TRUST_MS", 0)):
-        print(f"without trust see the step: busy {seeing(BUSY):.1%}, a third full {seeing(THIRD):.1%}", flush=True)
+        print(
+            f"without trust see the step: busy {seeing(BUSY):.1%}, a third full {seeing(THIRD):.1%}",
+            flush=True,
+        )
 
 
 def patience() -> None:
@@ -176,24 +225,33 @@ def patience() -> None:
         ring = newcomers._SLOTS + slots + 1
         patience_ms = (newcomers, "PATIENCE_MS", slots * newcomers.SLOT_MS)
         with changed(patience_ms, (newcomers, "_PATIENT", slots), (newcomers, "_RING", ring)):
-            print(f"waiting {slots * newcomers.SLOT_MS / 1000} s for a ticket: the flood holds {held(FLOOD):.0%}", flush=True)
+            print(
+                f"waiting {slots * newcomers.SLOT_MS / 1000} s for a ticket: the flood holds {held(FLOOD):.0%}",
+                flush=True,
+            )
 
 
 def confirm() -> None:
-    print("| `confirm_newcomers` | half | 19 of 20 | the flood holds | see the waiting page | wait over 1.5 s |\n|---|---|---|---|---|---|")
+    print(
+        "| `confirm_newcomers` | half | 19 of 20 | the flood holds | see the waiting page | wait over 1.5 s |\n|---|---|---|---|---|---|"
+    )
     scenario = TRACES["flood-of-documents"](streams_of(1))
     for value in (False, "auto", True):
         world = ran(replace(scenario, room=replace(scenario.room, confirm_newcomers=value)))
         found, visitors = report(world), world.crowd.visitors
         saw = sum(visitor.tries > 0 for visitor in visitors) / len(visitors)
-        longer = sum(visitor.wait_s > 1.5 for visitor in visitors if visitor.entered_ms) / len(visitors)
+        longer = sum(visitor.wait_s > 1.5 for visitor in visitors if visitor.entered_ms) / len(
+            visitors
+        )
         share = f"{found.waits_p50_s:.1f} s | {found.waits_p95_s:.1f} s | {found.flood or 0:.0%} | {saw:.1%} | {longer:.1%}"
         print(f"| `{str(value).lower()}` | {share} |", flush=True)
 
 
 def pausing() -> None:
     """Floods of eight seconds, and the rule that the step outlasts what they got."""
-    print("| comes back after | for a minute: the flood holds | 19 of 20 | as it is | 19 of 20 |\n|---|---|---|---|---|")
+    print(
+        "| comes back after | for a minute: the flood holds | 19 of 20 | as it is | 19 of 20 |\n|---|---|---|---|---|"
+    )
     scenario, configure = TRACES["flood-of-documents"](streams_of(1)), newcomers.Newcomers.configure
 
     def forgetful(self: newcomers.Newcomers, room: Room, life_ms: int) -> None:
@@ -201,7 +259,9 @@ def pausing() -> None:
         self._least_ms = newcomers.WINDOW_MS + newcomers.PATIENCE_MS
 
     for after_s in (75, 150, 320):
-        faults = tuple(Fault("flood", at_s, at_s + 8, (0, 1, 2, 3), 100) for at_s in range(300, 900, after_s))
+        faults = tuple(
+            Fault("flood", at_s, at_s + 8, (0, 1, 2, 3), 100) for at_s in range(300, 900, after_s)
+        )
         cells = []
         for rule in (forgetful, configure):
             with changed((newcomers.Newcomers, "configure", rule)):
@@ -210,15 +270,22 @@ def pausing() -> None:
         print(f"| {after_s} s | " + " | ".join(cells) + " |", flush=True)
 
 
-TABLES: dict[str, Callable[[], None]] = {one.__name__: one for one in (overtaking, order, sleepers, threshold, patience, confirm, pausing)}
+TABLES: dict[str, Callable[[], None]] = {
+    one.__name__: one
+    for one in (overtaking, order, sleepers, threshold, patience, confirm, pausing)
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tables", nargs="*", metavar="table", help=", ".join(TABLES))
     options = parser.parse_args()
     if unknown := set(options.tables) - set(TABLES):
-        parser.error(f"there is no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+        parser.error(
+            f"there is no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}"
+        )
     for name in options.tables or TABLES:
         print(f"\n{name}", flush=True)
         TABLES[name]()

@@ -65,7 +65,9 @@ class Receiver:
                 if document.get("alert_correlation_id", "").startswith("test-"):
                     receiver.came[document["alert_correlation_id"], "test"] = at_s
                 elif "data" in document:
-                    receiver.came[document["data"]["health_check_name"], document["alert_event"]] = at_s
+                    receiver.came[
+                        document["data"]["health_check_name"], document["alert_event"]
+                    ] = at_s
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -81,7 +83,9 @@ class Receiver:
         end = time.monotonic() + within_s
         while sum(kind == event for _, kind in self.came) < count:
             if time.monotonic() > end:
-                raise SystemExit(f"only {sum(kind == event for _, kind in self.came)} of {count} webhooks came within {within_s:.0f} s")
+                raise SystemExit(
+                    f"only {sum(kind == event for _, kind in self.came)} of {count} webhooks came within {within_s:.0f} s"
+                )
             time.sleep(0.02)
 
 
@@ -101,7 +105,9 @@ def config(checks: int, port: int) -> str:
         for number in range(checks)
     )
     room = f'[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 10\nnew_users_per_minute = 10\n{tables}'
-    return f'origin = "http://127.0.0.1:{port}"\n[outbound]\nports = []\nallow = ["127.0.0.1"]\n{room}'
+    return (
+        f'origin = "http://127.0.0.1:{port}"\n[outbound]\nports = []\nallow = ["127.0.0.1"]\n{room}'
+    )
 
 
 def ask(url: str, token: str, document: Any = None) -> Any:
@@ -112,7 +118,10 @@ def ask(url: str, token: str, document: Any = None) -> Any:
 
 
 def healthy(control: str) -> int:
-    return sum(check["status"] == "healthy" for check in ask(f"http://{control}/status", "")["health_checks"])
+    return sum(
+        check["status"] == "healthy"
+        for check in ask(f"http://{control}/status", "")["health_checks"]
+    )
 
 
 def subscribe(control: str, token: str, url: str) -> None:
@@ -133,17 +142,36 @@ def deciding(data: Path, since_ms: int) -> dict[str, float]:
 
 
 def rounds(folder: Path, checks: int, count: int) -> tuple[list[float], list[float]]:
-    receiver, port, listen, control = Receiver(), free_port(), f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    receiver, port, listen, control = (
+        Receiver(),
+        free_port(),
+        f"127.0.0.1:{free_port()}",
+        f"127.0.0.1:{free_port()}",
+    )
     (folder / "greenroom.toml").write_text(config(checks, port))
     data = folder / "data"
     server = origin(port)
-    command = [GREENROOM, "serve", "--listen", listen, "--control", control, "--data", data, "--config", folder / "greenroom.toml"]
+    command = [
+        GREENROOM,
+        "serve",
+        "--listen",
+        listen,
+        "--control",
+        control,
+        "--data",
+        data,
+        "--config",
+        folder / "greenroom.toml",
+    ]
     greenroom = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     after_failure, after_probe = [], []
     try:
         until(lambda: healthy(control) == checks)
         made = subprocess.run(
-            [GREENROOM, "token", "create", "bench", "--scope", "edit", "--data", data], capture_output=True, text=True, check=True
+            [GREENROOM, "token", "create", "bench", "--scope", "edit", "--data", data],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         subscribe(control, made.stdout.strip(), receiver.url)
         for _ in range(count):
@@ -177,11 +205,27 @@ def takeovers(folder: Path, count: int) -> list[float]:
     running = [shared(folder, number, control) for number, control in enumerate(controls)]
     try:
         until(lambda: all(ready(control) for control in controls))
-        command = [GREENROOM, "token", "create", "bench", "--scope", "edit", "--store", store(folder)]
+        command = [
+            GREENROOM,
+            "token",
+            "create",
+            "bench",
+            "--scope",
+            "edit",
+            "--store",
+            store(folder),
+        ]
         token = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         at = f"http://{controls[0]}/client/v4/accounts/{ACCOUNT}/alerting/v3"
-        hook = ask(f"{at}/destinations/webhooks", token, {"name": "bench", "url": receiver.url})["result"]["id"]
-        wanted = {"name": "p", "enabled": True, "alert_type": "greenroom_rejecting", "mechanisms": {"webhooks": [{"id": hook}]}}
+        hook = ask(f"{at}/destinations/webhooks", token, {"name": "bench", "url": receiver.url})[
+            "result"
+        ]["id"]
+        wanted = {
+            "name": "p",
+            "enabled": True,
+            "alert_type": "greenroom_rejecting",
+            "mechanisms": {"webhooks": [{"id": hook}]},
+        }
         policy = ask(f"{at}/policies", token, wanted)["result"]["id"]
         for _ in range(count):
             receiver.hang = True
@@ -190,7 +234,11 @@ def takeovers(folder: Path, count: int) -> list[float]:
             victim = random.randrange(2)
             other = controls[1 - victim].rpartition(":")[2]
             # The process that was asked sends: it hears of its own alert at once, the other one half a second later.
-            ask(f"http://{controls[victim]}/client/v4/accounts/{ACCOUNT}/alerting/v3/policies/{policy}/test", token, {})
+            ask(
+                f"http://{controls[victim]}/client/v4/accounts/{ACCOUNT}/alerting/v3/policies/{policy}/test",
+                token,
+                {},
+            )
             receiver.hung.wait(10)
             running[victim].kill()
             running[victim].wait()
@@ -214,7 +262,16 @@ def store(folder: Path) -> str:
 
 def shared(folder: Path, number: int, control: str) -> subprocess.Popen[bytes]:
     """One of several greenrooms with ledgers of their own and one store."""
-    places = ["--listen", "127.0.0.1:0", "--control", control, "--data", folder / str(number), "--store", store(folder)]
+    places = [
+        "--listen",
+        "127.0.0.1:0",
+        "--control",
+        control,
+        "--data",
+        folder / str(number),
+        "--store",
+        store(folder),
+    ]
     command = [GREENROOM, "serve", "--config", folder / "greenroom.toml", *places]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
@@ -254,7 +311,9 @@ def main() -> None:
         after_failure, after_probe = rounds(Path(folder), wanted.checks, wanted.rounds)
     with tempfile.TemporaryDirectory() as folder:
         taken_over = takeovers(Path(folder), wanted.rounds)
-    print(f"{wanted.checks} checks, interval 10 s, {wanted.rounds} failures, {len(after_failure)} webhooks; load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{wanted.checks} checks, interval 10 s, {wanted.rounds} failures, {len(after_failure)} webhooks; load {os.getloadavg()[0]:.1f}"
+    )
     say("failure to delivered webhook", after_failure, AIM_S)
     say("deciding probe to webhook", after_probe, AIM_AFTER_PROBE_S)
     say("killed sender to webhook", taken_over, AIM_TAKEOVER_S)

@@ -26,7 +26,12 @@ from greenroom.stores.analytics.keeper import GRACE_S, Keeper
 
 DAY_S = 86_400
 BEGIN_S = 1_893_456_000
-AIMS_MS = {"one room, 24 h by minute": 20, "one room, 30 days by hour": 30, "all rooms, 30 days": 100, "write a minute of all rooms": 100}
+AIMS_MS = {
+    "one room, 24 h by minute": 20,
+    "one room, 30 days by hour": 30,
+    "all rooms, 30 days": 100,
+    "write a minute of all rooms": 100,
+}
 METRICS = (
     Wanted("max", "totalActiveUsers"),
     Wanted("max", "totalQueuedUsers"),
@@ -38,10 +43,22 @@ METRICS = (
 def fill(engine: DuckEngine, rooms: int, days: int) -> float:
     """Minutes as a day has them: quiet at night, a queue in a tenth of them."""
     busy = packed(_histogram()).hex()
-    shown = {name: f"(hash(r, m, {place}) % {_spread(name)})::BIGINT" for place, name in enumerate(MINUTE_COLUMNS)}
-    shown |= {"incomplete": "0", "generated": "0", "limited": "1", "active_samples": "12", "queued_samples": "12", "wait_samples": "12"}
+    shown = {
+        name: f"(hash(r, m, {place}) % {_spread(name)})::BIGINT"
+        for place, name in enumerate(MINUTE_COLUMNS)
+    }
     shown |= {
-        name: f"CASE WHEN m % 10 = 0 THEN {shown[name]} ELSE 0 END" for name in MINUTE_COLUMNS if name.startswith(("waited", "origin"))
+        "incomplete": "0",
+        "generated": "0",
+        "limited": "1",
+        "active_samples": "12",
+        "queued_samples": "12",
+        "wait_samples": "12",
+    }
+    shown |= {
+        name: f"CASE WHEN m % 10 = 0 THEN {shown[name]} ELSE 0 END"
+        for name in MINUTE_COLUMNS
+        if name.startswith(("waited", "origin"))
     }
     columns = ", ".join(shown[name] for name in MINUTE_COLUMNS)
     histogram = f"CASE WHEN m % 10 = 0 THEN from_hex('{busy}') ELSE ''::BLOB END"
@@ -88,14 +105,30 @@ def say(label: str, figures: tuple[float, float], unit: str = "ms") -> None:
 def questions(keeper: Keeper, rooms: int, days: int) -> None:
     end_s = BEGIN_S + days * DAY_S
     middle = frozenset({f"room-{rooms // 2}"})
-    day = Question(end_s - 2 * DAY_S, end_s - DAY_S, middle, ("datetimeMinute",), METRICS, None, (Order("", "datetimeMinute"),))
-    month = Question(BEGIN_S, end_s, middle, ("datetimeHour",), METRICS, None, (Order("", "datetimeHour"),))
+    day = Question(
+        end_s - 2 * DAY_S,
+        end_s - DAY_S,
+        middle,
+        ("datetimeMinute",),
+        METRICS,
+        None,
+        (Order("", "datetimeMinute"),),
+    )
+    month = Question(
+        BEGIN_S, end_s, middle, ("datetimeHour",), METRICS, None, (Order("", "datetimeHour"),)
+    )
     everything = Question(BEGIN_S, end_s, None, ("waitingRoomId",), METRICS)
     total = Question(BEGIN_S, end_s, None, (), METRICS)
     quarters = Question(
-        end_s - 2 * DAY_S, end_s - DAY_S, middle, ("datetimeFifteenMinutes",), (Wanted("percentile", "totalTimeWaitedP95"),)
+        end_s - 2 * DAY_S,
+        end_s - DAY_S,
+        middle,
+        ("datetimeFifteenMinutes",),
+        (Wanted("percentile", "totalTimeWaitedP95"),),
     )
-    percentiles = Question(BEGIN_S, end_s, middle, ("date",), (Wanted("percentile", "totalTimeWaitedP95"),))
+    percentiles = Question(
+        BEGIN_S, end_s, middle, ("date",), (Wanted("percentile", "totalTimeWaitedP95"),)
+    )
     say("one room, 24 h by minute", best_ms(lambda: keeper.answer(day)))
     say("one room, 30 days by hour", best_ms(lambda: keeper.answer(month)))
     say("all rooms, 30 days", best_ms(lambda: keeper.answer(everything)))
@@ -115,7 +148,9 @@ def writing(keeper: Keeper, rooms: int) -> None:
             room = f"room-{number}"
             recorder.limited(room, RoomLimits(now_ms, 500, 100, 5))
             for slot in range(12):
-                recorder.looked(room, rng.randrange(500), rng.randrange(500), 30, now_ms + slot * 5_000)
+                recorder.looked(
+                    room, rng.randrange(500), rng.randrange(500), 30, now_ms + slot * 5_000
+                )
             for _ in range(20):
                 recorder.decided(room, "admitted", now_ms, rng.randrange(300_000))
         now_ms += 60_000
@@ -130,11 +165,21 @@ def writing(keeper: Keeper, rooms: int) -> None:
 def recording() -> None:
     recorder = Recorder("bench", "here", 0)
     count = 200_000
-    for label, waited in (("record a decision", -1), ("record an admission from the line", 123_456)):
+    for label, waited in (
+        ("record a decision", -1),
+        ("record an admission from the line", 123_456),
+    ):
         began, cpu = time.perf_counter(), time.process_time()
         for _ in range(count):
             recorder.decided("room", "held", 1_000, waited)
-        say(label, ((time.perf_counter() - began) / count * 1e6, (time.process_time() - cpu) / count * 1e6), "us")
+        say(
+            label,
+            (
+                (time.perf_counter() - began) / count * 1e6,
+                (time.process_time() - cpu) / count * 1e6,
+            ),
+            "us",
+        )
 
 
 def filled(path: Path, rooms: int, days: int) -> Keeper:
@@ -148,12 +193,17 @@ def filled(path: Path, rooms: int, days: int) -> Keeper:
         keeper._register([f"room-{number}" for number in range(1, rooms + 1)])
     took_s = fill(engine, rooms, days)
     rows = rooms * days * 1_440
-    print(f"{rows:,} minutes of {rooms} rooms in {took_s:.0f} s; {path.stat().st_size / rows:.1f} bytes a room and minute")
+    print(
+        f"{rows:,} minutes of {rooms} rooms in {took_s:.0f} s; {path.stat().st_size / rows:.1f} bytes a room and minute"
+    )
     began = time.monotonic()
     keeper.tend(BEGIN_S + days * DAY_S + GRACE_S)
     engine._run("CHECKPOINT")
     spent = time.monotonic() - began
-    print(f"hours and days worked out in {spent:.0f} s, {spent / days / 24:.2f} s an hour; {path.stat().st_size / 1e9:.2f} GB", flush=True)
+    print(
+        f"hours and days worked out in {spent:.0f} s, {spent / days / 24:.2f} s an hour; {path.stat().st_size / 1e9:.2f} GB",
+        flush=True,
+    )
     return keeper
 
 
@@ -161,7 +211,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rooms", type=int, default=1_000)
     parser.add_argument("--days", type=int, default=30)
-    parser.add_argument("--store", type=Path, help="keep the filled store here, and take it again when it is there")
+    parser.add_argument(
+        "--store", type=Path, help="keep the filled store here, and take it again when it is there"
+    )
     asked = parser.parse_args()
     recording()
     with tempfile.TemporaryDirectory() as folder:

@@ -39,9 +39,30 @@ def free_port() -> int:
 
 
 def serve(data: str, ports: dict[str, int], asked: argparse.Namespace) -> subprocess.Popen[bytes]:
-    places = ["--listen", f"127.0.0.1:{ports['listen']}", "--control", f"127.0.0.1:{ports['control']}", "--data", data]
-    limits = ["--total-active-users", str(asked.total), "--new-users-per-minute", str(asked.rate), "--session-duration", "1"]
-    command = [GREENROOM, "serve", "--origin", f"http://127.0.0.1:{ports['origin']}", *places, *limits]
+    places = [
+        "--listen",
+        f"127.0.0.1:{ports['listen']}",
+        "--control",
+        f"127.0.0.1:{ports['control']}",
+        "--data",
+        data,
+    ]
+    limits = [
+        "--total-active-users",
+        str(asked.total),
+        "--new-users-per-minute",
+        str(asked.rate),
+        "--session-duration",
+        "1",
+    ]
+    command = [
+        GREENROOM,
+        "serve",
+        "--origin",
+        f"http://127.0.0.1:{ports['origin']}",
+        *places,
+        *limits,
+    ]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(1_200):
         try:
@@ -54,7 +75,10 @@ def serve(data: str, ports: dict[str, int], asked: argparse.Namespace) -> subpro
 
 
 def analytics(data: str) -> dict[str, float]:
-    wanted = [*(Wanted("sum", name) for name in SUMS), *(Wanted("percentile", name) for name in TIMES.values())]
+    wanted = [
+        *(Wanted("sum", name) for name in SUMS),
+        *(Wanted("percentile", name) for name in TIMES.values()),
+    ]
     keeper = open_analytics_file(Path(data) / FILE)
     try:
         (row,) = keeper.answer(Question(0, 1 << 32, metrics=tuple(wanted))).rows
@@ -71,19 +95,34 @@ def say(what: str, seen: float, told: float, aim: float) -> bool:
     off = abs(told - seen) / seen if seen else float(told != 0)
     good = off <= aim
     goal = f"aim {100 * aim:.0f} %{'' if good else '   MISSED'}"
-    print(f"{what:22} crowd {seen:10.2f}   analytics {told:10.2f}   differ by {100 * off:.2f} %, {goal}")
+    print(
+        f"{what:22} crowd {seen:10.2f}   analytics {told:10.2f}   differ by {100 * off:.2f} %, {goal}"
+    )
     return good
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--visitors", type=int, default=5_000)
     parser.add_argument("--total", type=int, default=2_000)
     parser.add_argument("--rate", type=int, default=1_500)
     asked = parser.parse_args()
     ports = {name: free_port() for name in ("listen", "control", "origin")}
-    options: dict[str, Any] = {"host": "127.0.0.1", "port": ports["listen"], "origin_port": ports["origin"], "visitors": asked.visitors}
-    options |= {"arrive_over_s": 60.0, "quitters": 0.0, "total": asked.total, "rate": asked.rate, "session_s": 60.0}
+    options: dict[str, Any] = {
+        "host": "127.0.0.1",
+        "port": ports["listen"],
+        "origin_port": ports["origin"],
+        "visitors": asked.visitors,
+    }
+    options |= {
+        "arrive_over_s": 60.0,
+        "quitters": 0.0,
+        "total": asked.total,
+        "rate": asked.rate,
+        "session_s": 60.0,
+    }
     crowd = Crowd(argparse.Namespace(**options, for_s=float("inf"), pid=0, seed=1))
     with tempfile.TemporaryDirectory() as data:
         running = serve(data, ports, asked)
@@ -93,12 +132,22 @@ def main() -> int:
             running.terminate()
             running.wait(60)
         told = analytics(data)
-    waited = sorted(visitor.entered - visitor.arrived for visitor in crowd.visitors if visitor.waited)
+    waited = sorted(
+        visitor.entered - visitor.arrived for visitor in crowd.visitors if visitor.waited
+    )
     good = [
-        say("visitors let in", sum(visitor.entered > 0 for visitor in crowd.visitors), told["newUsersPerMinute"], 0.0),
+        say(
+            "visitors let in",
+            sum(visitor.entered > 0 for visitor in crowd.visitors),
+            told["newUsersPerMinute"],
+            0.0,
+        ),
         say("of these from the line", len(waited), told["usersWaited"], 0.0),
         say("requests held", crowd.held, told["requestsHeld"], 0.0),
-        *(say(f"time waited p{percent}, s", nearest_rank(waited, percent), told[name], AIM) for percent, name in TIMES.items()),
+        *(
+            say(f"time waited p{percent}, s", nearest_rank(waited, percent), told[name], AIM)
+            for percent, name in TIMES.items()
+        ),
     ]
     return int(not all(good))
 

@@ -24,7 +24,9 @@ AIM = 0.02
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seconds", type=int, default=1)
     asked = parser.parse_args()
@@ -34,9 +36,15 @@ def main() -> None:
         client = stack.enter_context(Client(ORIGIN))
         servers = {}
         for name, port in PORTS.items():
-            text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=path / name, limit=100_000)
-            (path / f"{name}.toml").write_text(("" if name == "recording" else 'analytics = "off"') + text)
-            servers[name] = stack.enter_context(running([greenroom, "serve", "--config", str(path / f"{name}.toml")], port, 0))
+            text = GREENROOM_CONF.format(
+                origin=ORIGIN, port=port, control=port + 100, data=path / name, limit=100_000
+            )
+            (path / f"{name}.toml").write_text(
+                ("" if name == "recording" else 'analytics = "off"') + text
+            )
+            servers[name] = stack.enter_context(
+                running([greenroom, "serve", "--config", str(path / f"{name}.toml")], port, 0)
+            )
         tickets = {name: visit(port)[0] for name, port in PORTS.items()}
         rates: dict[str, list[float]] = {name: [] for name in PORTS}
         spent: dict[str, list[float]] = {name: [] for name in PORTS}
@@ -46,17 +54,23 @@ def main() -> None:
                 load = client.load(PORTS[name], asked.seconds, request("/", tickets[name]))
                 if number:  # the first round warms up
                     rates[name].append(load.answered / load.seconds)
-                    spent[name].append((cpu_seconds(servers[name].pid) - before) / load.answered * 1e6)
+                    spent[name].append(
+                        (cpu_seconds(servers[name].pid) - before) / load.answered * 1e6
+                    )
         print(f"{asked.rounds} rounds of {asked.seconds} s; load {os.getloadavg()[0]:.1f}")
         for name in PORTS:
             rate, cpu_us = statistics.median(rates[name]), statistics.median(spent[name])
             print(f"{name:10} {rate:8.0f} req/s   {cpu_us:6.1f} us of the processor a request")
         for what, found, better in (("throughput", rates, 1), ("processor time", spent, -1)):
-            ratios = [one / other for one, other in zip(found["recording"], found["off"], strict=True)]
+            ratios = [
+                one / other for one, other in zip(found["recording"], found["off"], strict=True)
+            ]
             off = (statistics.median(ratios) - 1) * better
             low, _, high = statistics.quantiles(ratios, n=4)
             aim = f"aim {1 - better * AIM:.2f} or {'more' if better > 0 else 'less'}{'' if off >= -AIM else '   MISSED'}"
-            print(f"{what:15} with / without: median {statistics.median(ratios):.3f}, half of them from {low:.3f} to {high:.3f}, {aim}")
+            print(
+                f"{what:15} with / without: median {statistics.median(ratios):.3f}, half of them from {low:.3f} to {high:.3f}, {aim}"
+            )
 
 
 if __name__ == "__main__":

@@ -23,14 +23,32 @@ from pathlib import Path
 from typing import Any, cast
 
 from browser_heads import HOST, cookie_line, navigating
-from hot_path import CONNECTIONS, INSIDE, REQUEST_US, STEPPED, Kept, Stepping, asker, heads, rooms, steps_of, ticket
+from hot_path import (
+    CONNECTIONS,
+    INSIDE,
+    REQUEST_US,
+    STEPPED,
+    Kept,
+    Stepping,
+    asker,
+    heads,
+    rooms,
+    steps_of,
+    ticket,
+)
 
 from greenroom.asgi import WaitingRoom
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
 from greenroom.dialects.service import ProxyQuestions
 from greenroom.dialects.spoe.connection import SpoeAgent
-from greenroom.dialects.spoe.frames import HAPROXY_HELLO, NOTIFY, frame_bytes, pairs_bytes, string_bytes
+from greenroom.dialects.spoe.frames import (
+    HAPROXY_HELLO,
+    NOTIFY,
+    frame_bytes,
+    pairs_bytes,
+    string_bytes,
+)
 from greenroom.dialects.spoe.questions import SpoeQuestions
 from greenroom.dialects.verdict_store import VerdictStore
 from greenroom.gateway.server import Gateway
@@ -52,7 +70,9 @@ def visitors(tickets: list[bytes]) -> list[Asked]:
     """One request for each ticket."""
     chance, kinds, found = random.Random(1), navigating(), list[Asked]()
     for number, one in enumerate(tickets):
-        lines = (chance.choice(kinds) + (cookie_line(chance, one) if one else b"")).split(b"\r\n")[:-1]
+        lines = (chance.choice(kinds) + (cookie_line(chance, one) if one else b"")).split(b"\r\n")[
+            :-1
+        ]
         pairs = [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
         found.append((b"198.51.%d.%d" % divmod(number, 250), b"/sale/%d" % number, pairs))
     return found
@@ -66,19 +86,39 @@ def auth_request(asked: Asked) -> bytes:
         b"X-Forwarded-For: " + address, b"X-Forwarded-Proto: http", b"Host: greenroom",
     ]  # fmt: skip
     lines[0] = b"GET /nginx/decide HTTP/1.1"
-    return b"\r\n".join([*lines, *[b"%b: %b" % pair for pair in pairs if pair[0] not in (b"Host", b"Connection")], b"", b""])
+    return b"\r\n".join(
+        [
+            *lines,
+            *[b"%b: %b" % pair for pair in pairs if pair[0] not in (b"Host", b"Connection")],
+            b"",
+            b"",
+        ]
+    )
 
 
 def spoe(asked: Asked, number: int) -> bytes:
     """The question as HAProxy writes it with examples/haproxy-spoe."""
     address, target, pairs = asked
-    packed = b"".join([string_bytes(name.lower()) + string_bytes(value) for name, value in pairs if name != b"Connection"]) + b"\0\0"
+    packed = (
+        b"".join(
+            [
+                string_bytes(name.lower()) + string_bytes(value)
+                for name, value in pairs
+                if name != b"Connection"
+            ]
+        )
+        + b"\0\0"
+    )
     packed_address = bytes(int(part) for part in address.split(b"."))
     told = (
         (b"target", b"\x08" + string_bytes(target)), (b"method", b"\x08" + string_bytes(b"GET")),
         (b"headers", b"\x09" + string_bytes(packed)), (b"address", b"\x06" + packed_address), (b"tls", b"\x01"),
     )  # fmt: skip
-    message = string_bytes(b"decide") + bytes((len(told),)) + b"".join([string_bytes(name) + value for name, value in told])
+    message = (
+        string_bytes(b"decide")
+        + bytes((len(told),))
+        + b"".join([string_bytes(name) + value for name, value in told])
+    )
     return frame_bytes(NOTIFY, number, 1, message)
 
 
@@ -87,10 +127,19 @@ class Asking:
 
     def __init__(self, decisions: DecisionService) -> None:
         policy = ForwardedPolicy([ip_network("127.0.0.0/8")])
-        self.questions = ProxyQuestions(decisions, policy, VerdictStore(Entropy().take, time.monotonic), print)
+        self.questions = ProxyQuestions(
+            decisions, policy, VerdictStore(Entropy().take, time.monotonic), print
+        )
         limits = Limits(requests_per_connection=1_000_000_000, connections_per_address=0)
         read = QuestionHeads(self.questions).read
-        self.gateway = Gateway(self.questions, lambda _: None, limits=limits, on_error=print, varying=IN_QUESTIONS, read=read)
+        self.gateway = Gateway(
+            self.questions,
+            lambda _: None,
+            limits=limits,
+            on_error=print,
+            varying=IN_QUESTIONS,
+            read=read,
+        )
         self._connections = []
         for _ in range(CONNECTIONS):
             kept, connection = Kept(), VisitorConnection(self.gateway)
@@ -100,7 +149,11 @@ class Asking:
         self._agent = SpoeAgent(SpoeQuestions(self.questions, print))
         self._spoe, self._kept = self._agent.connection(), Reading()
         self._spoe.connection_made(self._kept)  # type: ignore[arg-type]
-        hello = {b"supported-versions": b"2.0", b"max-frame-size": 16_380, b"capabilities": b"pipelining"}
+        hello = {
+            b"supported-versions": b"2.0",
+            b"max-frame-size": 16_380,
+            b"capabilities": b"pipelining",
+        }
         self._spoe.data_received(frame_bytes(HAPROXY_HELLO, 0, 0, pairs_bytes(hello)))
         self._apps = AppRequests(decisions, policy, print)
         self._room = WaitingRoom(application, {"data": "none", "rooms": [{"name": "a", "host": "*", "total_active_users": 200,
@@ -153,7 +206,11 @@ async def nothing() -> dict[str, Any]:
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
-async def application(_scope: dict[str, Any], _receive: object, send: Callable[[dict[str, Any]], Coroutine[Any, Any, None]]) -> None:
+async def application(
+    _scope: dict[str, Any],
+    _receive: object,
+    send: Callable[[dict[str, Any]], Coroutine[Any, Any, None]],
+) -> None:
     """A page of 1 KB."""
     headers = [(b"content-type", b"text/html"), (b"content-length", b"1024")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -171,13 +228,19 @@ def scope_of(asked: Asked) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--requests", type=int, default=4_000)
     parser.add_argument("--profile", metavar="ROW")
     parser.add_argument("--steps", action="store_true")
     options = parser.parse_args()
-    asyncio.run(measure(1 if options.steps else options.rounds, options.requests, options.profile, options.steps))
+    asyncio.run(
+        measure(
+            1 if options.steps else options.rounds, options.requests, options.profile, options.steps
+        )
+    )
 
 
 async def measure(rounds: int, requests: int, profiled: str | None, steps: bool) -> None:
@@ -186,10 +249,15 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
         folder, clock = Path(name), Stepping()
         (folder / "full").mkdir()
         _, inside = rooms(folder, 100_000, clock)
-        admitted = visitors([ticket(answer) for answer in asker(inside, clock)(heads(navigating(), [b""] * INSIDE))])
+        admitted = visitors(
+            [ticket(answer) for answer in asker(inside, clock)(heads(navigating(), [b""] * INSIDE))]
+        )
         _, full = rooms(folder / "full", 1, clock)
         asker(full, clock)(heads(navigating(), [b""]))
-        asking, closed = Asking(cast(DecisionService, inside.receiver)), Asking(cast(DecisionService, full.receiver))
+        asking, closed = (
+            Asking(cast(DecisionService, inside.receiver)),
+            Asking(cast(DecisionService, full.receiver)),
+        )
         newcomers = visitors([b""] * INSIDE)
 
         def page_over_http(heads: tuple[bytes, bytes]) -> None:
@@ -207,7 +275,11 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
         rows: dict[str, tuple[Callable[[Any], object], list[Any], int]] = {
             "auth_request": (asking.http, [auth_request(one) for one in admitted], 1),
             "auth_request, one visitor": (asking.http, [auth_request(admitted[0])], 1),
-            "auth_request, waiting page": (page_over_http, [(auth_request(one), PAGE.replace(b"%b", b"nginx", 1)) for one in newcomers], 1),
+            "auth_request, waiting page": (
+                page_over_http,
+                [(auth_request(one), PAGE.replace(b"%b", b"nginx", 1)) for one in newcomers],
+                1,
+            ),
             "SPOE": (asking.over_spoe, in_one(admitted), AT_ONCE),
             "SPOE, one visitor": (asking.over_spoe, in_one(admitted[:1] * AT_ONCE), AT_ONCE),
             "SPOE, waiting page": (page_over_spoe, in_one(newcomers), AT_ONCE),
@@ -232,7 +304,10 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
         if steps:
             print(f"{'a request':28} {'steps':>7} {'calls':>7}")
             for row, (ask_one, sent, together) in rows.items():
-                counted = steps_of(lambda all_of_them, ask_one=ask_one: [ask_one(one) for one in all_of_them], (sent * STEPPED)[:STEPPED])
+                counted = steps_of(
+                    lambda all_of_them, ask_one=ask_one: [ask_one(one) for one in all_of_them],
+                    (sent * STEPPED)[:STEPPED],
+                )
                 print(f"{row:28} {counted[0] / together:7.0f} {counted[1] / together:7.1f}")
             return
         print(f"{'us of CPU a request':28} {'least':>7} {'median':>7}")

@@ -60,7 +60,12 @@ class Asking:
     """The connections of one measurement."""
 
     def __init__(
-        self, port: int, heads: list[bytes], poll: "select.epoll", delay_ms: tuple[int, int] | None, connections: int = CONNECTIONS
+        self,
+        port: int,
+        heads: list[bytes],
+        poll: "select.epoll",
+        delay_ms: tuple[int, int] | None,
+        connections: int = CONNECTIONS,
     ) -> None:
         self.heads, self.poll, self.delay_ms = heads, poll, delay_ms
         self.at = random.randrange(len(heads))
@@ -126,7 +131,12 @@ class Asking:
             if (data[9:10] != b"2" and data[9:12] != HELD_BY_ENVOY) or not (chunked or length > 0):
                 self.failed += 1
             elif not chunked:
-                missing = end + len(END) + int(head[length + len(LENGTH) :].split(b"\r", 1)[0]) - len(data)
+                missing = (
+                    end
+                    + len(END)
+                    + int(head[length + len(LENGTH) :].split(b"\r", 1)[0])
+                    - len(data)
+                )
         if missing:
             self.partly[number] = missing, b""
             return
@@ -200,7 +210,9 @@ class World:
         elif data.endswith(END):
             one.send(self.answers[data.startswith(b"GET /page ")])
 
-    def measure(self, port: int, heads: list[bytes], seconds: float, delay_ms: tuple[int, int] | None) -> Load:
+    def measure(
+        self, port: int, heads: list[bytes], seconds: float, delay_ms: tuple[int, int] | None
+    ) -> Load:
         """Asks for so long, over all connections at once."""
         asking = Asking(port, heads, self.poll, delay_ms)
         began = time.perf_counter()
@@ -212,7 +224,12 @@ class World:
         lasted = time.perf_counter() - began
         asking.close()
         took = sorted(asking.took)
-        return Load(asking.answered, asking.failed, lasted, took[len(took) * 99 // 100] * 1_000 if took else 0.0)
+        return Load(
+            asking.answered,
+            asking.failed,
+            lasted,
+            took[len(took) * 99 // 100] * 1_000 if took else 0.0,
+        )
 
     def obey(self) -> None:
         """Orders, until there are no more."""
@@ -228,9 +245,18 @@ class World:
                 print("{}", flush=True)
                 continue
             asked: str = order["heads"]
-            heads = [asked.encode()] if asked.startswith("GET ") else Path(asked).read_bytes().split(BETWEEN_HEADS)
+            heads = (
+                [asked.encode()]
+                if asked.startswith("GET ")
+                else Path(asked).read_bytes().split(BETWEEN_HEADS)
+            )
             delay_ms = tuple(order["delay_ms"]) if order.get("delay_ms") else None
-            print(json.dumps(self.measure(order["port"], heads, order["seconds"], delay_ms)._asdict()), flush=True)
+            print(
+                json.dumps(
+                    self.measure(order["port"], heads, order["seconds"], delay_ms)._asdict()
+                ),
+                flush=True,
+            )
 
 
 class Client:
@@ -240,7 +266,9 @@ class Client:
         self.command = ["taskset", "-c", str(cpu), sys.executable, __file__, str(origin)]
 
     def __enter__(self) -> "Client":
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -260,7 +288,9 @@ class Client:
         """From now on the origin's /page has so many bytes."""
         self._order(page=size)
 
-    def load(self, port: int, seconds: float, heads: Path | str, delay_ms: tuple[int, int] | None = None) -> Load:
+    def load(
+        self, port: int, seconds: float, heads: Path | str, delay_ms: tuple[int, int] | None = None
+    ) -> Load:
         """Asks with this request, or those of a file, one after the other; `delay_ms`: each connection's pause after an answer."""
         load = Load(**self._order(port=port, seconds=seconds, heads=str(heads), delay_ms=delay_ms))
         if load.failed or not load.answered:
@@ -270,7 +300,9 @@ class Client:
 
 def request(path: str = "/", header: str = "") -> str:
     """A GET."""
-    return "\r\n".join(filter(None, (f"GET {path} HTTP/1.1", "Host: 127.0.0.1", header))) + "\r\n\r\n"
+    return (
+        "\r\n".join(filter(None, (f"GET {path} HTTP/1.1", "Host: 127.0.0.1", header))) + "\r\n\r\n"
+    )
 
 
 HEADS = {"bare": request, "chrome": lambda path="/", header="": as_chrome(request(path, header))}

@@ -21,7 +21,11 @@ CHROME = (
 )
 """What Chrome sends when the waiting page asks for news, but for the request line and the Cookie line, which comes last."""
 
-SYSTEMS = {b"Windows": b"Windows NT 10.0; Win64; x64", b"macOS": b"Macintosh; Intel Mac OS X 10_15_7", b"Linux": b"X11; Linux x86_64"}
+SYSTEMS = {
+    b"Windows": b"Windows NT 10.0; Win64; x64",
+    b"macOS": b"Macintosh; Intel Mac OS X 10_15_7",
+    b"Linux": b"X11; Linux x86_64",
+}
 VERSIONS = range(128, 144)
 LANGUAGES = (b"en-US", b"en-GB", b"de-DE", b"fr-FR", b"es-ES", b"pt-BR", b"ja", b"tr-TR")
 
@@ -43,7 +47,15 @@ def browsers(update: bytes = b"fifo") -> list[bytes]:
     """Header lines of all kinds of browser, without a cookie: 384 of them. `update` is the view that the page shows."""
     kinds = itertools.product(SYSTEMS.items(), VERSIONS, LANGUAGES)
     return [
-        CHROME % {b"host": HOST, b"platform": platform, b"system": system, b"version": version, b"language": language, b"update": update}
+        CHROME
+        % {
+            b"host": HOST,
+            b"platform": platform,
+            b"system": system,
+            b"version": version,
+            b"language": language,
+            b"update": update,
+        }
         for (platform, system), version, language in kinds
     ]
 
@@ -59,7 +71,10 @@ def navigating() -> list[bytes]:
 def as_chrome(head: str) -> str:
     """A bare GET (`awake.request`) as Chrome sends it for a page of a shop: all its lines, the shop's cookies before ours."""
     first, host, *own = head.removesuffix("\r\n\r\n").split("\r\n")
-    cookies = [SHOP_COOKIES, *(line.removeprefix("Cookie: ") for line in own if line.startswith("Cookie: "))]
+    cookies = [
+        SHOP_COOKIES,
+        *(line.removeprefix("Cookie: ") for line in own if line.startswith("Cookie: ")),
+    ]
     lines = navigating()[0].decode().replace(f"Host: {HOST.decode()}", host)
     return f"{first}\r\n{lines}Cookie: {'; '.join(cookies)}\r\n\r\n"
 

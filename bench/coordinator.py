@@ -45,7 +45,9 @@ def rooms_of(count: int) -> list[Room]:
 class Center:
     """A data center with its ledgers, and the people who come there."""
 
-    def __init__(self, name: str, rooms: list[Room], chance: random.Random, arrivals_per_s: float) -> None:
+    def __init__(
+        self, name: str, rooms: list[Room], chance: random.Random, arrivals_per_s: float
+    ) -> None:
         self.name = name
         self.rooms = {room.id: room for room in rooms}
         self.ledgers = {room.id: Ledger(room, name, 1, START_MS) for room in rooms}
@@ -57,11 +59,16 @@ class Center:
 
     def visitors(self, now_ms: int, seconds: float) -> None:
         """Those who came since the last batch. In rooms with a line people stay in line, in the others they are let in."""
-        count = int(self.arrivals_per_s * seconds) + (self.chance.random() < self.arrivals_per_s * seconds % 1)
+        count = int(self.arrivals_per_s * seconds) + (
+            self.chance.random() < self.arrivals_per_s * seconds % 1
+        )
         for room_id in self.chance.choices(list(self.ledgers), self.popular, k=count):
             ledger, ticket = self.ledgers[room_id], next(self.ids).to_bytes(12, "big")
             random_bits = self.chance.getrandbits(64)
-            if ledger.arrive(ticket, now_ms, random_bits).position == 0 and ticket not in ledger.sessions.inside:
+            if (
+                ledger.arrive(ticket, now_ms, random_bits).position == 0
+                and ticket not in ledger.sessions.inside
+            ):
                 ledger.poll(ticket, make_key(now_ms, random_bits), now_ms, random_bits)
             if ledger.line.slots and self.chance.random() < 0.5:
                 one = next(iter(ledger.line.slots))
@@ -86,7 +93,9 @@ def run(options: argparse.Namespace) -> int:
     names = [f"dc{number:03}" for number in range(options.data_centers)]
     weights = [1 / (1 + number % 60) ** 0.7 for number in range(len(names))]
     centers = {
-        name: Center(name, rooms, random.Random(index), options.arrivals * weights[index] / sum(weights))
+        name: Center(
+            name, rooms, random.Random(index), options.arrivals * weights[index] / sum(weights)
+        )
         for index, name in enumerate(names)
     }
     registry = CoordinatorRegistry(chance.getrandbits)
@@ -95,7 +104,9 @@ def run(options: argparse.Namespace) -> int:
     agenda: list[tuple[float, int, str, str, bytes]] = []
     number = itertools.count()
     for name in names:
-        heapq.heappush(agenda, (START_MS + chance.uniform(0, 1_500), next(number), "send", name, b""))
+        heapq.heappush(
+            agenda, (START_MS + chance.uniform(0, 1_500), next(number), "send", name, b"")
+        )
     free_ms, until_ms = 0.0, START_MS + (options.warm_up + options.seconds) * 1_000
     last: dict[str, float] = {}
     latencies, works, sizes, row_bytes, syncs = [], [], [], 0, 0
@@ -111,7 +122,16 @@ def run(options: argparse.Namespace) -> int:
             last[name] = at_ms
             report = center.report(now_ms, next(number))
             if report is None:
-                heapq.heappush(agenda, (at_ms + center.schedule.rest_ms(now_ms, center.ledgers) + 1, next(number), "send", name, b""))
+                heapq.heappush(
+                    agenda,
+                    (
+                        at_ms + center.schedule.rest_ms(now_ms, center.ledgers) + 1,
+                        next(number),
+                        "send",
+                        name,
+                        b"",
+                    ),
+                )
             else:
                 heapq.heappush(agenda, (at_ms + LINK_MS, next(number), "coordinator", name, report))
         elif what == "coordinator":
@@ -134,13 +154,24 @@ def run(options: argparse.Namespace) -> int:
         else:
             for room_id, down in answer_of(batch).rooms.items():
                 center.ledgers[room_id].apply(down, now_ms)
-            heapq.heappush(agenda, (at_ms + center.schedule.rest_ms(now_ms, center.ledgers) + 1, next(number), "send", name, b""))
+            heapq.heappush(
+                agenda,
+                (
+                    at_ms + center.schedule.rest_ms(now_ms, center.ledgers) + 1,
+                    next(number),
+                    "send",
+                    name,
+                    b"",
+                ),
+            )
     failed = report_of(options, centers, latencies, works, sizes, row_bytes, busy_ms, syncs)
     centers.clear()
     gc.collect()
     began = time.process_time()
     gc.collect()
-    print(f"and once in many minutes a full collection of garbage: {(time.process_time() - began) * 1000:.0f} ms")
+    print(
+        f"and once in many minutes a full collection of garbage: {(time.process_time() - began) * 1000:.0f} ms"
+    )
     return failed
 
 
@@ -154,33 +185,56 @@ def report_of(
     busy_ms: float,
     syncs: int,
 ) -> int:
-    waiting = sum(len(ledger.line) for center in centers.values() for ledger in center.ledgers.values())
-    inside = sum(len(ledger.sessions.inside) for center in centers.values() for ledger in center.ledgers.values())
+    waiting = sum(
+        len(ledger.line) for center in centers.values() for ledger in center.ledgers.values()
+    )
+    inside = sum(
+        len(ledger.sessions.inside)
+        for center in centers.values()
+        for ledger in center.ledgers.values()
+    )
     seconds = options.seconds
     p99 = percentile(latencies, 0.99)
     size = f"{options.data_centers} data centers, {options.rooms} rooms, {options.arrivals:.0f} visitors/s"
     print(f"{size}; at the end {waiting} wait, {inside} are in")
     batches = len(latencies) / seconds
-    print(f"batches        {batches:8.0f} /s   {batches / options.data_centers:.2f} per data center and second")
+    print(
+        f"batches        {batches:8.0f} /s   {batches / options.data_centers:.2f} per data center and second"
+    )
     print(f"rooms synced   {syncs / seconds:8.0f} /s   {busy_ms / syncs * 1000:.0f} us each")
-    print(f"batch size     {sum(sizes) / len(sizes):8.0f} bytes   rows written {row_bytes / seconds / 1e6:.2f} MB/s")
-    print(f"work a batch   {percentile(works, 0.5):8.2f} ms p50  {percentile(works, 0.99):.2f} ms p99  {max(works):.2f} ms max")
+    print(
+        f"batch size     {sum(sizes) / len(sizes):8.0f} bytes   rows written {row_bytes / seconds / 1e6:.2f} MB/s"
+    )
+    print(
+        f"work a batch   {percentile(works, 0.5):8.2f} ms p50  {percentile(works, 0.99):.2f} ms p99  {max(works):.2f} ms max"
+    )
     print(f"coordinator    {busy_ms / seconds / 10:8.0f} % of one core")
     p50, p95 = percentile(latencies, 0.5), percentile(latencies, 0.95)
-    print(f"sync latency   {p50:8.2f} ms p50  {p95:.2f} ms p95  {p99:.2f} ms p99  {max(latencies):.2f} ms max")
+    print(
+        f"sync latency   {p50:8.2f} ms p50  {p95:.2f} ms p95  {p99:.2f} ms p99  {max(latencies):.2f} ms max"
+    )
     print(f"{'ok' if p99 <= BAR_MS else 'TOO SLOW'}: p99 {p99:.1f} ms, bar {BAR_MS:.0f} ms")
     return p99 > BAR_MS
 
 
 def percentile(values: list[float], part: float) -> float:
-    return sorted(values)[min(len(values) - 1, math.ceil(part * len(values)) - 1)] if values else 0.0
+    return (
+        sorted(values)[min(len(values) - 1, math.ceil(part * len(values)) - 1)] if values else 0.0
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data-centers", type=int, default=300)
     parser.add_argument("--rooms", type=int, default=100)
-    parser.add_argument("--arrivals", type=float, default=1_000, help="visitors a second, all data centers and rooms together")
+    parser.add_argument(
+        "--arrivals",
+        type=float,
+        default=1_000,
+        help="visitors a second, all data centers and rooms together",
+    )
     parser.add_argument("--warm-up", type=int, default=8, help="virtual seconds before measuring")
     parser.add_argument("--seconds", type=int, default=10, help="virtual seconds")
     parser.add_argument("--seed", type=int, default=1)

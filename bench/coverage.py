@@ -46,7 +46,9 @@ class Told(NamedTuple):
 
     def scaled(self, errors: Sequence[float]) -> "Told":
         """As an oracle would tell it: the median times these."""
-        low, middle, high = [(self.quartiles[1] + OFFSET_S) * exp(error) - OFFSET_S for error in errors]
+        low, middle, high = [
+            (self.quartiles[1] + OFFSET_S) * exp(error) - OFFSET_S for error in errors
+        ]
         return self._replace(quartiles=(low, middle, high))
 
 
@@ -56,8 +58,16 @@ def run(trace: str, seed: int) -> list[Told]:
 
     world = World(TRACES[trace](streams), streams)
     world.run()
-    found = [(visitor.guess, visitor.entered_ms) for visitor in world.crowd.visitors if visitor.guess and visitor.entered_ms]
-    return [Told(at_ms / 1000, (p25, p50, p75), (entered - at_ms) / 1000) for (at_ms, p25, p50, p75), entered in found if p75 > p25]
+    found = [
+        (visitor.guess, visitor.entered_ms)
+        for visitor in world.crowd.visitors
+        if visitor.guess and visitor.entered_ms
+    ]
+    return [
+        Told(at_ms / 1000, (p25, p50, p75), (entered - at_ms) / 1000)
+        for (at_ms, p25, p50, p75), entered in found
+        if p75 > p25
+    ]
 
 
 def oracle(told: list[list[Told]], part: Callable[[Told], int]) -> list[list[Told]]:
@@ -93,22 +103,33 @@ def quantiles(errors: Sequence[float]) -> list[float]:
 
 
 def shares(told: Sequence[Told]) -> str:
-    return " / ".join(f"{100 * sum(one.wait_s <= one.quartiles[which] for one in told) / max(1, len(told)):.0f}" for which in range(3))
+    return " / ".join(
+        f"{100 * sum(one.wait_s <= one.quartiles[which] for one in told) / max(1, len(told)):.0f}"
+        for which in range(3)
+    )
 
 
 def shown(name: str, runs: list[list[Told]]) -> str:
     whole = [one for told in runs for one in told]
-    error = sum(abs(one.quartiles[1] - one.wait_s) for one in whole) / max(1e-9, sum(one.wait_s for one in whole))
-    return f"  {name:15}{shares(whole):>14}{100 * error:>8.1f} %    " + ", ".join(shares(told) for told in runs)
+    error = sum(abs(one.quartiles[1] - one.wait_s) for one in whole) / max(
+        1e-9, sum(one.wait_s for one in whole)
+    )
+    return f"  {name:15}{shares(whole):>14}{100 * error:>8.1f} %    " + ", ".join(
+        shares(told) for told in runs
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("trace", nargs="*", default=list(SOME), help=f"one of {', '.join(TRACES)}")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     asked = parser.parse_args()
     if unknown := set(asked.trace) - set(TRACES):
-        parser.error(f"there is no trace {', '.join(sorted(unknown))}; there are {', '.join(TRACES)}")
+        parser.error(
+            f"there is no trace {', '.join(sorted(unknown))}; there are {', '.join(TRACES)}"
+        )
     print(f"{'':17}{'all seeds':>14}{'error':>10}    each seed")
     for trace in asked.trace:
         told = [run(trace, seed) for seed in asked.seeds]

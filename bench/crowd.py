@@ -108,7 +108,9 @@ class Crowd:
             patience = self.chance.uniform(10, 300) if quits else float("inf")
             visitor = Visitor(number, patience, pages=self.chance.randint(1, 4))
             self.visitors.append(visitor)
-            heapq.heappush(self.due, (start + self.chance.random() * options.arrive_over_s, number, visitor))
+            heapq.heappush(
+                self.due, (start + self.chance.random() * options.arrive_over_s, number, visitor)
+            )
 
     async def worker(self) -> None:
         connection = Connection()
@@ -123,7 +125,9 @@ class Crowd:
             try:
                 if connection.transport is None:
                     connection = Connection()
-                    await loop.create_connection(lambda made=connection: made, self.options.host, self.options.port)
+                    await loop.create_connection(
+                        lambda made=connection: made, self.options.host, self.options.port
+                    )
                 again = await self.visit(connection, visitor)
             except (ConnectionError, OSError, TimeoutError):
                 self.errors += 1
@@ -140,7 +144,8 @@ class Crowd:
         connection.waiter = asyncio.get_running_loop().create_future()
         assert connection.transport
         connection.transport.write(
-            b"GET / HTTP/1.1\r\nHost: shop.example\r\nX-Visitor: %d\r\nAccept: text/html\r\n%s\r\n" % (visitor.number, cookie)
+            b"GET / HTTP/1.1\r\nHost: shop.example\r\nX-Visitor: %d\r\nAccept: text/html\r\n%s\r\n"
+            % (visitor.number, cookie)
         )
         head, _ = await asyncio.wait_for(connection.waiter, 30)
         self.requests += 1
@@ -169,7 +174,9 @@ class Crowd:
 
     async def run(self) -> dict[str, object]:
         origin = Origin()
-        server = await asyncio.start_server(origin.serve, "127.0.0.1", self.options.origin_port, backlog=1024)
+        server = await asyncio.start_server(
+            origin.serve, "127.0.0.1", self.options.origin_port, backlog=1024
+        )
         self.invite()
         started = time.monotonic()
         workers = [asyncio.create_task(self.worker()) for _ in range(CONNECTIONS)]
@@ -184,20 +191,43 @@ class Crowd:
         while True:
             await asyncio.sleep(10)
             entered = sum(1 for visitor in self.visitors if visitor.entered)
-            waiting = sum(1 for visitor in self.visitors if visitor.arrived and not visitor.entered and not visitor.gave_up)
-            line = {"s": round(time.monotonic() - started), "entered": entered, "waiting": waiting, "errors": self.errors}
+            waiting = sum(
+                1
+                for visitor in self.visitors
+                if visitor.arrived and not visitor.entered and not visitor.gave_up
+            )
+            line = {
+                "s": round(time.monotonic() - started),
+                "entered": entered,
+                "waiting": waiting,
+                "errors": self.errors,
+            }
             if self.options.pid:
                 line["rss_mib"] = resident_mib(self.options.pid)
             print(json.dumps(line), flush=True)
 
     def report(self, origin: Origin, seconds: float) -> dict[str, object]:
         session_s = self.options.session_s
-        passed = [(visitor, origin.seen[b"%d" % visitor.number]) for visitor in self.visitors if visitor.entered]
-        certain = most_at_once([(times[0], visitor.last_sent + session_s) for visitor, times in passed])
-        possible = most_at_once([(visitor.first_sent, times[-1] + session_s) for visitor, times in passed])
+        passed = [
+            (visitor, origin.seen[b"%d" % visitor.number])
+            for visitor in self.visitors
+            if visitor.entered
+        ]
+        certain = most_at_once(
+            [(times[0], visitor.last_sent + session_s) for visitor, times in passed]
+        )
+        possible = most_at_once(
+            [(visitor.first_sent, times[-1] + session_s) for visitor, times in passed]
+        )
         firsts = sorted(times[0] for times in origin.seen.values())
-        most_rate = max((index + 1 - bisect.bisect_left(firsts, at - 60.0) for index, at in enumerate(firsts)), default=0)
-        let_in = sorted((visitor for visitor in self.visitors if visitor.entered), key=lambda visitor: visitor.entered)
+        most_rate = max(
+            (index + 1 - bisect.bisect_left(firsts, at - 60.0) for index, at in enumerate(firsts)),
+            default=0,
+        )
+        let_in = sorted(
+            (visitor for visitor in self.visitors if visitor.entered),
+            key=lambda visitor: visitor.entered,
+        )
         overtaken, latest = [], 0.0
         for visitor in let_in:
             overtaken.append(max(0.0, latest - visitor.arrived))
@@ -216,14 +246,19 @@ class Crowd:
             "most_in_60_s": most_rate,
             "let_in": len(let_in),
             "gave_up": len(self.visitors) - len(stayed),
-            "stayed_but_not_let_in": sum(1 for visitor in stayed if not visitor.entered) if whole else 0,
+            "stayed_but_not_let_in": sum(1 for visitor in stayed if not visitor.entered)
+            if whole
+            else 0,
             "overtaking_p50_s": round(overtaken[len(overtaken) // 2], 2) if overtaken else 0,
             "overtaking_p99_s": round(overtaken[len(overtaken) * 99 // 100], 2) if overtaken else 0,
         }
 
 
 def most_at_once(spans: list[tuple[float, float]]) -> int:
-    steps = sorted([(start, 1) for start, end in spans if end > start] + [(end, -1) for start, end in spans if end > start])
+    steps = sorted(
+        [(start, 1) for start, end in spans if end > start]
+        + [(end, -1) for start, end in spans if end > start]
+    )
     return max(accumulate(step for _, step in steps), default=0)
 
 
@@ -234,23 +269,38 @@ def resident_mib(pid: int) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--origin-port", type=int, default=9000)
     parser.add_argument("--visitors", type=int, default=20_000)
     parser.add_argument("--arrive-over-s", type=float, default=60)
-    parser.add_argument("--quitters", type=float, default=0.1, help="share of visitors who lose patience")
+    parser.add_argument(
+        "--quitters", type=float, default=0.1, help="share of visitors who lose patience"
+    )
     parser.add_argument("--total", type=int, default=500)
     parser.add_argument("--rate", type=int, default=600)
     parser.add_argument("--session-s", type=float, default=60)
-    parser.add_argument("--for-s", type=float, default=float("inf"), help="stop early, for a soak; who still waits is not counted as lost")
-    parser.add_argument("--pid", type=int, default=0, help="print this process's resident memory every 10 s")
+    parser.add_argument(
+        "--for-s",
+        type=float,
+        default=float("inf"),
+        help="stop early, for a soak; who still waits is not counted as lost",
+    )
+    parser.add_argument(
+        "--pid", type=int, default=0, help="print this process's resident memory every 10 s"
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     report = asyncio.run(Crowd(options).run())
     print(json.dumps(report, indent=1))
-    most_active, most_rate, lost = report["most_active"], report["most_in_60_s"], report["stayed_but_not_let_in"]
+    most_active, most_rate, lost = (
+        report["most_active"],
+        report["most_in_60_s"],
+        report["stayed_but_not_let_in"],
+    )
     return int(most_active > options.total or most_rate > options.rate or lost > 0)
 
 

@@ -43,27 +43,58 @@ LEFT_OUT = ("/stream", "/sign-in/link")
 DOWNLOADS = ("/transfer/greenroom.json",)
 """The whole configuration as one file: shown, and not held to the limit."""
 
-IDS = {"zone_id": "z0", "room_id": "r0", "event_id": "e0", "list_id": "l0", "check_id": "h0", "rule_id": "r0-0", "name": "limits"}
+IDS = {
+    "zone_id": "z0",
+    "room_id": "r0",
+    "event_id": "e0",
+    "list_id": "l0",
+    "check_id": "h0",
+    "rule_id": "r0-0",
+    "name": "limits",
+}
 
 
 def fill(data: Path, rooms: int) -> None:
     """Zones, rooms, two rules and an event for each, lists, health checks."""
     now_ms = int(time.time() * 1000)
-    changes: list[Change] = [Put(Zone(id=f"z{at}", name=f"z{at}.example", limit_floor=1), "") for at in range(ZONES)]
+    changes: list[Change] = [
+        Put(Zone(id=f"z{at}", name=f"z{at}.example", limit_floor=1), "") for at in range(ZONES)
+    ]
     for at in range(rooms):
         zone = f"z{at % ZONES}"
         limits = {"total_active_users": 500, "new_users_per_minute": 200}
-        changes.append(Put(Room(id=f"r{at}", name=f"room-{at}", host=f"h{at}.{zone}.example", **limits), zone))
-        rules = tuple(Rule(id=f"r{at}-{number}", expression=f'http.request.uri.path eq "/free/{number}"') for number in range(2))
+        changes.append(
+            Put(Room(id=f"r{at}", name=f"room-{at}", host=f"h{at}.{zone}.example", **limits), zone)
+        )
+        rules = tuple(
+            Rule(id=f"r{at}-{number}", expression=f'http.request.uri.path eq "/free/{number}"')
+            for number in range(2)
+        )
         changes.append(Put(RuleSet(id=f"s{at}", rules=rules), f"r{at}"))
         start_ms = now_ms + (at % 40 - 3) * 86_400_000
-        changes.append(Put(Event(id=f"e{at}", name=f"sale-{at}", event_start_ms=start_ms, event_end_ms=start_ms + 3_600_000), f"r{at}"))
+        changes.append(
+            Put(
+                Event(
+                    id=f"e{at}",
+                    name=f"sale-{at}",
+                    event_start_ms=start_ms,
+                    event_end_ms=start_ms + 3_600_000,
+                ),
+                f"r{at}",
+            )
+        )
     for at in range(LISTS):
         changes.append(Put(RuleList(id=f"l{at}", name=f"list{at}", kind="ip"), ""))
         values = [f"10.{at}.{number // 250}.{number % 250}" for number in range(ITEMS)]
         changes += [Put(ListItem(id=f"i{at}-{value}", value=value), f"l{at}") for value in values]
     for at in range(ZONES):
-        check = HealthCheck(id=f"h{at}", name=f"check-{at}", address="127.0.0.1", suspended=True, http_config=HttpCheck(port=9))
+        check = HealthCheck(
+            id=f"h{at}",
+            name=f"check-{at}",
+            address="127.0.0.1",
+            suspended=True,
+            http_config=HttpCheck(port=9),
+        )
         changes.append(Put(check, f"z{at}"))
     store = SqlStore(default_url(data))
     store.write(changes, expected=store.read().revision, author="bench", now_ms=now_ms)
@@ -76,8 +107,12 @@ def record(data: Path, rooms: int) -> None:
     last = int(time.time()) // 60
     for minute in range(last - 60, last):
         track = GaugeTrack(*((value,) * SLOTS for value in (100, 20, 30)))
-        rollup = Rollup({"admitted": 100, "held": 60}, {"here": track}, RoomLimits(1, 500, 200, 5), {}, {})
-        keeper.write([Part("bench", minute, f"r{at}", rollup) for at in range(rooms)], minute * 60 + 60)
+        rollup = Rollup(
+            {"admitted": 100, "held": 60}, {"here": track}, RoomLimits(1, 500, 200, 5), {}, {}
+        )
+        keeper.write(
+            [Part("bench", minute, f"r{at}", rollup) for at in range(rooms)], minute * 60 + 60
+        )
     keeper.close()
 
 
@@ -101,7 +136,11 @@ class Browser:
     def get(self, path: str) -> tuple[int, bytes, float]:
         """Status, body as it came, milliseconds."""
         begun = time.perf_counter()
-        self._connection.request("GET", path, headers={"Cookie": self._cookie, "Accept-Encoding": "br, gzip", "Accept": "text/html"})
+        self._connection.request(
+            "GET",
+            path,
+            headers={"Cookie": self._cookie, "Accept-Encoding": "br, gzip", "Accept": "text/html"},
+        )
         answer = self._connection.getresponse()
         body = answer.read()
         return answer.status, body, (time.perf_counter() - begun) * 1000
@@ -126,7 +165,10 @@ def measure(browser: Browser, times: int) -> bool:
 def first_load(browser: Browser) -> int:
     """Bytes of the first page with its styles and scripts."""
     page = browser.get("/rooms")[1]
-    return len(page) + sum(len(browser.get(path)[1]) for path in re.findall(r'(?:href|src)="(/static/[^"]+)"', page.decode()))
+    return len(page) + sum(
+        len(browser.get(path)[1])
+        for path in re.findall(r'(?:href|src)="(/static/[^"]+)"', page.decode())
+    )
 
 
 def main() -> None:
@@ -139,11 +181,35 @@ def main() -> None:
         data = Path(folder)
         fill(data, asked.rooms)
         record(data, asked.rooms)
-        command = [GREENROOM, "account", "add", "bench", "--role", "admin", "--password-stdin", "--data", data]
+        command = [
+            GREENROOM,
+            "account",
+            "add",
+            "bench",
+            "--role",
+            "admin",
+            "--password-stdin",
+            "--data",
+            data,
+        ]
         subprocess.run(command, input=PASSWORD, text=True, check=True, capture_output=True)
         (data / "greenroom.toml").write_text('origin = "http://127.0.0.1:9"\n')
-        options = ["--config", data / "greenroom.toml", "--data", data, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
-        process = subprocess.Popen([GREENROOM, "serve", *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        options = [
+            "--config",
+            data / "greenroom.toml",
+            "--data",
+            data,
+            "--listen",
+            "127.0.0.1:0",
+            "--control",
+            "127.0.0.1:0",
+        ]
+        process = subprocess.Popen(
+            [GREENROOM, "serve", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         try:
             port = 0
             for line in process.stdout or ():

@@ -68,20 +68,37 @@ async def global_redis_dies(world: World, down_s: float) -> str:
 STEPS = (edge_dies, coordinator_dies, redis_dies, cut_off, global_redis_dies)
 
 
-async def faults(world: World, began: float, options: argparse.Namespace, told: list[tuple[float, str]]) -> None:
+async def faults(
+    world: World, began: float, options: argparse.Namespace, told: list[tuple[float, str]]
+) -> None:
     for number, step in enumerate(STEPS):
-        await asyncio.sleep(max(0.0, began + options.faults_at + number * options.every - time.monotonic()))
+        await asyncio.sleep(
+            max(0.0, began + options.faults_at + number * options.every - time.monotonic())
+        )
         at = time.monotonic() - began
         told.append((at, await step(world, options.down)))
         print(f"{at:6.0f} s  {told[-1][1]}", flush=True)
 
 
 async def campaign(options: argparse.Namespace, folder: Path) -> Verdict:
-    world = World(folder, data_centers=3, edges=2, room=ROOM.format(total=options.total, rate=options.rate))
+    world = World(
+        folder, data_centers=3, edges=2, room=ROOM.format(total=options.total, rate=options.rate)
+    )
     try:
         await world.start()
-        print(f"{options.visitors} visitors come to {len(world.names)} data centers with {len(world.edges)} edges", flush=True)
-        crowd = Crowd(world, options.visitors, options.come, SESSION_S, options.seed, options.pages, (2.0, 12.0))
+        print(
+            f"{options.visitors} visitors come to {len(world.names)} data centers with {len(world.edges)} edges",
+            flush=True,
+        )
+        crowd = Crowd(
+            world,
+            options.visitors,
+            options.come,
+            SESSION_S,
+            options.seed,
+            options.pages,
+            (2.0, 12.0),
+        )
         told: list[tuple[float, str]] = []
         problem = asyncio.create_task(faults(world, crowd.began, options, told))
         await crowd.run(crowd.began + options.seconds)
@@ -96,17 +113,26 @@ async def campaign(options: argparse.Namespace, folder: Path) -> Verdict:
 
 def show(options: argparse.Namespace, crowd: Crowd, verdict: Verdict, ended: float) -> None:
     overtaken = sorted(verdict.overtaken_s) or [0.0]
-    print(f"\n{ended - crowd.began:.0f} s: {verdict.entered} of {options.visitors} got in, {verdict.never} still wait")
+    print(
+        f"\n{ended - crowd.began:.0f} s: {verdict.entered} of {options.visitors} got in, {verdict.never} still wait"
+    )
     print(f"active at once        at most {verdict.most_active:6} of {options.total}")
     print(f"admissions in 60 s    at most {verdict.most_a_minute:6} of {options.rate}")
-    print(f"thrown out            {len(verdict.thrown_out)}, and {verdict.held_inside} pages held while their Redis was dead")
+    print(
+        f"thrown out            {len(verdict.thrown_out)}, and {verdict.held_inside} pages held while their Redis was dead"
+    )
     for name, moment in verdict.thrown_out[:10]:
         print(f"  in {name}, at {moment:.1f} s")
     p50, p99 = (overtaken[int(part * (len(overtaken) - 1))] for part in (0.5, 0.99))
-    print(f"overtaken by          p50 {p50:.1f} s, p99 {p99:.1f} s, most {overtaken[-1]:.1f} s (who came so much later got in earlier)")
+    print(
+        f"overtaken by          p50 {p50:.1f} s, p99 {p99:.1f} s, most {overtaken[-1]:.1f} s (who came so much later got in earlier)"
+    )
     print("admissions in ten seconds:")
     for name, counts in verdict.per_10_s.items():
-        print(f"  {name}  " + " ".join(f"{counts[slot]:4}" for slot in range(max(counts, default=0) + 1)))
+        print(
+            f"  {name}  "
+            + " ".join(f"{counts[slot]:4}" for slot in range(max(counts, default=0) + 1))
+        )
 
 
 def failures(options: argparse.Namespace, verdict: Verdict) -> list[str]:
@@ -122,7 +148,9 @@ def failures(options: argparse.Namespace, verdict: Verdict) -> list[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--visitors", type=int, default=5_000)
     made.add_argument("--total", type=int, default=2_000)
     made.add_argument("--rate", type=int, default=1_500)
@@ -131,10 +159,16 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--faults-at", type=float, default=40)
     made.add_argument("--every", type=float, default=40)
     made.add_argument("--down", type=float, default=8, help="seconds that what died stays dead")
-    made.add_argument("--seconds", type=float, default=420, help="the end, when not everybody has got in before")
-    made.add_argument("--enough", type=float, default=1.0, help="part of the visitors that must have got in")
+    made.add_argument(
+        "--seconds", type=float, default=420, help="the end, when not everybody has got in before"
+    )
+    made.add_argument(
+        "--enough", type=float, default=1.0, help="part of the visitors that must have got in"
+    )
     made.add_argument("--seed", type=int, default=1)
-    made.add_argument("--keep", metavar="DIR", help="a new directory for all logs and data, kept at the end")
+    made.add_argument(
+        "--keep", metavar="DIR", help="a new directory for all logs and data, kept at the end"
+    )
     return made
 
 

@@ -67,23 +67,44 @@ def main() -> None:
 
         def service(limit: int) -> DecisionService:
             room = Room(
-                id="room", name="bench", host="shop.example.com", total_active_users=limit, new_users_per_minute=limit, session_duration=30
+                id="room",
+                name="bench",
+                host="shop.example.com",
+                total_active_users=limit,
+                new_users_per_minute=limit,
+                session_duration=30,
             )
             ledger = MemoryLedger(room, clock, random.Random(1).getrandbits, None)
             table = RoomTable(
-                [compile_room(room, (), clock.now_ms(), ledger, always_use_https=False, draws=DrawFiles(Path(folder)), on_error=print)]
+                [
+                    compile_room(
+                        room,
+                        (),
+                        clock.now_ms(),
+                        ledger,
+                        always_use_https=False,
+                        draws=DrawFiles(Path(folder)),
+                        on_error=print,
+                    )
+                ]
             )
-            return DecisionService(table, Sealer(ring), clock, os.urandom, print, observed_by([counts.observe], print))
+            return DecisionService(
+                table, Sealer(ring), clock, os.urandom, print, observed_by([counts.observe], print)
+            )
 
         def head(cookie: bytes = b"") -> RequestHead:
-            read = read_head(HEAD % (b"Cookie: theme=dark; " + cookie + b"\r\n" if cookie else b""), peer)
+            read = read_head(
+                HEAD % (b"Cookie: theme=dark; " + cookie + b"\r\n" if cookie else b""), peer
+            )
             assert isinstance(read, RequestHead)
             return read
 
         def asked(decisions: DecisionService, request: RequestHead) -> Forward | Answer:
             replies.clear()
             decisions.receive(request.arrival, replies.append)
-            return render(replies[0], request.arrival) if isinstance(replies[0], Hold) else replies[0]
+            return (
+                render(replies[0], request.arrival) if isinstance(replies[0], Hold) else replies[0]
+            )
 
         inside, full = service(1000), service(1)
         admitted = asked(inside, head())

@@ -16,7 +16,9 @@ START = "import sys; sys.path.insert(0, {src!r}); from greenroom.cli import main
 @contextlib.contextmanager
 def greenroom_at(commit: str) -> Iterator[list[str]]:
     """The command of greenroom as it was at this commit. What it says about libraries that it misses is harmless."""
-    packed = subprocess.run(["git", "-C", str(ROOT), "archive", commit, "src"], capture_output=True, check=True).stdout
+    packed = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", commit, "src"], capture_output=True, check=True
+    ).stdout
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
         yield [sys.executable, "-c", START.format(src=f"{folder}/src")]
@@ -30,7 +32,9 @@ class Figures(NamedTuple):
     p99_ms: float
 
 
-def in_pairs(rows: Mapping[str, tuple[Callable[[], Figures], Callable[[], Figures]]], rounds: int) -> None:
+def in_pairs(
+    rows: Mapping[str, tuple[Callable[[], Figures], Callable[[], Figures]]], rounds: int
+) -> None:
     """Measures each row earlier and now, one after the other in changing order, and prints medians of the ratios of neighbours."""
     found: dict[str, list[tuple[Figures, Figures]]] = {row: [] for row in rows}
     for number in range(rounds + 1):
@@ -41,17 +45,25 @@ def in_pairs(rows: Mapping[str, tuple[Callable[[], Figures], Callable[[], Figure
             else:
                 before = earlier()
                 after = now()
-            if number and before.rate and after.rate:  # the first round warms up; a stopped server answers nothing
+            if (
+                number and before.rate and after.rate
+            ):  # the first round warms up; a stopped server answers nothing
                 found[row].append((before, after))
-    print(f"{'':38} {'CPU us/request':>16} {'now / earlier':>14} {'half of them':>15} {'req/s':>7} {'p99':>6}")
+    print(
+        f"{'':38} {'CPU us/request':>16} {'now / earlier':>14} {'half of them':>15} {'req/s':>7} {'p99':>6}"
+    )
     for row, pairs in found.items():
         if len(pairs) < 2:
             print(f"{row:38} was not answered often enough")
             continue
         cpu = [after.cpu_us / before.cpu_us for before, after in pairs]
         low, _, high = statistics.quantiles(cpu, n=4)
-        before_us, after_us = (statistics.median([pair[at].cpu_us for pair in pairs]) for at in (0, 1))
+        before_us, after_us = (
+            statistics.median([pair[at].cpu_us for pair in pairs]) for at in (0, 1)
+        )
         rate = statistics.median([after.rate / before.rate for before, after in pairs])
         p99 = statistics.median([after.p99_ms / before.p99_ms for before, after in pairs])
         half = f"{low:.3f} to {high:.3f}"
-        print(f"{row:38} {before_us:7.1f} {after_us:8.1f} {statistics.median(cpu):14.3f} {half:>15} {rate:7.3f} {p99:6.2f}")
+        print(
+            f"{row:38} {before_us:7.1f} {after_us:8.1f} {statistics.median(cpu):14.3f} {half:>15} {rate:7.3f} {p99:6.2f}"
+        )

@@ -22,7 +22,15 @@ from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.traces import TRACES
 from greenroom.simulator.world import World
 
-SOME = ("small-room", "steady", "moving-spike", "global-spike", "day-curve", "partition", "coordinator-down")
+SOME = (
+    "small-room",
+    "steady",
+    "moving-spike",
+    "global-spike",
+    "day-curve",
+    "partition",
+    "coordinator-down",
+)
 NOW_MS = 1_750_000_000_000
 WAITING = 100_000
 
@@ -48,18 +56,32 @@ def without_forecast(trace: str, seed: int) -> SimulationReport:
 
 def errors(traces: list[str], seed: int) -> None:
     print(f"{'trace':26}{'told by':12}{'joining':>9}{'later':>9}{'inside':>9}{'unknown':>9}")
-    ways: dict[str, Callable[[str, int], SimulationReport]] = {"formula": without_forecast, "forecast": run}
+    ways: dict[str, Callable[[str, int], SimulationReport]] = {
+        "formula": without_forecast,
+        "forecast": run,
+    }
     for trace in traces:
         for name, way in ways.items():
             found = way(trace, seed)
-            figures = (found.error_joining, found.error_polls, found.inside_quartiles, found.unknown)
+            figures = (
+                found.error_joining,
+                found.error_polls,
+                found.inside_quartiles,
+                found.unknown,
+            )
             shown = ["-" if figure is None else f"{100 * figure:.1f} %" for figure in figures]
             print(f"{trace:26}{name:12}" + "".join(f"{figure:>9}" for figure in shown), flush=True)
 
 
 def taught(method: str) -> Forecaster:
     """A room of 20,000 with sessions of up to twenty minutes that has been full for half an hour."""
-    room = Room(name="bench", host="*", total_active_users=20_000, new_users_per_minute=12_000, queueing_method=method)
+    room = Room(
+        name="bench",
+        host="*",
+        total_active_users=20_000,
+        new_users_per_minute=12_000,
+        queueing_method=method,
+    )
     forecaster, draw = Forecaster(room, NOW_MS - 1_800_000), Random(1)
     ended: dict[int, int] = {}
     begun: dict[int, list[int]] = {}
@@ -98,13 +120,16 @@ def cost() -> None:
                 outlook.random(came_ms, wait_table.made_ms)
         each_us = (time.process_time() - start) / WAITING * 1e6
         print(
-            f"{method}: a forecast for {WAITING:,} people takes {1e3 * sorted(spent)[15]:.1f} ms, {len(wait_table.people)} knots;", end=" "
+            f"{method}: a forecast for {WAITING:,} people takes {1e3 * sorted(spent)[15]:.1f} ms, {len(wait_table.people)} knots;",
+            end=" ",
         )
         print(f"one visitor {each_us:.2f} us")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("trace", nargs="*", default=list(SOME), help=f"one of {', '.join(TRACES)}")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--cost", action="store_true", help="only what it costs")

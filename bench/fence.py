@@ -33,16 +33,23 @@ def unused(trace: str, seed: int, fence_s: int) -> float:
 
 def main() -> None:
     """Prints a row for each T."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("traces", nargs="*", metavar="trace")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if unknown := set(options.traces) - set(TRACES):
-        parser.error(f"there is no trace {', '.join(sorted(unknown))}; there are {', '.join(TRACES)}")
+        parser.error(
+            f"there is no trace {', '.join(sorted(unknown))}; there are {', '.join(TRACES)}"
+        )
     traces = options.traces or SOME
     print(f"{'T':8}" + "".join(f"{trace:>24}" for trace in traces))
     with ProcessPoolExecutor(2) as pool:
-        rows = [[pool.submit(unused, trace, options.seed, fence_s) for trace in traces] for fence_s in FENCES_S]
+        rows = [
+            [pool.submit(unused, trace, options.seed, fence_s) for trace in traces]
+            for fence_s in FENCES_S
+        ]
         for fence_s, row in zip(FENCES_S, rows, strict=True):
             told = f"{fence_s} s" if fence_s else "never"
             print(f"{told:8}" + "".join(f"{one.result():>24.2%}" for one in row), flush=True)

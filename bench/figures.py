@@ -43,7 +43,13 @@ UNUSED = {
     "spike-inside-a-partition": 0.15, "random-fair": None,
 }  # fmt: skip
 Bar = Callable[[str], float | None]
-FAULTS = ("outage", "outage-and-partition", "partition", "spike-inside-a-partition", "coordinator-down")
+FAULTS = (
+    "outage",
+    "outage-and-partition",
+    "partition",
+    "spike-inside-a-partition",
+    "coordinator-down",
+)
 
 
 def overtaking_bar(trace: str) -> float | None:
@@ -73,9 +79,27 @@ def median_bar(trace: str) -> float | None:
 
 
 FIGURES: list[tuple[str, str, Bar, str, str]] = [
-    ("over_active", "Too many active at once", lambda _: 0, "{:,.0f}", "visitors beyond `total_active_users`"),
-    ("over_minute", "Too many within a minute", lambda _: 0, "{:,.0f}", "admissions in the worst 60 seconds beyond `new_users_per_minute`"),
-    ("unused", "Capacity unused while visitors waited", unused_bar, "{:.2%}", "of the narrower limit"),
+    (
+        "over_active",
+        "Too many active at once",
+        lambda _: 0,
+        "{:,.0f}",
+        "visitors beyond `total_active_users`",
+    ),
+    (
+        "over_minute",
+        "Too many within a minute",
+        lambda _: 0,
+        "{:,.0f}",
+        "admissions in the worst 60 seconds beyond `new_users_per_minute`",
+    ),
+    (
+        "unused",
+        "Capacity unused while visitors waited",
+        unused_bar,
+        "{:.2%}",
+        "of the narrower limit",
+    ),
     (
         "queued_early",
         "Queued although there was room",
@@ -92,9 +116,21 @@ FIGURES: list[tuple[str, str, Bar, str, str]] = [
         "its visitor in when the ticket comes back, after about a second; otherwise the flood fills the room, and waits are longer "
         "([the choice](admission.md#requests-without-cookies))",
     ),
-    ("overtaking_p50_s", "Overtaken, median", median_bar, "{:.1f} s", "a visitor who arrived so much later entered first"),
+    (
+        "overtaking_p50_s",
+        "Overtaken, median",
+        median_bar,
+        "{:.1f} s",
+        "a visitor who arrived so much later entered first",
+    ),
     ("overtaking_p99_s", "Overtaken, 99 of 100", overtaking_bar, "{:.1f} s", "the same"),
-    ("error_first", "Wait estimate on the first page", joining_bar, "{:.1%}", "before the ticket came back for the first time"),
+    (
+        "error_first",
+        "Wait estimate on the first page",
+        joining_bar,
+        "{:.1%}",
+        "before the ticket came back for the first time",
+    ),
     (
         "error_joining",
         "Wait estimate when joining",
@@ -103,14 +139,40 @@ FIGURES: list[tuple[str, str, Bar, str, str]] = [
         "mean error of the estimated median, relative to the mean wait",
     ),
     ("error_polls", "Wait estimate later on", polls_bar, "{:.1%}", "the same at refreshes"),
-    ("calls_per_admission", "Calls across the world", lambda _: 0.05, "{:.4f}", "that a visitor waited for, per admission"),
-    ("messages_per_center_s", "Background messages", lambda _: 4.5, "{:.2f}", "per data center and second"),
-    ("latency_mean_ms", "Delay of a new visitor, mean", lambda _: 10.0, "{:.1f} ms", "with a ledger that takes 1 to 10 ms"),
-    ("latency_p99_ms", "Delay of a new visitor, 99 of 100", lambda _: 160.0, "{:.0f} ms", "the same"),
+    (
+        "calls_per_admission",
+        "Calls across the world",
+        lambda _: 0.05,
+        "{:.4f}",
+        "that a visitor waited for, per admission",
+    ),
+    (
+        "messages_per_center_s",
+        "Background messages",
+        lambda _: 4.5,
+        "{:.2f}",
+        "per data center and second",
+    ),
+    (
+        "latency_mean_ms",
+        "Delay of a new visitor, mean",
+        lambda _: 10.0,
+        "{:.1f} ms",
+        "with a ledger that takes 1 to 10 ms",
+    ),
+    (
+        "latency_p99_ms",
+        "Delay of a new visitor, 99 of 100",
+        lambda _: 160.0,
+        "{:.0f} ms",
+        "the same",
+    ),
 ]
 
 
-def run(name: str, algorithm: str, method: str = "") -> tuple[str, str, SimulationReport, Fairness | None, float, dict[str, str]]:
+def run(
+    name: str, algorithm: str, method: str = ""
+) -> tuple[str, str, SimulationReport, Fairness | None, float, dict[str, str]]:
     def streams(part: str) -> Random:
         return Random(f"{SEED}/{part}")
 
@@ -123,7 +185,9 @@ def run(name: str, algorithm: str, method: str = "") -> tuple[str, str, Simulati
     world.run()
     pictures = {}
     if name == HEATMAP:
-        pictures[f"heatmap-{method}.svg"] = page([heatmap(world)], f"10,000 visitors over 30 minutes, {method}")
+        pictures[f"heatmap-{method}.svg"] = page(
+            [heatmap(world)], f"10,000 visitors over 30 minutes, {method}"
+        )
     elif name == "flash-sale" and algorithm == "greenroom":
         pictures["flash-sale.svg"] = picture(world)
     fair = fairness(world) if scenario.room.queueing_method == "random" else None
@@ -138,7 +202,12 @@ def bytes_each() -> tuple[float, float]:
     ledger = Ledger(big, "here", 1, now_ms)
     before = tracemalloc.get_traced_memory()[0]
     for number in range(many):
-        ledger.poll(number.to_bytes(12, "big"), make_key(now_ms + number // 100, number), now_ms + number // 100, number)
+        ledger.poll(
+            number.to_bytes(12, "big"),
+            make_key(now_ms + number // 100, number),
+            now_ms + number // 100,
+            number,
+        )
     ledger.log.clear()
     waiting = tracemalloc.get_traced_memory()[0]
     ledger.lease.permits = ledger.lease.granted_seen = many
@@ -149,8 +218,14 @@ def bytes_each() -> tuple[float, float]:
     return (waiting - before) / many, (active - waiting) / many
 
 
-def measure(ours: bool) -> tuple[dict[tuple[str, str], SimulationReport], dict[str, Fairness], dict[str, str]]:
-    jobs = [(name, algorithm, "") for name in NAMES for algorithm in (ALGORITHMS[:1] if ours else ALGORITHMS)]
+def measure(
+    ours: bool,
+) -> tuple[dict[tuple[str, str], SimulationReport], dict[str, Fairness], dict[str, str]]:
+    jobs = [
+        (name, algorithm, "")
+        for name in NAMES
+        for algorithm in (ALGORITHMS[:1] if ours else ALGORITHMS)
+    ]
     jobs += [(HEATMAP, "greenroom", method) for method in ("fifo", "random")]
     jobs.sort(key=lambda job: job[0] != "flash-sale")  # the long ones first
     reports, fair, pictures = {}, {}, {}
@@ -185,20 +260,37 @@ def written(page: str) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def tables(reports: dict[tuple[str, str], SimulationReport], before: dict[tuple[str, str], list[str]]) -> tuple[str, list[str]]:
+def tables(
+    reports: dict[tuple[str, str], SimulationReport], before: dict[tuple[str, str], list[str]]
+) -> tuple[str, list[str]]:
     """`before`: of the methods that are not in `reports`."""
     parts, missed = [], []
     for key, title, bar_of, form, note in FIGURES:
         head = "| trace | target | " + " | ".join(ALGORITHMS) + " |"
-        lines = [f"### {title}\n", f"{note[0].upper()}{note[1:]}.\n", head, "|---" * (2 + len(ALGORITHMS)) + "|"]
+        lines = [
+            f"### {title}\n",
+            f"{note[0].upper()}{note[1:]}.\n",
+            head,
+            "|---" * (2 + len(ALGORITHMS)) + "|",
+        ]
         for name in NAMES:
             bar = bar_of(name)
-            values = [getattr(reports[name, algorithm], key) for algorithm in ALGORITHMS if (name, algorithm) in reports]
+            values = [
+                getattr(reports[name, algorithm], key)
+                for algorithm in ALGORITHMS
+                if (name, algorithm) in reports
+            ]
             cells = [cell(value, bar, form, place == 0) for place, value in enumerate(values)]
             cells += before[title, name] if len(cells) < len(ALGORITHMS) else []
             if "missed" in cells[0]:
-                missed.append(f"{title.lower()}, {name}: {form.format(values[0])}, bar {form.format(bar)}")
-            lines.append(f"| {name} | {'-' if bar is None else form.format(bar)} | " + " | ".join(cells) + " |")
+                missed.append(
+                    f"{title.lower()}, {name}: {form.format(values[0])}, bar {form.format(bar)}"
+                )
+            lines.append(
+                f"| {name} | {'-' if bar is None else form.format(bar)} | "
+                + " | ".join(cells)
+                + " |"
+            )
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts), missed
 
@@ -212,7 +304,9 @@ def intervals(reports: dict[tuple[str, str], SimulationReport]) -> str:
     lines = ["| trace | when joining | later on |", "|---|---|---|"]
     for name in NAMES:
         found = reports[name, "greenroom"]
-        lines.append(f"| {name} | {shown(found.coverage_joining)} | {shown(found.coverage_polls)} |")
+        lines.append(
+            f"| {name} | {shown(found.coverage_joining)} | {shown(found.coverage_polls)} |"
+        )
     return "\n".join(lines)
 
 
@@ -225,7 +319,10 @@ def overall(reports: dict[tuple[str, str], SimulationReport]) -> list[Row]:
     ours = {name: reports[name, "greenroom"] for name in NAMES if name != "random-fair"}
     unused = fmean(one.unused or 0.0 for one in ours.values())
     overtaken_s = median(one.overtaking_p99_s for one in ours.values())
-    joining, flash = median(one.error_joining or 0.0 for one in ours.values()), ours["flash-sale"].error_joining or 0.0
+    joining, flash = (
+        median(one.error_joining or 0.0 for one in ours.values()),
+        ours["flash-sale"].error_joining or 0.0,
+    )
     return [
         ("capacity unused while visitors waited, mean", "2.5%", f"{unused:.2%}", unused <= 0.025),
         ("overtaken, 99 of 100, median trace", "5.0 s", f"{overtaken_s:.1f} s", overtaken_s <= 5),
@@ -235,25 +332,54 @@ def overall(reports: dict[tuple[str, str], SimulationReport]) -> list[Row]:
 
 
 def table_of(rows: list[Row]) -> str:
-    lines = [f"| {name} | {bar} | {value if holds else f'**{value}** (missed)'} |" for name, bar, value, holds in rows]
+    lines = [
+        f"| {name} | {bar} | {value if holds else f'**{value}** (missed)'} |"
+        for name, bar, value, holds in rows
+    ]
     return "\n".join(["| figure | target | greenroom |", "|---|---|---|", *lines])
 
 
 def text(reports: dict[tuple[str, str], SimulationReport], fair: dict[str, Fairness]) -> str:
     body, missed = tables(reports, written(PAGE.read_text()))
     waiter, active = bytes_each()
-    laws = [f"{name}: {one.broken_laws[0]}" for (name, _), one in reports.items() if one.broken_laws]
+    laws = [
+        f"{name}: {one.broken_laws[0]}" for (name, _), one in reports.items() if one.broken_laws
+    ]
     ours = fair["greenroom"]
     rest: list[Row] = [
-        ("random: Kolmogorov-Smirnov distance of the winners' arrival rank", "0.12", f"{ours.distance:.3f}", ours.distance <= 0.12),
-        ("random: advantage of trying ten times as often", "0.85 to 1.15", f"{ours.advantage:.3f}", 0.85 <= ours.advantage <= 1.15),
-        ("memory of one waiter (ledger in memory)", "300 bytes", f"{waiter:.0f} bytes", waiter <= 300),
-        ("memory of one active visitor (ledger in memory)", "150 bytes", f"{active:.0f} bytes", active <= 150),
+        (
+            "random: Kolmogorov-Smirnov distance of the winners' arrival rank",
+            "0.12",
+            f"{ours.distance:.3f}",
+            ours.distance <= 0.12,
+        ),
+        (
+            "random: advantage of trying ten times as often",
+            "0.85 to 1.15",
+            f"{ours.advantage:.3f}",
+            0.85 <= ours.advantage <= 1.15,
+        ),
+        (
+            "memory of one waiter (ledger in memory)",
+            "300 bytes",
+            f"{waiter:.0f} bytes",
+            waiter <= 300,
+        ),
+        (
+            "memory of one active visitor (ledger in memory)",
+            "150 bytes",
+            f"{active:.0f} bytes",
+            active <= 150,
+        ),
     ]
     whole = overall(reports)
-    missed += [f"{name}: {value}, bar {bar}" for name, bar, value, holds in (*whole, *rest) if not holds]
+    missed += [
+        f"{name}: {value}, bar {bar}" for name, bar, value, holds in (*whole, *rest) if not holds
+    ]
     misses = "\n".join(f"- {one}" for one in missed) or "- none"
-    traces = "\n".join(f"| {name} | {' '.join((TRACES[name].__doc__ or '').split())} |" for name in NAMES)
+    traces = "\n".join(
+        f"| {name} | {' '.join((TRACES[name].__doc__ or '').split())} |" for name in NAMES
+    )
     return TEMPLATE.format(
         body=body, rest=table_of(rest), overall=table_of(whole), misses=misses, laws=len(laws), traces=traces, seed=SEED,
         intervals=intervals(reports), commit=commit(),
@@ -262,7 +388,13 @@ def text(reports: dict[tuple[str, str], SimulationReport], fair: dict[str, Fairn
 
 def commit() -> str:
     """That of the code, without uncommitted changes."""
-    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
 
 
 TEMPLATE = """<!-- Written by bench/figures.py: change the bench, not the page. -->

@@ -57,7 +57,9 @@ class Proxying(asyncio.Protocol):
             self.origin.write(data)
 
     async def connect(self, data: bytes) -> None:
-        self.origin, _ = await asyncio.get_running_loop().create_connection(lambda: Towards(self.transport), "127.0.0.1", self.port)
+        self.origin, _ = await asyncio.get_running_loop().create_connection(
+            lambda: Towards(self.transport), "127.0.0.1", self.port
+        )
         self.origin.write(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -70,8 +72,13 @@ async def main() -> None:
     made: type[asyncio.Protocol] = Proxying if kind == "proxy" else Answering
     Proxying.port = int(origin[0]) if origin else 0
     body = BODIES.get(kind, b"")
-    Answering.answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", int(port), backlog=1024)
+    Answering.answer = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%b"
+        % (len(body), body)
+    )
+    server = await asyncio.get_running_loop().create_server(
+        made, "127.0.0.1", int(port), backlog=1024
+    )
     await server.serve_forever()
 
 

@@ -97,7 +97,13 @@ def running(command: list[str], port: int, cpu: int) -> Iterator[subprocess.Pope
 
 def cpu_seconds(pid: int) -> float:
     """CPU time of a process so far, all its threads together."""
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
+    return (
+        sum(
+            int((task / "schedstat").read_text().split()[0])
+            for task in Path(f"/proc/{pid}/task").iterdir()
+        )
+        / 1e9
+    )
 
 
 def worker_of(process: subprocess.Popen[bytes]) -> int:
@@ -128,16 +134,26 @@ class Contestant(NamedTuple):
         head = HEADS[heads](self.page, visit(self.port)[0] if self.joins else self.header)
         before = cpu_seconds(self.pid)
         load = client.load(self.port, seconds, head, self.delay_ms)
-        return Figures((cpu_seconds(self.pid) - before) / load.answered * 1e6, load.answered / load.seconds, load.p99_ms)
+        return Figures(
+            (cpu_seconds(self.pid) - before) / load.answered * 1e6,
+            load.answered / load.seconds,
+            load.p99_ms,
+        )
 
 
-def greenrooms(stack: contextlib.ExitStack, path: Path, command: list[str], beside: int = 0) -> tuple[dict[str, Contestant], int]:
+def greenrooms(
+    stack: contextlib.ExitStack, path: Path, command: list[str], beside: int = 0
+) -> tuple[dict[str, Contestant], int]:
     """Two processes, one with room for everybody and one that is full, and what they are asked; the length of the waiting page."""
     servers = {}
     for port, limit in ((OPEN + beside, 100_000), (CLOSED + beside, 1)):
-        text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=path / str(port), limit=limit)
+        text = GREENROOM_CONF.format(
+            origin=ORIGIN, port=port, control=port + 100, data=path / str(port), limit=limit
+        )
         (path / f"{port}.toml").write_text(text)
-        servers[port] = stack.enter_context(running([*command, "serve", "--config", str(path / f"{port}.toml")], port, 0)).pid
+        servers[port] = stack.enter_context(
+            running([*command, "serve", "--config", str(path / f"{port}.toml")], port, 0)
+        ).pid
     inside, full = servers
     (ticket, _), _ = visit(inside), visit(full)
     _, length = visit(full)
@@ -145,18 +161,33 @@ def greenrooms(stack: contextlib.ExitStack, path: Path, command: list[str], besi
         "greenroom, valid ticket, 1 KB": Contestant(inside, "/", ticket, servers[inside]),
         "greenroom, valid ticket, long page": Contestant(inside, "/page", ticket, servers[inside]),
         "waiting page, newcomer": Contestant(full, "/", "", servers[full]),
-        "waiting page, newcomer who takes gzip": Contestant(full, "/", "Accept-Encoding: gzip", servers[full]),
+        "waiting page, newcomer who takes gzip": Contestant(
+            full, "/", "Accept-Encoding: gzip", servers[full]
+        ),
         "waiting page, a visitor in line": Contestant(full, "/", "", servers[full], joins=True),
-        "greenroom, 1 KB, part load": Contestant(inside, "/", ticket, servers[inside], delay_ms=PART_LOAD_MS),
+        "greenroom, 1 KB, part load": Contestant(
+            inside, "/", ticket, servers[inside], delay_ms=PART_LOAD_MS
+        ),
     }, length
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
-    parser.add_argument("--heads", choices=HEADS, default="bare", help="lines of the requests: what a GET needs, or what Chrome sends")
-    parser.add_argument("--against", metavar="COMMIT-OR-COMMAND", help="measure that greenroom beside the present one, and nothing else")
+    parser.add_argument(
+        "--heads",
+        choices=HEADS,
+        default="bare",
+        help="lines of the requests: what a GET needs, or what Chrome sends",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="COMMIT-OR-COMMAND",
+        help="measure that greenroom beside the present one, and nothing else",
+    )
     asked = parser.parse_args()
     greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -167,12 +198,18 @@ def main() -> None:
         now, length = greenrooms(stack, path, [greenroom])
         client.long_page(length)
         if asked.against:
-            other = [asked.against] if Path(asked.against).is_file() else stack.enter_context(greenroom_at(asked.against))
+            other = (
+                [asked.against]
+                if Path(asked.against).is_file()
+                else stack.enter_context(greenroom_at(asked.against))
+            )
             earlier, _ = greenrooms(stack, path, other, EARLIER)
             compare(client, earlier, now, asked.rounds or 20, asked.seconds or 1, asked.heads)
             print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         else:
-            nginx = worker_of(stack.enter_context(running(["nginx", "-c", str(path / "proxy.conf")], NGINX, 0)))
+            nginx = worker_of(
+                stack.enter_context(running(["nginx", "-c", str(path / "proxy.conf")], NGINX, 0))
+            )
             plain = {
                 SMALL: Contestant(NGINX, "/", "", nginx),
                 LONG: Contestant(NGINX, "/page", "", nginx),
@@ -182,26 +219,43 @@ def main() -> None:
             beside_nginx(client, plain | now, asked.rounds or 5, asked.seconds or 5, asked.heads)
 
 
-def compare(client: Client, earlier: dict[str, Contestant], now: dict[str, Contestant], rounds: int, seconds: int, heads: str) -> None:
+def compare(
+    client: Client,
+    earlier: dict[str, Contestant],
+    now: dict[str, Contestant],
+    rounds: int,
+    seconds: int,
+    heads: str,
+) -> None:
     """Earlier and now, row by row."""
 
     def both(row: str) -> tuple[Callable[[], Figures], Callable[[], Figures]]:
-        return lambda: earlier[row].measure(client, seconds, heads), lambda: now[row].measure(client, seconds, heads)
+        return lambda: earlier[row].measure(client, seconds, heads), lambda: now[row].measure(
+            client, seconds, heads
+        )
 
     in_pairs({row: both(row) for row in now}, rounds)
 
 
-def beside_nginx(client: Client, contestants: dict[str, Contestant], rounds: int, seconds: int, heads: str) -> None:
+def beside_nginx(
+    client: Client, contestants: dict[str, Contestant], rounds: int, seconds: int, heads: str
+) -> None:
     """All contestants in turn."""
     found: dict[str, list[Figures]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, contestant in contestants.items():
             found[name].append(contestant.measure(client, seconds, heads))
-    small, long = (statistics.median([figures.cpu_us for figures in found[name]]) for name in (SMALL, LONG))
-    print(f"{'':38} {'CPU us/req':>10} {'x nginx 1 KB':>13} {'x nginx long':>13} {'req/s of a core':>15} {'p99 ms':>7}")
+    small, long = (
+        statistics.median([figures.cpu_us for figures in found[name]]) for name in (SMALL, LONG)
+    )
+    print(
+        f"{'':38} {'CPU us/req':>10} {'x nginx 1 KB':>13} {'x nginx long':>13} {'req/s of a core':>15} {'p99 ms':>7}"
+    )
     for name, measured in found.items():
         cpu_us, _, p99 = (statistics.median(figures) for figures in zip(*measured, strict=True))
-        ratios = " " * 27 if "part load" in name else f"{cpu_us / small:13.2f} {cpu_us / long:13.2f}"
+        ratios = (
+            " " * 27 if "part load" in name else f"{cpu_us / small:13.2f} {cpu_us / long:13.2f}"
+        )
         print(f"{name:38} {cpu_us:10.1f} {ratios} {1e6 / cpu_us:15.0f} {p99:7.2f}")
     slow = (found["greenroom, 1 KB, part load"], found["nginx, 1 KB, part load"])
     added = [ours.p99_ms - theirs.p99_ms for ours, theirs in zip(*slow, strict=True)]

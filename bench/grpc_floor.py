@@ -22,8 +22,14 @@ from yes_servers import SERVERS
 
 def over_grpc(text: str) -> str:
     """The example's configuration, asking over gRPC instead of HTTP."""
-    begin, end = text.index("                      http_service:"), text.index("                  - name: envoy.filters.http.router")
-    asked = ("grpc_service: { envoy_grpc: { cluster_name: greenroom }, timeout: 12s }", "transport_api_version: V3")
+    begin, end = (
+        text.index("                      http_service:"),
+        text.index("                  - name: envoy.filters.http.router"),
+    )
+    asked = (
+        "grpc_service: { envoy_grpc: { cluster_name: greenroom }, timeout: 12s }",
+        "transport_api_version: V3",
+    )
     asks = "".join(f"{' ' * 22}{line}\n" for line in asked)
     options = (
         '      typed_extension_protocol_options: { envoy.extensions.upstreams.http.v3.HttpProtocolOptions: { "@type": '
@@ -43,9 +49,17 @@ def floor(bench: Bench, kind: str, python: str) -> None:
     if kind != "http":
         file.write_text(over_grpc(file.read_text()))
     server = bench.start(
-        [sys.executable if kind == "http" else python, str(Path(__file__).with_name("yes_servers.py")), kind, str(asked)], asked
+        [
+            sys.executable if kind == "http" else python,
+            str(Path(__file__).with_name("yes_servers.py")),
+            kind,
+            str(asked),
+        ],
+        asked,
     )
-    envoy = bench.start([part.format(folder=folder, file=file) for part in COMMANDS["envoy"]], proxy)
+    envoy = bench.start(
+        [part.format(folder=folder, file=file) for part in COMMANDS["envoy"]], proxy
+    )
     told = f"envoy, floor of ext_authz, {kind}"
     bench.pids[told] = envoy, server
     bench.contestants[told] = (proxy, "", "envoy, plain")
@@ -53,8 +67,12 @@ def floor(bench: Bench, kind: str, python: str) -> None:
 
 def main() -> None:
     """Starts everything, lets the client go round, prints."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", required=True, help="a Python that has grpcio, grpclib and uvloop")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--python", required=True, help="a Python that has grpcio, grpclib and uvloop"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=2)
     options = parser.parse_args()

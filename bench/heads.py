@@ -82,7 +82,9 @@ def with_llhttp(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
 
 def lines_by_llhttp(block: bytes, raw: bytes) -> HeaderLines | Refusal:
-    if len(raw) - len(raw.translate(None, header_lines._CONTROLS)) != 2 * (count := raw.count(b"\r\n")):
+    if len(raw) - len(raw.translate(None, header_lines._CONTROLS)) != 2 * (
+        count := raw.count(b"\r\n")
+    ):
         return Refusal(400, "the head contains a control character")
     collected = Stripped()
     try:
@@ -132,7 +134,10 @@ def compare(rounds: int) -> dict[str, float]:
     }
     answers: dict[str, tuple[Read, Iterator[bytes]]] = {
         "own reader, an answer's head": (lambda block, _: read_answer_head(block), answer_heads()),
-        "own reader, an answer's head that came before": (lambda block, _: read_answer_head(block), itertools.repeat(ANSWER % 9)),
+        "own reader, an answer's head that came before": (
+            lambda block, _: read_answer_head(block),
+            itertools.repeat(ANSWER % 9),
+        ),
         "llhttp bare, an answer's head": (answer_bare, answer_heads()),
     }
     contestants |= answers
@@ -160,7 +165,9 @@ def pytest_configure() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--laws", action="store_true")
     options = parser.parse_args()
@@ -168,7 +175,9 @@ def main() -> None:
         sys.exit(laws())
     figures = compare(options.rounds)
     for name, value in figures.items():
-        floor = figures["llhttp bare, an answer's head" if "answer" in name else "llhttp bare, new head"]
+        floor = figures[
+            "llhttp bare, an answer's head" if "answer" in name else "llhttp bare, new head"
+        ]
         print(f"{name:56} {value:6.2f} us  {value / floor:5.2f} of bare llhttp")
 
 

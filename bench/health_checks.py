@@ -64,13 +64,22 @@ class Pauses:
 def service(folder: Path) -> tuple[SqlHealthStore, HealthService]:
     store = SqlHealthStore(default_url(folder))
     equipment = Equipment(Guard(probe_policy(), threaded_resolver()), TlsContexts())
-    return store, HealthService(store, None, CLOCK.now_ms, partial(probe, equipment=equipment), holder="bench")
+    return store, HealthService(
+        store, None, CLOCK.now_ms, partial(probe, equipment=equipment), holder="bench"
+    )
 
 
 def checks(count: int, port: int, interval: int) -> dict[str, Placed]:
     config = HttpCheck(port=port)
     found = (
-        HealthCheck(id=f"check{number}", name="c", address="127.0.0.1", interval=interval, http_config=config) for number in range(count)
+        HealthCheck(
+            id=f"check{number}",
+            name="c",
+            address="127.0.0.1",
+            interval=interval,
+            http_config=config,
+        )
+        for number in range(count)
     )
     return {check.id: Placed(check, "z", "example.com") for check in found}
 
@@ -90,9 +99,15 @@ async def cost(port: int, count: int, seconds: int) -> None:
         running.configure(wanted)
         spent = time.process_time() - began
         await asyncio.sleep(5)
-        print(f"configuring {count} checks: CPU {1000 * spent:.0f} ms; the event loop paused for {pauses.longest_ms:.0f} ms at most")
+        print(
+            f"configuring {count} checks: CPU {1000 * spent:.0f} ms; the event loop paused for {pauses.longest_ms:.0f} ms at most"
+        )
         pauses.longest_ms = 0.0
-        used, start, probes = resource.getrusage(resource.RUSAGE_SELF), time.monotonic(), running.figures.probes
+        used, start, probes = (
+            resource.getrusage(resource.RUSAGE_SELF),
+            time.monotonic(),
+            running.figures.probes,
+        )
         late = 0
         while time.monotonic() - start < seconds:
             await asyncio.sleep(1)
@@ -100,10 +115,16 @@ async def cost(port: int, count: int, seconds: int) -> None:
         now = resource.getrusage(resource.RUSAGE_SELF)
         cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
         made = running.figures.probes - probes
-        print(f"{count} checks every 60 s for {seconds} s: {made} probes, {made / seconds:.0f} a second")
-        print(f"  greatest delay of a probe: {late} ms; left out: {running.figures.skipped}; not possible: {running.figures.failed}")
+        print(
+            f"{count} checks every 60 s for {seconds} s: {made} probes, {made / seconds:.0f} a second"
+        )
+        print(
+            f"  greatest delay of a probe: {late} ms; left out: {running.figures.skipped}; not possible: {running.figures.failed}"
+        )
         print(f"  longest pause of the event loop: {pauses.longest_ms:.0f} ms")
-        print(f"  CPU: {100 * cpu / seconds:.0f} % of a core, {1000 * cpu / made:.2f} ms a probe; memory: {now.ru_maxrss // 1024} MB")
+        print(
+            f"  CPU: {100 * cpu / seconds:.0f} % of a core, {1000 * cpu / made:.2f} ms a probe; memory: {now.ru_maxrss // 1024} MB"
+        )
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -58,7 +58,8 @@ STEPPED = 200
 """Requests whose steps are counted."""
 
 ANSWER = (
-    b"HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: 1024\r\nConnection: keep-alive\r\n\r\n" + b"x" * 1024
+    b"HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: 1024\r\nConnection: keep-alive\r\n\r\n"
+    + b"x" * 1024
 )
 
 
@@ -99,19 +100,45 @@ class Kept:
 def rooms(folder: Path, limit: int, clock: Stepping) -> tuple[MemoryLedger, Gateway]:
     """A gateway in front of one room, and its ledger."""
     take = Entropy()
-    room = Room(id="room", name="bench", host=HOST.decode(), total_active_users=limit, new_users_per_minute=limit, session_duration=30)
+    room = Room(
+        id="room",
+        name="bench",
+        host=HOST.decode(),
+        total_active_users=limit,
+        new_users_per_minute=limit,
+        session_duration=30,
+    )
     ledger = MemoryLedger(room, clock, take.bits, None)
-    compiled = compile_room(room, (), clock.now_ms(), ledger, always_use_https=False, draws=DrawFiles(folder), on_error=print)
-    observe = observed_by([recording(Recorder("bench", "here", clock.now_ms()), DecisionCounts())], print)
+    compiled = compile_room(
+        room,
+        (),
+        clock.now_ms(),
+        ledger,
+        always_use_https=False,
+        draws=DrawFiles(folder),
+        on_error=print,
+    )
+    observe = observed_by(
+        [recording(Recorder("bench", "here", clock.now_ms()), DecisionCounts())], print
+    )
     service = DecisionService(
-        RoomTable([compiled]), Sealer(KeyRing(folder / "keys.json", clock.now_ms()), take.take), clock, take.take, print, observe
+        RoomTable([compiled]),
+        Sealer(KeyRing(folder / "keys.json", clock.now_ms()), take.take),
+        clock,
+        take.take,
+        print,
+        observe,
     )
     origin = Origin.of("http://127.0.0.1:9")
-    limits = Limits(requests_per_connection=1_000_000_000, origin_idle_s=1_000_000, connections_per_address=0)
+    limits = Limits(
+        requests_per_connection=1_000_000_000, origin_idle_s=1_000_000, connections_per_address=0
+    )
     return ledger, Gateway(service, lambda _: origin, limits=limits, on_error=print)
 
 
-def asker(gateway: Gateway, clock: Stepping, connections: int = CONNECTIONS) -> Callable[[list[bytes]], list[bytes]]:
+def asker(
+    gateway: Gateway, clock: Stepping, connections: int = CONNECTIONS
+) -> Callable[[list[bytes]], list[bytes]]:
     """Sends requests, one over each connection in each turn of the loop, and gives what was written; an origin answers at once."""
     pool = gateway.pool_for("x")
     assert pool is not None
@@ -148,11 +175,16 @@ def ticket(answer: bytes) -> bytes:
 def heads(kinds: list[bytes], tickets: list[bytes]) -> list[bytes]:
     """One request for each ticket (empty: none), each from a browser of some kind."""
     chance = random.Random(1)
-    return [LINE + chance.choice(kinds) + (cookie_line(chance, one) if one else b"") + b"\r\n" for one in tickets]
+    return [
+        LINE + chance.choice(kinds) + (cookie_line(chance, one) if one else b"") + b"\r\n"
+        for one in tickets
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--requests", type=int, default=4_000)
     parser.add_argument("--profile", metavar="ROW")
@@ -186,7 +218,9 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
         ask_inside, ask_full = asker(inside, clock), asker(full, clock)
         page = navigating()
         ask_full([LINE + page[0] + b"\r\n"])  # the only one who is let in
-        admitted = heads(page, [ticket(answer) for answer in ask_inside(heads(page, [b""] * INSIDE))])
+        admitted = heads(
+            page, [ticket(answer) for answer in ask_inside(heads(page, [b""] * INSIDE))]
+        )
 
         def in_line(kinds: list[bytes]) -> list[bytes]:
             """Requests of visitors who are in line, with tickets that are due."""

@@ -30,7 +30,9 @@ def jump(streams: Streams) -> Scenario:
     draw = streams("trace")
     part = shares(draw, 1)
     found = arrivals(draw, 300, lambda _: level(part, 20))
-    return Scenario("jump", room(400, 240), 1, found, 1500, faults=(Fault("limits", 600, 3000, amount=800),))
+    return Scenario(
+        "jump", room(400, 240), 1, found, 1500, faults=(Fault("limits", 600, 3000, amount=800),)
+    )
 
 
 def world(trace: str, seed: int, table: bool) -> World:
@@ -39,13 +41,17 @@ def world(trace: str, seed: int, table: bool) -> World:
 
     scenario = jump(streams) if trace == "jump" else TRACES[trace](streams)
     habits = replace(scenario.behaviour, patience_s=PATIENCE_S, once=ONCE)
-    run = World(replace(scenario, room=replace(scenario.room, line_table=table), behaviour=habits), streams)
+    run = World(
+        replace(scenario, room=replace(scenario.room, line_table=table), behaviour=habits), streams
+    )
     run.run()
     return run
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("traces", nargs="*", metavar="trace")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -56,8 +62,14 @@ def main() -> None:
         for table in (False, True):
             run = world(trace, options.seed, table)
             found = report(run)
-            error = f"{100 * (found.error_joining or 0):.1f}, {100 * (found.error_polls or 0):.1f} %"
-            beyond = "   BEYOND A LIMIT" if found.over_active or found.over_minute or found.broken_laws else ""
+            error = (
+                f"{100 * (found.error_joining or 0):.1f}, {100 * (found.error_polls or 0):.1f} %"
+            )
+            beyond = (
+                "   BEYOND A LIMIT"
+                if found.over_active or found.over_minute or found.broken_laws
+                else ""
+            )
             print(
                 f"{trace:14}{'yes' if table else 'no':>6}{100 * (found.unused or 0):>7.2f} %"
                 f"{f'{found.overtaking_p50_s:.1f}, {found.overtaking_p99_s:.1f} s':>21}"

@@ -68,14 +68,18 @@ class Watching(asyncio.Protocol):
 async def watch(port: int, path: str, cookie: str, heard: list[int]) -> None:
     """Reads one stream until it is cancelled."""
     request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nAccept: text/event-stream\r\n\r\n".encode()
-    transport, _ = await asyncio.get_running_loop().create_connection(lambda: Watching(request, heard), "127.0.0.1", port)
+    transport, _ = await asyncio.get_running_loop().create_connection(
+        lambda: Watching(request, heard), "127.0.0.1", port
+    )
     try:
         await asyncio.Event().wait()
     finally:
         transport.close()
 
 
-async def measure(pid: int, port: int, path: str, cookie: str, watchers: int, seconds: float) -> tuple[float, float]:
+async def measure(
+    pid: int, port: int, path: str, cookie: str, watchers: int, seconds: float
+) -> tuple[float, float]:
     """(per cent of a core, messages a second)."""
     heard = [0]
     tasks = [asyncio.create_task(watch(port, path, cookie, heard)) for _ in range(watchers)]
@@ -97,7 +101,13 @@ def request_us(client: Client, pid: int, port: int, seconds: float, cookie: str)
 
 
 async def watched_us(
-    client: Client, pid: int, port: int, seconds: float, ticket: str, stream: tuple[int, str, str], watchers: int
+    client: Client,
+    pid: int,
+    port: int,
+    seconds: float,
+    ticket: str,
+    stream: tuple[int, str, str],
+    watchers: int,
 ) -> float:
     """The same while so many watch."""
     heard = [0]
@@ -113,10 +123,21 @@ async def watched_us(
 @contextmanager
 def running(data: str) -> Iterator[tuple[int, int, int]]:
     """A greenroom with one room: its process, its port for visitors, its control port."""
-    options = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", data, "--origin", f"http://127.0.0.1:{ORIGIN}"]
+    options = [
+        "--listen",
+        "127.0.0.1:0",
+        "--control",
+        "127.0.0.1:0",
+        "--data",
+        data,
+        "--origin",
+        f"http://127.0.0.1:{ORIGIN}",
+    ]
     limits = ["--total-active-users", "500", "--new-users-per-minute", "500"]
     command = ["taskset", "-c", "0", GREENROOM, "serve", *options, *limits]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     ports = {}
     try:
         for line in process.stdout or ():
@@ -139,27 +160,53 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     asked = parser.parse_args()
     os.sched_setaffinity(0, {1})
-    with tempfile.TemporaryDirectory() as data, Client(ORIGIN) as client, running(data) as (pid, visitors, port):
+    with (
+        tempfile.TemporaryDirectory() as data,
+        Client(ORIGIN) as client,
+        running(data) as (pid, visitors, port),
+    ):
         command = [GREENROOM, "token", "create", "bench", "--data", data, "--scope", "edit"]
         token = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         base = f"http://127.0.0.1:{port}"
         cookie = cookie_of(base, token)
-        page = build_opener().open(Request(f"{base}/rooms", headers={"Cookie": cookie})).read().decode()
+        page = (
+            build_opener()
+            .open(Request(f"{base}/rooms", headers={"Cookie": cookie}))
+            .read()
+            .decode()
+        )
         room = re.search(r"/zones/[^/\"]+/rooms/(?!new)[^/\"]+", page)
         assert room, "the room is in the table"
         stream = f"{room[0]}/live/stream"
         for watchers in (0, asked.watchers):
             used, rate = uvloop.run(measure(pid, port, stream, cookie, watchers, asked.seconds))
             print(f"{watchers} watchers: {used:.1f} % of a core, {rate:.0f} messages a second")
-        admitted = build_opener().open(f"http://127.0.0.1:{visitors}/").headers["Set-Cookie"].partition(";")[0]
+        admitted = (
+            build_opener()
+            .open(f"http://127.0.0.1:{visitors}/")
+            .headers["Set-Cookie"]
+            .partition(";")[0]
+        )
         pairs = []
         for _ in range(asked.rounds):
             alone = request_us(client, pid, visitors, asked.seconds / 4, admitted)
-            watching = watched_us(client, pid, visitors, asked.seconds / 4, admitted, (port, stream, cookie), asked.watchers)
+            watching = watched_us(
+                client,
+                pid,
+                visitors,
+                asked.seconds / 4,
+                admitted,
+                (port, stream, cookie),
+                asked.watchers,
+            )
             pairs.append((alone, uvloop.run(watching)))
-            print(f"gateway: {alone:.1f} us of the processor for a request, {pairs[-1][1]:.1f} us with {asked.watchers} watchers")
+            print(
+                f"gateway: {alone:.1f} us of the processor for a request, {pairs[-1][1]:.1f} us with {asked.watchers} watchers"
+            )
         dearer = statistics.median(watched / alone for alone, watched in pairs)
-        print(f"with watchers a request takes {dearer:.3f} of the processor time (median of {asked.rounds} rounds)")
+        print(
+            f"with watchers a request takes {dearer:.3f} of the processor time (median of {asked.rounds} rounds)"
+        )
 
 
 if __name__ == "__main__":

@@ -35,15 +35,17 @@ LIMITS: dict[str, Any] = {"total_active_users": 1_000_000, "new_users_per_minute
 
 
 def room(number: int, **more: Any) -> Room:
-    return Room(id=f"r{number}", name=f"room{number}", host=f"h{number}.example.com", **{**LIMITS, **more})
+    return Room(
+        id=f"r{number}", name=f"room{number}", host=f"h{number}.example.com", **{**LIMITS, **more}
+    )
 
 
 def rules(number: int) -> RuleSet:
-    first = (
-        f'http.host eq "h{number}.example.com" and (ip.src in {{10.0.0.0/8 192.0.2.1}} or http.request.uri.path contains "/admin{number}")'
-    )
+    first = f'http.host eq "h{number}.example.com" and (ip.src in {{10.0.0.0/8 192.0.2.1}} or http.request.uri.path contains "/admin{number}")'
     second = f'http.user_agent contains "probe{number}" and not ssl and ip.src eq 192.0.2.7'
-    return RuleSet(id=f"r{number}", rules=(Rule(id="a", expression=first), Rule(id="b", expression=second)))
+    return RuleSet(
+        id=f"r{number}", rules=(Rule(id="a", expression=first), Rule(id="b", expression=second))
+    )
 
 
 def filled(data: Path, rooms: int, origin: str) -> SqlStore:
@@ -61,8 +63,22 @@ class Edge:
 
     def __init__(self, data: Path) -> None:
         begun = time.perf_counter()
-        command = ["taskset", "-c", "0", GREENROOM, "serve", "--data", data, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        command = [
+            "taskset",
+            "-c",
+            "0",
+            GREENROOM,
+            "serve",
+            "--data",
+            data,
+            "--listen",
+            "127.0.0.1:0",
+            "--control",
+            "127.0.0.1:0",
+        ]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         assert self.process.stdout
         self.port = 0
         for line in self.process.stdout:
@@ -95,7 +111,11 @@ class Edge:
         cookie = (answer.getheader("Set-Cookie") or "").partition(";")[0]
         idle = self.idle(seconds)
         before = cpu_seconds(self.process.pid)
-        load = client.load(self.port, seconds, f"GET / HTTP/1.1\r\nHost: h0.example.com\r\nCookie: {cookie}\r\n\r\n")
+        load = client.load(
+            self.port,
+            seconds,
+            f"GET / HTTP/1.1\r\nHost: h0.example.com\r\nCookie: {cookie}\r\n\r\n",
+        )
         return (cpu_seconds(self.process.pid) - before - idle * load.seconds) / load.answered * 1e6
 
     def idle(self, seconds: int) -> float:
@@ -109,7 +129,9 @@ def change_s(edge: Edge, store: SqlStore, held: bool) -> float:
     """From the write until a visitor sees it, in the last room."""
     known = store.read()
     last = len(known.rooms) - 1
-    store.write([Put(room(last, queue_all=held), "z")], expected=known.revision, author="bench", now_ms=1)
+    store.write(
+        [Put(room(last, queue_all=held), "z")], expected=known.revision, author="bench", now_ms=1
+    )
     begun = time.perf_counter()
     while edge.held(last) is not held:
         time.sleep(0.005)
@@ -117,7 +139,11 @@ def change_s(edge: Edge, store: SqlStore, held: bool) -> float:
 
 
 def lookup_us(rooms: int) -> float:
-    table = RouteTable((Route(f"h{number}.example.com", path), False, number) for number in range(rooms) for path in ("/", "/shop"))
+    table = RouteTable(
+        (Route(f"h{number}.example.com", path), False, number)
+        for number in range(rooms)
+        for path in ("/", "/shop")
+    )
     hosts = [f"h{number * 7919 % rooms}.example.com" for number in range(1_000)]
     rounds = []
     for _ in range(15):
@@ -143,21 +169,33 @@ def main() -> None:
             starts[-1].stop()
         alone, among = Edge(one), Edge(many)
         changes = [change_s(among, store, held=number % 2 == 0) for number in range(5)]
-        costs = [(alone.cpu_us(client, asked.seconds), among.cpu_us(client, asked.seconds)) for _ in range(5)]
+        costs = [
+            (alone.cpu_us(client, asked.seconds), among.cpu_us(client, asked.seconds))
+            for _ in range(5)
+        ]
         idle = [edge.idle(asked.seconds) for edge in (alone, among)]
         for edge in (alone, among):
             edge.stop()
     print(f"rooms                   {asked.rooms}, with {2 * asked.rooms} rules")
-    start_s, cpu_s = (statistics.median(getattr(edge, name) for edge in starts) for name in ("start_s", "start_cpu_s"))
+    start_s, cpu_s = (
+        statistics.median(getattr(edge, name) for edge in starts)
+        for name in ("start_s", "start_cpu_s")
+    )
     print(
         f"start until served      {start_s:.2f} s, {cpu_s:.2f} s of CPU (one room: {alone.start_s:.2f} s, {alone.start_cpu_s:.2f} s of CPU)"
     )
-    print(f"change until visible    {statistics.median(changes):.2f} s, at most {max(changes):.2f} s")
+    print(
+        f"change until visible    {statistics.median(changes):.2f} s, at most {max(changes):.2f} s"
+    )
     print(f"route lookup            {lookup_us(asked.rooms):.2f} us")
     one_us, many_us = (statistics.median(cost) for cost in zip(*costs, strict=True))
     ratio = statistics.median(many / one for one, many in costs)
-    print(f"CPU without requests    {100 * idle[1]:.1f} % of a core (one room: {100 * idle[0]:.1f} %)")
-    print(f"CPU per request         {many_us:.1f} us among {asked.rooms} rooms, {one_us:.1f} alone; the ratios: {100 * ratio - 100:+.1f} %")
+    print(
+        f"CPU without requests    {100 * idle[1]:.1f} % of a core (one room: {100 * idle[0]:.1f} %)"
+    )
+    print(
+        f"CPU per request         {many_us:.1f} us among {asked.rooms} rooms, {one_us:.1f} alone; the ratios: {100 * ratio - 100:+.1f} %"
+    )
 
 
 if __name__ == "__main__":

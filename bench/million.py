@@ -111,7 +111,10 @@ def gauges() -> dict[str, float]:
     connection = http.client.HTTPConnection("127.0.0.1", CONTROL, timeout=30)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
-    return {name: float(value) for name, value in re.findall(r"^greenroom_room_(\w+)\{[^}]*\} (\S+)$", text, re.M)}
+    return {
+        name: float(value)
+        for name, value in re.findall(r"^greenroom_room_(\w+)\{[^}]*\} (\S+)$", text, re.M)
+    }
 
 
 def redis_bytes() -> int:
@@ -126,7 +129,10 @@ def redis_bytes() -> int:
 
 def memory(pids: dict[str, int]) -> dict[str, int]:
     """Bytes that each process keeps in memory, and of Redis what it has allocated."""
-    kept = {name: int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) * 1024 for name, pid in pids.items()}  # type: ignore[index]
+    kept = {
+        name: int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) * 1024
+        for name, pid in pids.items()
+    }  # type: ignore[index]
     return kept | ({"data in redis": redis_bytes()} if "redis" in pids else {})
 
 
@@ -145,7 +151,10 @@ class Watch(threading.Thread):
             except OSError:
                 self.late += 1
                 continue
-            self.active, self.minute = max(self.active, found["active_users"]), max(self.minute, found["admitted_last_minute"])
+            self.active, self.minute = (
+                max(self.active, found["active_users"]),
+                max(self.minute, found["admitted_last_minute"]),
+            )
             self.waiting, self.looks = found["waiting_users"], self.looks + 1
 
     def stop(self) -> None:
@@ -202,18 +211,43 @@ class Folder:
         """Servers, each in a session of its own so that they outlive an interruption."""
         self.path.mkdir(parents=True)
         self.path.chmod(0o755)
-        (self.path / "origin.conf").write_text(ORIGIN_CONF.format(dir=self.path, port=ORIGIN, body=BODY))
+        (self.path / "origin.conf").write_text(
+            ORIGIN_CONF.format(dir=self.path, port=ORIGIN, body=BODY)
+        )
         redis = self.asked.ledger == "redis"
         line = f'redis = "redis://127.0.0.1:{REDIS}"\n' if redis else ""
-        settings = {"port": PORT, "control": CONTROL, "data": self.path / "data", "active": ACTIVE, "minute": MINUTE}
+        settings = {
+            "port": PORT,
+            "control": CONTROL,
+            "data": self.path / "data",
+            "active": ACTIVE,
+            "minute": MINUTE,
+        }
         (self.path / "room.toml").write_text(CONF.format(redis=line, origin=ORIGIN, **settings))
-        (self.path / "kinds").write_bytes(b"\1".join(LINE + kind for kind in itertools.islice(browsers(), KINDS)))
+        (self.path / "kinds").write_bytes(
+            b"\1".join(LINE + kind for kind in itertools.islice(browsers(), KINDS))
+        )
         greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
         commands = {"nginx": (1, ORIGIN, ["nginx", "-c", str(self.path / "origin.conf")])}
         if redis:
-            options = ["--port", str(REDIS), "--save", "", "--appendonly", "no", "--dir", str(self.path), "--loglevel", "warning"]
+            options = [
+                "--port",
+                str(REDIS),
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+                str(self.path),
+                "--loglevel",
+                "warning",
+            ]
             commands["redis"] = (1, REDIS, ["redis-server", *options])
-        commands["greenroom"] = (0, PORT, [greenroom, "serve", "--config", str(self.path / "room.toml")])
+        commands["greenroom"] = (
+            0,
+            PORT,
+            [greenroom, "serve", "--config", str(self.path / "room.toml")],
+        )
         for name, (cpu, port, command) in commands.items():
             self.launch(name, cpu, port, command)
         pids = {name: pid for name, pid in self.state["pids"].items() if name != "nginx"}
@@ -221,26 +255,43 @@ class Folder:
         if not self.asked.joining:
             self.end("greenroom")
             began = time.monotonic()
-            tickets = fill(self.path / "data", "bench", self.asked.waiters, REDIS if redis else None)
+            tickets = fill(
+                self.path / "data", "bench", self.asked.waiters, REDIS if redis else None
+            )
             for number, path in enumerate(self.tickets):
-                path.write_bytes(b"".join(ticket + b"\n" for ticket in tickets[number :: self.asked.clients]))
-            print(f"{self.asked.waiters:,} put on the books in {time.monotonic() - began:.0f} s", flush=True)
+                path.write_bytes(
+                    b"".join(ticket + b"\n" for ticket in tickets[number :: self.asked.clients])
+                )
+            print(
+                f"{self.asked.waiters:,} put on the books in {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
             self.launch("greenroom", *commands["greenroom"])
             self.save(phase="poll")
             self.say_memory(self.asked.waiters)
 
     def say_memory(self, waiting: float) -> None:
         """What each process has, and what so many in line have added."""
-        for name, kept in memory({name: pid for name, pid in self.state["pids"].items() if name != "nginx"}).items():
+        for name, kept in memory(
+            {name: pid for name, pid in self.state["pids"].items() if name != "nginx"}
+        ).items():
             each = (kept - self.state["before"][name]) / max(1.0, waiting)
-            print(f"  {name}: {kept / 1024 / 1024:,.0f} MiB, {each:,.0f} bytes for each of {waiting:,.0f} in line", flush=True)
+            print(
+                f"  {name}: {kept / 1024 / 1024:,.0f} MiB, {each:,.0f} bytes for each of {waiting:,.0f} in line",
+                flush=True,
+            )
 
     def launch(self, name: str, cpu: int, port: int, command: list[str]) -> None:
         """Starts one server, and returns when its port is open."""
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             sys.exit(f"port {port} is taken; an earlier run ends with --stop")
         with (self.path / f"{name}.log").open("ab") as log:
-            started = subprocess.Popen(["taskset", "-c", str(cpu), *command], stdout=log, stderr=log, start_new_session=True)
+            started = subprocess.Popen(
+                ["taskset", "-c", str(cpu), *command],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         self.save(pids=self.state.get("pids", {}) | {name: started.pid})
         opened(name, started, port, self.path / f"{name}.log")
 
@@ -258,7 +309,13 @@ def poll(folder: Folder, seconds: int) -> list[dict[str, Any]]:
     """All clients at once; what each one found. The files have the newest tickets of those who still wait afterwards."""
     clients = []
     for path in folder.tickets:
-        command = ["taskset", "-c", "1", sys.executable, str(Path(__file__).with_name("polling.py"))]
+        command = [
+            "taskset",
+            "-c",
+            "1",
+            sys.executable,
+            str(Path(__file__).with_name("polling.py")),
+        ]
         options = [str(PORT), str(seconds), str(CONNECTIONS), str(folder.path / "kinds"), str(path)]
         clients.append(subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True))
     printed = [client.communicate()[0] for client in clients]
@@ -287,7 +344,10 @@ def one_round(folder: Folder) -> None:
         polled += sum(one["requests"] for one in poll(folder, ROUND_S))
         folder.save()
     waiting = gauges()["waiting_users"]
-    print(f"one round: {polled:,} polls in {time.monotonic() - began:.0f} s; in line: {waiting:,.0f}", flush=True)
+    print(
+        f"one round: {polled:,} polls in {time.monotonic() - began:.0f} s; in line: {waiting:,.0f}",
+        flush=True,
+    )
 
 
 def run(folder: Folder) -> None:
@@ -298,7 +358,10 @@ def run(folder: Folder) -> None:
         took_s = time.time() - first
         print(f"{asked.waiters:,} joined in {took_s:.0f} s", flush=True)
         if took_s > GOOD_S:
-            print("that took so long that the first tickets are about to expire: expect fewer in line", flush=True)
+            print(
+                "that took so long that the first tickets are about to expire: expect fewer in line",
+                flush=True,
+            )
         folder.save(phase="round")
     watch = Watch()
     watch.start()
@@ -309,13 +372,22 @@ def run(folder: Folder) -> None:
     while asked.seconds - done >= 1:
         before_s = cpu_seconds(folder.state["pids"]["greenroom"])
         found = poll(folder, round(min(CHUNK_S, asked.seconds - done)))
-        spent_us = (cpu_seconds(folder.state["pids"]["greenroom"]) - before_s) / sum(one["requests"] for one in found) * 1e6
+        spent_us = (
+            (cpu_seconds(folder.state["pids"]["greenroom"]) - before_s)
+            / sum(one["requests"] for one in found)
+            * 1e6
+        )
         done += found[0]["seconds"]
         folder.save(chunks=[*folder.state["chunks"], found])
         told = f"{rate_of(found):,.0f} polls a second for {found[0]['seconds']:.0f} s"
-        slow = ", ".join(f"{one['p50']:.1f}, {one['p99']:.1f} and {one['max']:.0f} ms" for one in found)
+        slow = ", ".join(
+            f"{one['p50']:.1f}, {one['p99']:.1f} and {one['max']:.0f} ms" for one in found
+        )
         told += f"; {spent_us:.0f} µs of greenroom's CPU for each"
-        print(f"{told}; median, 99th percentile and longest of each client: {slow}; in line: {watch.waiting:,.0f}", flush=True)
+        print(
+            f"{told}; median, 99th percentile and longest of each client: {slow}; in line: {watch.waiting:,.0f}",
+            flush=True,
+        )
     watch.stop()
     conclude(folder, watch, time.monotonic() - began)
 
@@ -332,34 +404,56 @@ def conclude(folder: Folder, watch: Watch, took_s: float) -> None:
     every_s = folder.asked.waiters / rate
     wrong = sum(one["lost"] + one["strange"] for chunk in chunks for one in chunk)
     slowest = max(one["p99"] for chunk in chunks for one in chunk)
-    print(f"\nresult: {folder.asked.waiters:,} waiters, ledger in {folder.asked.ledger}, {took_s:.0f} s")
-    print(f"  {rate:,.0f} polls a second for {seconds:.0f} s, each waiter every {every_s:.0f} s; 99th percentile {slowest:.1f} ms at most")
-    print(f"  in line at the end: {now['waiting_users']:,.0f}; answers that were lost or not understood: {wrong}")
+    print(
+        f"\nresult: {folder.asked.waiters:,} waiters, ledger in {folder.asked.ledger}, {took_s:.0f} s"
+    )
+    print(
+        f"  {rate:,.0f} polls a second for {seconds:.0f} s, each waiter every {every_s:.0f} s; 99th percentile {slowest:.1f} ms at most"
+    )
+    print(
+        f"  in line at the end: {now['waiting_users']:,.0f}; answers that were lost or not understood: {wrong}"
+    )
     folder.say_memory(now["waiting_users"])
-    for what, highest, limit in (("active users", watch.active, ACTIVE), ("let in during 60 s", watch.minute, MINUTE)):
+    for what, highest, limit in (
+        ("active users", watch.active, ACTIVE),
+        ("let in during 60 s", watch.minute, MINUTE),
+    ):
         beyond = "" if highest <= limit else "   BEYOND THE LIMIT"
-        print(f"  {what}: at most {highest:.0f} of {limit} in {watch.looks} looks ({watch.late} unanswered){beyond}")
+        print(
+            f"  {what}: at most {highest:.0f} of {limit} in {watch.looks} looks ({watch.late} unanswered){beyond}"
+        )
     window_s = WINDOW_S - max(one["max"] for chunk in chunks for one in chunk) / 1000
     most = most_within(entered, window_s)
     beyond = "" if most <= MINUTE else "   BEYOND THE LIMIT"
-    print(f"  as clients were told: {len(entered):,} let in while polling, at most {most} of {MINUTE} in any {window_s:.1f} s{beyond}")
+    print(
+        f"  as clients were told: {len(entered):,} let in while polling, at most {most} of {MINUTE} in any {window_s:.1f} s{beyond}"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--waiters", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=int, default=180)
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--ledger", choices=("memory", "redis"), default="memory")
     parser.add_argument("--joining", action="store_true", help="every waiter joins over HTTP first")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "greenroom-million")
-    parser.add_argument("--stop", action="store_true", help="only end the servers of an interrupted run")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()) / "greenroom-million"
+    )
+    parser.add_argument(
+        "--stop", action="store_true", help="only end the servers of an interrupted run"
+    )
     asked = parser.parse_args()
     folder = Folder(asked.folder, asked)
     if asked.stop:
         folder.stop()
         return
-    print(f"{asked.waiters:,} waiters, ledger in {asked.ledger}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+    print(
+        f"{asked.waiters:,} waiters, ledger in {asked.ledger}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
     if folder.goes_on():
         print(f"going on with phase {folder.state['phase']}", flush=True)
     else:

@@ -28,7 +28,9 @@ def run(trace: str, seed: int, paced: bool) -> SimulationReport:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("traces", nargs="*", metavar="trace")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -38,7 +40,9 @@ def main() -> None:
         off, on = (run(trace, options.seed, paced) for paced in (False, True))
         unused = f"{100 * (off.unused or 0):.2f} %, {100 * (on.unused or 0):.2f} %"
         early = f"{100 * off.queued_early:.3f} %, {100 * on.queued_early:.3f} %"
-        print(f"{trace:20}{f'{off.burst:.1f}, {on.burst:.1f}':>16}{unused:>18}{early:>34}", flush=True)
+        print(
+            f"{trace:20}{f'{off.burst:.1f}, {on.burst:.1f}':>16}{unused:>18}{early:>34}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -72,10 +72,14 @@ def instructions(nginx: str, configuration: str, port: int, head: bytes) -> floa
             (folder / "nginx.conf").write_text(configuration)
             (folder / "open-until.map").write_text("")
             own = PassKeys(SECRET).link_secret("shop", "/").decode()
-            (folder / "pass-secret.conf").write_text(f'secure_link_md5 "$secure_link_expires${{http_host}}{own}";')
+            (folder / "pass-secret.conf").write_text(
+                f'secure_link_md5 "$secure_link_expires${{http_host}}{own}";'
+            )
             command = [part.format(folder=folder, nginx=nginx) for part in CALLGRIND]
             with open(folder / "log", "w") as log:
-                process = subprocess.Popen([*command, "daemon off; master_process off;"], stderr=log)
+                process = subprocess.Popen(
+                    [*command, "daemon off; master_process off;"], stderr=log
+                )
             end = time.monotonic() + START_S
             while socket.socket().connect_ex(("127.0.0.1", port)):
                 if process.poll() is not None or time.monotonic() > end:
@@ -84,7 +88,9 @@ def instructions(nginx: str, configuration: str, port: int, head: bytes) -> floa
             ask(port, head, count)
             process.terminate()
             process.wait(60)
-            found = re.search(r"^(?:totals|summary): (\d+)", (folder / "out").read_text(), re.MULTILINE)
+            found = re.search(
+                r"^(?:totals|summary): (\d+)", (folder / "out").read_text(), re.MULTILINE
+            )
             counted.append(int(found[1]) if found else 0)
     return (counted[1] - counted[0]) / (MANY - FEW)
 
@@ -114,7 +120,9 @@ def parts(text: str) -> dict[str, str]:
 
 def main() -> None:
     """Prints a row for each part: instructions, how many more than the row before, and as Chrome asks."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nginx", default=shutil.which("nginx") or "/usr/sbin/nginx")
     nginx = parser.parse_args().nginx
     port, origin = free_port(), start_origin()
@@ -124,7 +132,10 @@ def main() -> None:
         text = re.sub(rf"\b{written}\b", str(real), text)
     ticket = base64.urlsafe_b64encode(bytes(range(TICKET_BYTES))).decode()
     cookies = f"Cookie: __cfwaitingroom={ticket}; __greenroom_pass={own_pass('nginx-native-pass', '127.0.0.1')}"
-    rows = [("plain nginx", plain, ""), ("receiving and passing on ticket and pass", plain, cookies)]
+    rows = [
+        ("plain nginx", plain, ""),
+        ("receiving and passing on ticket and pass", plain, cookies),
+    ]
     rows += [(what, configuration, cookies) for what, configuration in parts(text).items()]
     before = dict.fromkeys(HEADS, 0.0)
     print(f"{'':42} " + " ".join(f"{heads:>16}" for heads in HEADS))

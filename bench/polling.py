@@ -23,14 +23,25 @@ AT_ONCE = 100
 """New connections. What is sent over more than a busy server can accept in time is dropped, and sent again up to a minute later."""
 SOON_S = 5
 REFRESH = b"\r\nRefresh: "
-LENGTH, TICKET, ENTERED = b"Content-Length: ", b"Set-Cookie: __cfwaitingroom=", b'"inWaitingRoom":false'
+LENGTH, TICKET, ENTERED = (
+    b"Content-Length: ",
+    b"Set-Cookie: __cfwaitingroom=",
+    b'"inWaitingRoom":false',
+)
 COOKIE = b"Cookie: theme=dark; __cfwaitingroom="
 
 
 class Polling(Asking):
     """The connections of one client, and the tickets of those who wait for their next poll."""
 
-    def __init__(self, port: int, kinds: list[bytes], tickets: list[bytes], poll: "select.epoll", connections: int) -> None:
+    def __init__(
+        self,
+        port: int,
+        kinds: list[bytes],
+        tickets: list[bytes],
+        poll: "select.epoll",
+        connections: int,
+    ) -> None:
         self.kinds = itertools.cycle(kinds)
         self.waiting = deque(tickets)
         self.soon: list[tuple[float, bytes]] = []
@@ -46,7 +57,13 @@ class Polling(Asking):
     def ask(self, number: int) -> None:
         """The next waiter's poll, over this connection; it rests when nobody waits."""
         now = time.perf_counter()
-        ticket = heapq.heappop(self.soon)[1] if self.soon and self.soon[0][0] <= now else self.waiting.popleft() if self.waiting else b""
+        ticket = (
+            heapq.heappop(self.soon)[1]
+            if self.soon and self.soon[0][0] <= now
+            else self.waiting.popleft()
+            if self.waiting
+            else b""
+        )
         if ticket:
             self.carried[number] = ticket
             self.asked[number] = now
@@ -69,7 +86,9 @@ class Polling(Asking):
         if number in self.partly:
             data = self.partly.pop(number)[1] + data
         end, length = data.find(END), data.find(LENGTH)
-        if end < 0 or len(data) < end + len(END) + int(data[length + len(LENGTH) : data.find(b"\r", length)]):
+        if end < 0 or len(data) < end + len(END) + int(
+            data[length + len(LENGTH) : data.find(b"\r", length)]
+        ):
             self.partly[number], self.carried[number] = (0, data), ticket
             return
         self.took.append(time.perf_counter() - self.asked[number])
@@ -88,7 +107,11 @@ class Polling(Asking):
             self.entered.append(time.time())
         elif answer[9:12] == b"200" and start >= len(TICKET):
             ticket, refresh = answer[start : answer.find(b";", start)], answer.find(REFRESH)
-            seconds = int(answer[refresh + len(REFRESH) : answer.find(b"\r", refresh + 2)]) if refresh >= 0 else SOON_S + 1
+            seconds = (
+                int(answer[refresh + len(REFRESH) : answer.find(b"\r", refresh + 2)])
+                if refresh >= 0
+                else SOON_S + 1
+            )
             if seconds > SOON_S:
                 self.waiting.append(ticket)
             else:
@@ -105,7 +128,11 @@ class Polling(Asking):
                     self.readable(number)
         lasted = time.perf_counter() - began
         took = sorted(self.took) or [0.0]
-        times = {"p50": took[len(took) // 2] * 1e3, "p99": took[len(took) * 99 // 100] * 1e3, "max": took[-1] * 1e3}
+        times = {
+            "p50": took[len(took) // 2] * 1e3,
+            "p99": took[len(took) * 99 // 100] * 1e3,
+            "max": took[-1] * 1e3,
+        }
         return {
             "requests": self.answered, "seconds": lasted, **times, "lost": self.failed, "strange": self.strange, "entered": self.entered
         }  # fmt: skip
@@ -115,10 +142,19 @@ def main() -> None:
     port, seconds, connections, kinds, path = sys.argv[1:]
     tickets = Path(path)
     heads = Path(kinds).read_bytes().split(BETWEEN_HEADS)
-    polling = Polling(int(port), heads, tickets.read_bytes().split(), select.epoll(), int(connections))
+    polling = Polling(
+        int(port), heads, tickets.read_bytes().split(), select.epoll(), int(connections)
+    )
     found = polling.run(float(seconds))
     tickets.write_bytes(
-        b"".join(ticket + b"\n" for ticket in (*polling.waiting, *(ticket for _, ticket in polling.soon), *polling.carried.values()))
+        b"".join(
+            ticket + b"\n"
+            for ticket in (
+                *polling.waiting,
+                *(ticket for _, ticket in polling.soon),
+                *polling.carried.values(),
+            )
+        )
     )
     print(json.dumps(found))
 

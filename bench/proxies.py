@@ -60,10 +60,27 @@ FILES = {
     "haproxy-spoe": "haproxy.cfg", "caddy": "Caddyfile", "envoy": "envoy.yaml", "traefik": "traefik.yaml",
 }  # fmt: skip
 COMMANDS = {
-    "nginx": [shutil.which("nginx") or "nginx", "-p", "{folder}", "-c", "{file}", "-g", "daemon off;"],
+    "nginx": [
+        shutil.which("nginx") or "nginx",
+        "-p",
+        "{folder}",
+        "-c",
+        "{file}",
+        "-g",
+        "daemon off;",
+    ],
     "haproxy": [shutil.which("haproxy") or "haproxy", "-f", "{file}"],
     "caddy": [str(BIN / "caddy"), "run", "--config", "{file}", "--adapter", "caddyfile"],
-    "envoy": [str(BIN / "envoy"), "-c", "{file}", "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"],
+    "envoy": [
+        str(BIN / "envoy"),
+        "-c",
+        "{file}",
+        "--concurrency",
+        "1",
+        "--log-level",
+        "error",
+        "--disable-hot-restart",
+    ],
     "traefik": [str(BIN / "traefik"), "--configfile={file}"],
 }
 APP = """
@@ -99,26 +116,44 @@ def configure(name: str, folder: Path, proxy: int, greenroom: int, limit: int) -
     """The example's files with these ports and this limit."""
     for file in ("greenroom.toml", FILES[name]):
         text = with_ports((EXAMPLES / name / file).read_text(), proxy, greenroom)
-        text = re.sub(r"total_active_users = 5\nnew_users_per_minute = 10\n", ROOM.format(limit=limit), text)
-        (folder / file).write_text(text.replace("[[rooms]]", QUIET + "[[rooms]]") if file == "greenroom.toml" else text)
+        text = re.sub(
+            r"total_active_users = 5\nnew_users_per_minute = 10\n", ROOM.format(limit=limit), text
+        )
+        (folder / file).write_text(
+            text.replace("[[rooms]]", QUIET + "[[rooms]]") if file == "greenroom.toml" else text
+        )
     if (EXAMPLES / name / "open-until.map").exists():
         shutil.copy(EXAMPLES / name / "open-until.map", folder)
     if name == "traefik":
-        (folder / "dynamic.yaml").write_text(with_ports((EXAMPLES / name / "dynamic.yaml").read_text(), proxy, greenroom))
-        (folder / FILES[name]).write_text((folder / FILES[name]).read_text().replace("dynamic.yaml", f"{folder}/dynamic.yaml"))
+        (folder / "dynamic.yaml").write_text(
+            with_ports((EXAMPLES / name / "dynamic.yaml").read_text(), proxy, greenroom)
+        )
+        (folder / FILES[name]).write_text(
+            (folder / FILES[name]).read_text().replace("dynamic.yaml", f"{folder}/dynamic.yaml")
+        )
     if name == "haproxy-spoe":
         shutil.copy(EXAMPLES / name / "spoe.cfg", folder)
-        text = (folder / FILES[name]).read_text().replace("config spoe.cfg", f"config {folder}/spoe.cfg")
-        (folder / FILES[name]).write_text(text.replace("(open-until.map", f"({folder}/open-until.map"))
+        text = (
+            (folder / FILES[name])
+            .read_text()
+            .replace("config spoe.cfg", f"config {folder}/spoe.cfg")
+        )
+        (folder / FILES[name]).write_text(
+            text.replace("(open-until.map", f"({folder}/open-until.map")
+        )
     (folder / "secret").write_text(SECRET)
     own = PassKeys(SECRET).link_secret("shop", "/").decode()
-    (folder / "pass-secret.conf").write_text(f'secure_link_md5 "$secure_link_expires${{http_host}}{own}";')
+    (folder / "pass-secret.conf").write_text(
+        f'secure_link_md5 "$secure_link_expires${{http_host}}{own}";'
+    )
 
 
 def over_socket_file(file: Path, port: int, path: Path) -> None:
     """The configuration of nginx or HAProxy reaches greenroom over this Unix socket instead of this port."""
     text, at = file.read_text(), f"127.0.0.1:{port}"
-    text = text.replace(f"server {at} {at}", f"server {path.name} unix@{path}").replace(f"server {at};", f"server unix:{path};")
+    text = text.replace(f"server {at} {at}", f"server {path.name} unix@{path}").replace(
+        f"server {at};", f"server unix:{path};"
+    )
     file.write_text(re.sub(rf"(server [a-z]+ ){at}", rf"\1unix@{path}", text))
     greenroom = file.with_name("greenroom.toml")
     if greenroom.exists():  # nginx's workers have another user
@@ -129,11 +164,24 @@ def own_pass(name: str, host: str) -> str:
     """A pass that lasts through the run."""
     until = int(time.time()) + 3_600
     if name.startswith("nginx"):
-        digest = md5(f"{until}{host}{PassKeys(SECRET).link_secret('shop', '/').decode()}".encode(), usedforsecurity=False).digest()
+        digest = md5(
+            f"{until}{host}{PassKeys(SECRET).link_secret('shop', '/').decode()}".encode(),
+            usedforsecurity=False,
+        ).digest()
         return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()},{until}"
-    parts = [{"alg": "HS256", "typ": "JWT"}, {"aud": "shop", "host": host, "path": "/", "exp": until}]
-    signed = b".".join(base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=") for part in parts)
-    return (signed + b"." + base64.urlsafe_b64encode(hmac.digest(SECRET.encode(), signed, "sha256")).rstrip(b"=")).decode()
+    parts = [
+        {"alg": "HS256", "typ": "JWT"},
+        {"aud": "shop", "host": host, "path": "/", "exp": until},
+    ]
+    signed = b".".join(
+        base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=")
+        for part in parts
+    )
+    return (
+        signed
+        + b"."
+        + base64.urlsafe_b64encode(hmac.digest(SECRET.encode(), signed, "sha256")).rstrip(b"=")
+    ).decode()
 
 
 def ticket(port: int) -> str:
@@ -167,7 +215,9 @@ class Bench:
         port, path = self.next_port(), self.folder / f"plain-{FILES[kind]}"
         path.write_text(PLAIN[kind].format(port=port, origin=ORIGIN, folder=self.folder))
         (self.folder / "plain-dynamic.yaml").write_text(PLAIN_DYNAMIC.format(origin=ORIGIN))
-        pid = self.start([part.format(folder=self.folder, file=path) for part in COMMANDS[kind]], port)
+        pid = self.start(
+            [part.format(folder=self.folder, file=path) for part in COMMANDS[kind]], port
+        )
         self.pids[f"{kind}, plain"] = (pid, 0)
         self.contestants[f"{kind}, plain"] = (port, "", f"{kind}, plain")
 
@@ -179,33 +229,61 @@ class Bench:
         folder.mkdir()
         configure(name, folder, proxy, greenroom, limit)
         command = "serve" if name in ("haproxy", "haproxy-native-pass") else "decide"
-        options = ["--config", str(folder / "greenroom.toml"), "--control", f"127.0.0.1:{control}", "--data", str(folder / "data")]
+        options = [
+            "--config",
+            str(folder / "greenroom.toml"),
+            "--control",
+            f"127.0.0.1:{control}",
+            "--data",
+            str(folder / "data"),
+        ]
         if by_file:
             over_socket_file(folder / FILES[name], greenroom, folder / "decide.sock")
             options += ["--listen", f"unix:{folder}/decide.sock"]
             told += BY_FILE
-        asked = self.start([str(BIN / "greenroom"), command, *options], control if by_file else greenroom)
-        asks = self.start([part.format(folder=folder, file=folder / FILES[name]) for part in COMMANDS[kind]], proxy)
+        asked = self.start(
+            [str(BIN / "greenroom"), command, *options], control if by_file else greenroom
+        )
+        asks = self.start(
+            [part.format(folder=folder, file=folder / FILES[name]) for part in COMMANDS[kind]],
+            proxy,
+        )
         self.pids[f"{kind}, {told}"] = (asks, asked)
         header = ticket(proxy)
         if "native" in name:
             header = f"{header}; __greenroom_pass={own_pass(name, '127.0.0.1')}"
             self.others_of_passes(kind, told, header, proxy)
-        self.contestants[f"{kind}, {told}"] = (proxy, header if limit > 1 else "Accept: text/html", f"{kind}, plain")
+        self.contestants[f"{kind}, {told}"] = (
+            proxy,
+            header if limit > 1 else "Accept: text/html",
+            f"{kind}, plain",
+        )
 
     def others_of_passes(self, kind: str, told: str, header: str, port: int) -> None:
         """The plain proxy with the cookies of this visitor, and visitors who share connections."""
         plain = f"{kind}, plain"
-        self.contestants[f"{plain}, with ticket and pass"] = (self.contestants[plain][0], header, plain)
+        self.contestants[f"{plain}, with ticket and pass"] = (
+            self.contestants[plain][0],
+            header,
+            plain,
+        )
         self.pids[f"{plain}, with ticket and pass"] = self.pids[plain]
         shared = f"{kind}, {told}, shared connections"
         tickets = [f"{number:04}" for number in range(SHARING)]
         where = header.index("; __greenroom_pass=")
-        self.contestants[shared] = (port, [header[: where - 4] + ticket + header[where:] for ticket in tickets], plain)
+        self.contestants[shared] = (
+            port,
+            [header[: where - 4] + ticket + header[where:] for ticket in tickets],
+            plain,
+        )
         self.pids[shared] = self.pids[f"{kind}, {told}"]
 
     def nginx_floor(self, *, by_file: bool = False) -> None:
-        told, proxy, asked = f"nginx, floor of auth_request{BY_FILE * by_file}", self.next_port(), self.next_port()
+        told, proxy, asked = (
+            f"nginx, floor of auth_request{BY_FILE * by_file}",
+            self.next_port(),
+            self.next_port(),
+        )
         folder = self.folder / told.replace(", ", "-").replace(" ", "-")
         folder.mkdir()
         (folder / "yes.conf").write_text(YES_CONF.format(folder=folder, port=asked))
@@ -213,29 +291,63 @@ class Bench:
         file = nginx_asks(EXAMPLES / "nginx/nginx.conf", folder, proxy, asked, ORIGIN)
         if by_file:
             over_socket_file(file, asked, folder / "yes.sock")
-        self.pids[told] = self.start([part.format(folder=folder, file=file) for part in COMMANDS["nginx"]], proxy), answers
+        self.pids[told] = (
+            self.start(
+                [part.format(folder=folder, file=file) for part in COMMANDS["nginx"]], proxy
+            ),
+            answers,
+        )
         self.contestants[told] = (proxy, "", "nginx, plain")
 
     def haproxy_floor(self, *, by_file: bool = False) -> None:
-        told, proxy, asked = f"haproxy, floor of SPOE{BY_FILE * by_file}", self.next_port(), self.next_port()
+        told, proxy, asked = (
+            f"haproxy, floor of SPOE{BY_FILE * by_file}",
+            self.next_port(),
+            self.next_port(),
+        )
         folder = self.folder / told.replace(", ", "-").replace(" ", "-")
         folder.mkdir()
         configure("haproxy-spoe", folder, proxy, asked, 1)
-        agent = [sys.executable, str(Path(__file__).with_name("proxy_floors.py")), "spoe", str(asked), str(folder / "yes.sock")]
+        agent = [
+            sys.executable,
+            str(Path(__file__).with_name("proxy_floors.py")),
+            "spoe",
+            str(asked),
+            str(folder / "yes.sock"),
+        ]
         answers = self.start(agent, asked)
         if by_file:
             over_socket_file(folder / "haproxy.cfg", asked, folder / "yes.sock")
-        command = [part.format(folder=folder, file=folder / "haproxy.cfg") for part in COMMANDS["haproxy"]]
+        command = [
+            part.format(folder=folder, file=folder / "haproxy.cfg") for part in COMMANDS["haproxy"]
+        ]
         self.pids[told] = self.start(command, proxy), answers
         self.contestants[told] = (proxy, "", "haproxy, plain")
 
     def asgi(self, what: str) -> None:
         port = self.next_port()
-        options = ["--app-dir", str(self.folder), "--port", str(port), "--no-access-log", "--log-level", "warning", "--no-proxy-headers"]
+        options = [
+            "--app-dir",
+            str(self.folder),
+            "--port",
+            str(port),
+            "--no-access-log",
+            "--log-level",
+            "warning",
+            "--no-proxy-headers",
+        ]
         pid = self.start([str(BIN / "uvicorn"), f"bench_app:{what}", *options], port)
-        told = {"plain": "uvicorn, application", "room": "uvicorn, application in a waiting room", "full": "uvicorn, waiting page"}[what]
+        told = {
+            "plain": "uvicorn, application",
+            "room": "uvicorn, application in a waiting room",
+            "full": "uvicorn, waiting page",
+        }[what]
         came = ticket(port) if what != "plain" else ""
-        self.contestants[told] = (port, "Accept: text/html" if what == "full" else came, "uvicorn, application")
+        self.contestants[told] = (
+            port,
+            "Accept: text/html" if what == "full" else came,
+            "uvicorn, application",
+        )
         if what != "full":
             self.uvicorns[told] = pid
         self.pids[told] = (pid, 0)
@@ -243,13 +355,24 @@ class Bench:
 
 def main() -> None:
     """Starts everything, lets the client go round, prints."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=1)
-    parser.add_argument("--heads", choices=HEADS, default="bare", help="lines of the requests: what a GET needs, or what Chrome sends")
-    parser.add_argument("--page", type=int, metavar="BYTES", help="how long the page behind the proxies is (1024)")
+    parser.add_argument(
+        "--heads",
+        choices=HEADS,
+        default="bare",
+        help="lines of the requests: what a GET needs, or what Chrome sends",
+    )
+    parser.add_argument(
+        "--page", type=int, metavar="BYTES", help="how long the page behind the proxies is (1024)"
+    )
     parser.add_argument("--only", nargs="+", choices=STARTS, default=list(STARTS))
-    parser.add_argument("--nginx", default=COMMANDS["nginx"][0], help="another nginx than the installed one")
+    parser.add_argument(
+        "--nginx", default=COMMANDS["nginx"][0], help="another nginx than the installed one"
+    )
     options = parser.parse_args()
     COMMANDS["nginx"][0] = options.nginx
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
@@ -259,15 +382,26 @@ def main() -> None:
         os.environ["GREENROOM_PASS_SECRET"] = SECRET
         (folder / "bench_app.py").write_text(APP)
         room = '[[rooms]]\nname = "shop"\nhost = "*"\n' + ROOM.format(limit=100_000)
-        for file, text in (("greenroom", room), ("full", room.replace("users = 100000", "users = 1"))):
-            (folder / f"{file}.toml").write_text(f'data = "{folder}/asgi-{file}"\nanalytics = "off"\n{QUIET}{text}')
+        for file, text in (
+            ("greenroom", room),
+            ("full", room.replace("users = 100000", "users = 1")),
+        ):
+            (folder / f"{file}.toml").write_text(
+                f'data = "{folder}/asgi-{file}"\nanalytics = "off"\n{QUIET}{text}'
+            )
         client = stack.enter_context(Client(ORIGIN))
         bench = Bench(folder, stack)
         for kind in options.only:
             STARTS[kind](bench)
         if options.page:
             client.long_page(options.page)
-        measure(client, bench, options.rounds, options.seconds, functools.partial(HEADS[options.heads], "/page" if options.page else "/"))
+        measure(
+            client,
+            bench,
+            options.rounds,
+            options.seconds,
+            functools.partial(HEADS[options.heads], "/page" if options.page else "/"),
+        )
 
 
 def start_nginx(bench: Bench) -> None:
@@ -340,7 +474,9 @@ def requests_of(folder: Path, write: Callable[[str], str], header: str | list[st
     return folder / "heads"
 
 
-def measure(client: Client, bench: Bench, rounds: int, seconds: int, write: Callable[[str], str]) -> None:
+def measure(
+    client: Client, bench: Bench, rounds: int, seconds: int, write: Callable[[str], str]
+) -> None:
     """Lets the client go round, prints."""
     rates: dict[str, list[float]] = {what: [] for what in bench.contestants}
     cpu: dict[str, list[tuple[float, float]]] = {what: [] for what in bench.contestants}
@@ -350,11 +486,23 @@ def measure(client: Client, bench: Bench, rounds: int, seconds: int, write: Call
             load = client.load(port, seconds, requests_of(bench.folder, write, header))
             after = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
             rates[what].append(load.answered / load.seconds)
-            cpu[what].append(((after[0] - before[0]) / load.answered * 1e6, (after[1] - before[1]) / load.answered * 1e6))
-    print(f"{'':42} {'req/s':>8} {'shared':>6} {'proxy us':>9} {'asked us':>9} {'own core':>8}  compared with")
-    used = {what: [statistics.median(column) for column in zip(*rows, strict=True)] for what, rows in cpu.items()}
+            cpu[what].append(
+                (
+                    (after[0] - before[0]) / load.answered * 1e6,
+                    (after[1] - before[1]) / load.answered * 1e6,
+                )
+            )
+    print(
+        f"{'':42} {'req/s':>8} {'shared':>6} {'proxy us':>9} {'asked us':>9} {'own core':>8}  compared with"
+    )
+    used = {
+        what: [statistics.median(column) for column in zip(*rows, strict=True)]
+        for what, rows in cpu.items()
+    }
     for what, (_, _, other) in bench.contestants.items():
-        shared = statistics.median([mine / theirs for mine, theirs in zip(rates[what], rates[other], strict=True)])
+        shared = statistics.median(
+            [mine / theirs for mine, theirs in zip(rates[what], rates[other], strict=True)]
+        )
         mine, asked = used[what]
         if "native" in what and asked > mine / 4:
             sys.exit(f"{what}: greenroom was asked, so this would not measure passes")
@@ -362,7 +510,9 @@ def measure(client: Client, bench: Bench, rounds: int, seconds: int, write: Call
         print(f"{what:42} {row}  {other}")
     if bench.uvicorns:
         alone, ours = (used[what][0] for what in bench.uvicorns)
-        print(f"CPU of uvicorn for a request: {alone:.0f} us, in a waiting room {ours:.0f} us, so it adds {ours - alone:.0f} us")
+        print(
+            f"CPU of uvicorn for a request: {alone:.0f} us, in a waiting room {ours:.0f} us, so it adds {ours - alone:.0f} us"
+        )
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 
 

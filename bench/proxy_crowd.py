@@ -51,21 +51,37 @@ async def story(site: ProxiedSite, crowd: Crowd, every_s: float) -> dict[str, ob
 
 def main() -> int:
     """Runs one proxy."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("proxy", choices=WITH_TWO)
     parser.add_argument("--visitors", type=int, default=5_000)
     parser.add_argument("--arrive-over-s", type=float, default=40)
     parser.add_argument("--total", type=int, default=1_500)
     parser.add_argument("--rate", type=int, default=1_500)
-    parser.add_argument("--for-s", type=float, default=float("inf"), help="stop early; who still waits is not counted as lost")
+    parser.add_argument(
+        "--for-s",
+        type=float,
+        default=float("inf"),
+        help="stop early; who still waits is not counted as lost",
+    )
     parser.add_argument("--kill-every-s", type=float, default=20.0, help="0: nothing is killed")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder, origin = Path(name), free_port()
         folder.chmod(0o755)
-        with ProxiedSite(given.proxy, folder, origin, ROOM.format(total=given.total, rate=given.rate)) as site:
-            fixed = {"host": "127.0.0.1", "port": site.port, "origin_port": origin, "session_s": 60, "quitters": 0.0, "pid": 0}
+        with ProxiedSite(
+            given.proxy, folder, origin, ROOM.format(total=given.total, rate=given.rate)
+        ) as site:
+            fixed = {
+                "host": "127.0.0.1",
+                "port": site.port,
+                "origin_port": origin,
+                "session_s": 60,
+                "quitters": 0.0,
+                "pid": 0,
+            }
             crowd = Crowd(argparse.Namespace(**vars(given), **fixed))
             report = asyncio.run(story(site, crowd, given.kill_every_s))
     print(json.dumps({"proxy": given.proxy, **report}, indent=1))

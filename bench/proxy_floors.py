@@ -14,7 +14,16 @@ from typing import cast
 
 import uvloop
 
-from greenroom.dialects.spoe.frames import ACK, AGENT_HELLO, HAPROXY_HELLO, NOTIFY, frame_bytes, number, pairs, pairs_bytes
+from greenroom.dialects.spoe.frames import (
+    ACK,
+    AGENT_HELLO,
+    HAPROXY_HELLO,
+    NOTIFY,
+    frame_bytes,
+    number,
+    pairs,
+    pairs_bytes,
+)
 from greenroom.dialects.spoe.questions import FORWARD
 
 YES_CONF = """
@@ -53,7 +62,10 @@ class Yes(asyncio.Protocol):
             stream, at = number(frame, 5)
             question, at = number(frame, at)
             if frame[0] == HAPROXY_HELLO:
-                said: dict[bytes, bytes | int | bool] = {b"version": b"2.0", b"capabilities": b"pipelining"}
+                said: dict[bytes, bytes | int | bool] = {
+                    b"version": b"2.0",
+                    b"capabilities": b"pipelining",
+                }
                 said[b"max-frame-size"] = cast(int, pairs(frame, at)[b"max-frame-size"])
                 answers.append(frame_bytes(AGENT_HELLO, 0, 0, pairs_bytes(said)))
             elif frame[0] == NOTIFY:
@@ -68,7 +80,9 @@ async def agent(port: int, path: str) -> None:
     loop = asyncio.get_running_loop()
     by_file = await loop.create_unix_server(Yes, path, backlog=1024)
     by_port = await loop.create_server(Yes, "127.0.0.1", port, backlog=1024)
-    await asyncio.gather(by_file.serve_forever(), by_port.serve_forever())  # one that is not kept ends with the next collection
+    await asyncio.gather(
+        by_file.serve_forever(), by_port.serve_forever()
+    )  # one that is not kept ends with the next collection
 
 
 if __name__ == "__main__":

@@ -45,7 +45,18 @@ FIRST = ("chrt", "-f", "10") if os.geteuid() == 0 else ()
 
 @contextlib.contextmanager
 def redis_server(folder: Path) -> Iterator[redis.Redis]:
-    options = ["--port", str(PORT), "--save", "", "--appendonly", "no", "--dir", str(folder), "--loglevel", "warning"]
+    options = [
+        "--port",
+        str(PORT),
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        str(folder),
+        "--loglevel",
+        "warning",
+    ]
     process = subprocess.Popen([*FIRST, "redis-server", *options], stdout=subprocess.DEVNULL)
     client = redis.Redis(port=PORT)
     try:
@@ -69,7 +80,11 @@ class Bench:
         self.draw = Random(1)
         clock = ServerClock(MonotonicClock())
         self.ledgers = RedisLedgerStore(
-            Link(f"redis://127.0.0.1:{PORT}").client(10.0), "here", clock, self.draw.getrandbits, timeout_s=10.0
+            Link(f"redis://127.0.0.1:{PORT}").client(10.0),
+            "here",
+            clock,
+            self.draw.getrandbits,
+            timeout_s=10.0,
         )
         self.ledger = self.ledgers.ledger(room)
         self.coordinator = Coordinator(["here"], room, clock.now_ms())
@@ -78,7 +93,9 @@ class Bench:
 
     async def sync(self) -> None:
         ups = await self.ledgers.sync_up({self.room.id: 0})
-        down = self.coordinator.sync(ups[self.room.id], self.clock.now_ms(), self.draw.getrandbits(64))
+        down = self.coordinator.sync(
+            ups[self.room.id], self.clock.now_ms(), self.draw.getrandbits(64)
+        )
         await self.ledgers.sync_down({self.room.id: down})
 
     async def keep_in_step(self) -> None:
@@ -113,10 +130,17 @@ class Bench:
 
     def script_times(self) -> dict[str, float]:
         """Microseconds of FCALL: p50, p99, p99.9."""
-        return {str(key): float(value) for key, value in self.server.info("latencystats")["latency_percentiles_usec_fcall"].items()}
+        return {
+            str(key): float(value)
+            for key, value in self.server.info("latencystats")[
+                "latency_percentiles_usec_fcall"
+            ].items()
+        }
 
 
-async def fill(bench: Bench, waiting: int, inside: int) -> tuple[list[tuple[bytes, int]], list[bytes]]:
+async def fill(
+    bench: Bench, waiting: int, inside: int
+) -> tuple[list[tuple[bytes, int]], list[bytes]]:
     """People inside and in line; prints bytes for each."""
     before, ids = bench.memory(), [os.urandom(12) for _ in range(inside)]
     while next(iter((await bench.ledgers.states()).values()))["permits"] < inside:
@@ -128,23 +152,44 @@ async def fill(bench: Bench, waiting: int, inside: int) -> tuple[list[tuple[byte
     print(f"{'bytes for each active user':44} {(between - before) / inside:8.0f}   bar 150")
     now_ms = bench.clock.now_ms()
     began = time.monotonic()
-    places = [(os.urandom(12), make_key(now_ms - bench.draw.randrange(600_000), bench.draw.getrandbits(12))) for _ in range(waiting)]
+    places = [
+        (
+            os.urandom(12),
+            make_key(now_ms - bench.draw.randrange(600_000), bench.draw.getrandbits(12)),
+        )
+        for _ in range(waiting)
+    ]
     for start in range(0, waiting, FILL):
         part = places[start : start + FILL]
         await bench.asked([partial(bench.ledger.poll, one, key) for one, key in part])
-    took_s, in_line = time.monotonic() - began, next(iter((await bench.ledgers.states()).values()))["waiting"]
-    print(f"{'bytes for each waiter':44} {(bench.memory() - between) / max(1, in_line):8.0f}   bar 300")
-    print(f"{in_line:,} of {waiting:,} in line after {took_s:.0f} s; all data of Redis: {bench.memory() / (1 << 20):,.0f} MiB")
+    took_s, in_line = (
+        time.monotonic() - began,
+        next(iter((await bench.ledgers.states()).values()))["waiting"],
+    )
+    print(
+        f"{'bytes for each waiter':44} {(bench.memory() - between) / max(1, in_line):8.0f}   bar 300"
+    )
+    print(
+        f"{in_line:,} of {waiting:,} in line after {took_s:.0f} s; all data of Redis: {bench.memory() / (1 << 20):,.0f} MiB"
+    )
     return places, ids
 
 
-async def measure(bench: Bench, name: str, batch: int, make: Callable[[], list[Callable[..., None]]], work: int = 9_000) -> None:
+async def measure(
+    bench: Bench,
+    name: str,
+    batch: int,
+    make: Callable[[], list[Callable[..., None]]],
+    work: int = 9_000,
+) -> None:
     rounds = min(1_000, work // batch)
     async with bench.alone:
         await measured(bench, name, batch, make, rounds)
 
 
-async def measured(bench: Bench, name: str, batch: int, make: Callable[[], list[Callable[..., None]]], rounds: int) -> None:
+async def measured(
+    bench: Bench, name: str, batch: int, make: Callable[[], list[Callable[..., None]]], rounds: int
+) -> None:
     for _ in range(20):
         await bench.asked(make())
     bench.server.config_resetstat()
@@ -156,7 +201,9 @@ async def measured(bench: Bench, name: str, batch: int, make: Callable[[], list[
     each, times = cpu / rounds / batch * 1e6, bench.script_times()
     server = (bench.redis_cpu() - redis_cpu) / rounds / batch * 1e6
     trip = wall / rounds * 1e3
-    print(f"{name:34} {batch:5} {each:9.2f} {trip:9.2f} {server:9.2f} {times['p50']:8.0f} {times['p99']:8.0f} {times['p99.9']:8.0f}")
+    print(
+        f"{name:34} {batch:5} {each:9.2f} {trip:9.2f} {server:9.2f} {times['p50']:8.0f} {times['p99']:8.0f} {times['p99.9']:8.0f}"
+    )
 
 
 async def ledger(server: redis.Redis, waiting: int) -> None:
@@ -174,7 +221,9 @@ async def ledger(server: redis.Redis, waiting: int) -> None:
     places, ids = await fill(bench, waiting, 50_000)
     draw = bench.draw
     print(f"\nwith {waiting} waiting and {len(ids)} inside; times of calls are microseconds")
-    print(f"{'':34} {'batch':>5} {'client us':>9} {'trip ms':>9} {'redis us':>9} {'call p50':>8} {'call p99':>8} {'p99.9':>8}")
+    print(
+        f"{'':34} {'batch':>5} {'client us':>9} {'trip ms':>9} {'redis us':>9} {'call p50':>8} {'call p99':>8} {'p99.9':>8}"
+    )
 
     def views(batch: int) -> Callable[[], list[Callable[..., None]]]:
         return lambda: [partial(bench.ledger.view, draw.choice(ids)) for _ in range(batch)]
@@ -206,21 +255,38 @@ def gateways(folder: Path, rounds: int, seconds: int) -> None:
         for port, line in ((MEMORY, ""), (SHARED, f'redis = "redis://127.0.0.1:{PORT}"\n')):
             path = folder / f"{port}.toml"
             data = folder / str(port)
-            path.write_text(GATEWAY_CONF.format(redis=line, origin=beside.ORIGIN, port=port, control=port + 100, data=data, limit=100_000))
-            servers[port] = stack.enter_context(beside.running([greenroom, "serve", "--config", str(path)], port, 0))
+            path.write_text(
+                GATEWAY_CONF.format(
+                    redis=line,
+                    origin=beside.ORIGIN,
+                    port=port,
+                    control=port + 100,
+                    data=data,
+                    limit=100_000,
+                )
+            )
+            servers[port] = stack.enter_context(
+                beside.running([greenroom, "serve", "--config", str(path)], port, 0)
+            )
             tickets[port] = [accepted(port) for _ in range(64)]
         rates: dict[int, list[float]] = {MEMORY: [], SHARED: []}
         costs: dict[int, list[float]] = {MEMORY: [], SHARED: []}
         for _ in range(rounds):
             for port, found in rates.items():
                 heads = folder / "heads"
-                heads.write_bytes(BETWEEN_HEADS.join(request("/", ticket).encode() for ticket in tickets[port]))
+                heads.write_bytes(
+                    BETWEEN_HEADS.join(request("/", ticket).encode() for ticket in tickets[port])
+                )
                 before = beside.cpu_seconds(servers[port].pid)
                 load = client.load(port, seconds, heads)
                 found.append(load.answered / load.seconds)
-                costs[port].append((beside.cpu_seconds(servers[port].pid) - before) / load.answered * 1e6)
+                costs[port].append(
+                    (beside.cpu_seconds(servers[port].pid) - before) / load.answered * 1e6
+                )
                 name = "redis " if port == SHARED else "memory"
-                print(f"  {name} {found[-1]:8.0f} requests/s, p99 {load.p99_ms:.1f} ms, {costs[port][-1]:.0f} us CPU each")
+                print(
+                    f"  {name} {found[-1]:8.0f} requests/s, p99 {load.p99_ms:.1f} ms, {costs[port][-1]:.0f} us CPU each"
+                )
         memory, shared = (statistics.median(rates[port]) for port in (MEMORY, SHARED))
         ours, theirs = (statistics.median(costs[port]) for port in (MEMORY, SHARED))
         print(f"{'gateway, accepted visitors: redis / memory':44} {shared / memory:8.2f}   bar 0.8")
@@ -241,7 +307,9 @@ def is_inside(port: int, cookie: str) -> bool:
     import http.client
 
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", "/", headers={"Cookie": cookie.removeprefix("Cookie: "), "Accept": "text/html"})
+    connection.request(
+        "GET", "/", headers={"Cookie": cookie.removeprefix("Cookie: "), "Accept": "text/html"}
+    )
     body = connection.getresponse().read()
     return body == page(1024).partition(END)[2]
 
@@ -254,14 +322,18 @@ def run(work: Awaitable[None]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--waiting", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--only", choices=("ledger", "gateway"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, redis_server(Path(folder)) as server:
-        print(f"redis {server.info('server')['redis_version']}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+        print(
+            f"redis {server.info('server')['redis_version']}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+        )
         if options.only != "gateway":
             run(ledger(server, options.waiting))
             server.flushall()

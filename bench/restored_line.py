@@ -45,7 +45,10 @@ redis.register_function(LIBRARY .. '_fill', fill)
 def line_of(visitors: int, now_ms: int) -> list[tuple[bytes, int]]:
     """Ids and keys, in the order of arrival."""
     return [
-        (os.urandom(12), make_key(now_ms - CAME_WITHIN_MS + CAME_WITHIN_MS * number // visitors, number % 4096))
+        (
+            os.urandom(12),
+            make_key(now_ms - CAME_WITHIN_MS + CAME_WITHIN_MS * number // visitors, number % 4096),
+        )
         for number in range(visitors)
     ]
 
@@ -87,7 +90,9 @@ def fill(data: Path, room: str, visitors: int, redis_port: int | None) -> list[b
     line, room = line_of(visitors, now_ms), room_id(room)
     sealer = Sealer(KeyRing(data, now_ms))
     last_ms = now_ms - REFRESH_MS
-    tickets = [sealer.seal(Ticket(one, key, 0, last_ms, REFRESH_MS), room.encode()) for one, key in line]
+    tickets = [
+        sealer.seal(Ticket(one, key, 0, last_ms, REFRESH_MS), room.encode()) for one, key in line
+    ]
     random.Random(1).shuffle(tickets)
     if redis_port is None:
         into_journal(data, room, line)

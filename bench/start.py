@@ -31,7 +31,9 @@ def start(data: Path) -> float:
     began = time.monotonic()
     places = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(data)]
     with subprocess.Popen(
-        [GREENROOM, "serve", "--origin", "http://127.0.0.1:9", *LIMITS, *places], stdout=subprocess.PIPE, text=True
+        [GREENROOM, "serve", "--origin", "http://127.0.0.1:9", *LIMITS, *places],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -45,8 +47,14 @@ def start(data: Path) -> float:
 def fill(journal: Path, visitors: int) -> None:
     """Appends to the journal of a room, as so many visitors would have."""
     now_ms = int(time.time() * 1000)
-    records = [pack(PLACE, os.urandom(12), make_key(now_ms - random.randrange(600_000), 0)) for _ in range(visitors * 95 // 100)]
-    records += [pack(ADMIT, os.urandom(12), now_ms - random.randrange(50_000)) for _ in range(visitors - len(records))]
+    records = [
+        pack(PLACE, os.urandom(12), make_key(now_ms - random.randrange(600_000), 0))
+        for _ in range(visitors * 95 // 100)
+    ]
+    records += [
+        pack(ADMIT, os.urandom(12), now_ms - random.randrange(50_000))
+        for _ in range(visitors - len(records))
+    ]
     written = FileJournal(journal)
     list(written.replay())
     for first in range(0, len(records), 1_000):
@@ -55,7 +63,9 @@ def fill(journal: Path, visitors: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--visitors", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
@@ -66,7 +76,9 @@ def main() -> None:
         fill(full / "rooms" / f"{room_id(ROOM_NAME)}.journal", options.visitors)
         for name, data in (("nobody", empty), (f"{options.visitors:,} visitors", full)):
             took = [start(data) for _ in range(options.rounds)]
-            print(f"{name:20} ready after {statistics.median(took):.2f} s, at most {max(took):.2f} s")
+            print(
+                f"{name:20} ready after {statistics.median(took):.2f} s, at most {max(took):.2f} s"
+            )
 
 
 if __name__ == "__main__":

@@ -59,7 +59,13 @@ class Contestant(NamedTuple):
 
 def cpu_us(pid: int) -> float:
     """CPU time of a process so far, all its threads together."""
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1_000
+    return (
+        sum(
+            int((task / "schedstat").read_text().split()[0])
+            for task in Path(f"/proc/{pid}/task").iterdir()
+        )
+        / 1_000
+    )
 
 
 def tickets(port: int, visitors: int) -> list[bytes]:
@@ -67,7 +73,10 @@ def tickets(port: int, visitors: int) -> list[bytes]:
     kinds, found = navigating(), list[bytes]()
     with socket.create_connection(("127.0.0.1", port)) as connection:
         for first in range(0, visitors, 20):
-            heads = [LINE + kinds[number % len(kinds)] + b"\r\n" for number in range(first, min(visitors, first + 20))]
+            heads = [
+                LINE + kinds[number % len(kinds)] + b"\r\n"
+                for number in range(first, min(visitors, first + 20))
+            ]
             connection.sendall(b"".join(heads))
             got, seen = list[bytes](), b""
             while len(got) < len(heads):
@@ -79,11 +88,16 @@ def tickets(port: int, visitors: int) -> list[bytes]:
 
 def write_heads(path: Path, kinds: list[bytes], carried: list[bytes], first: bytes = LINE) -> None:
     chance = random.Random(1)
-    lines = (chance.choice(kinds) + (cookie_line(chance, ticket) if ticket else b"") for ticket in carried)
+    lines = (
+        chance.choice(kinds) + (cookie_line(chance, ticket) if ticket else b"")
+        for ticket in carried
+    )
     path.write_bytes(b"\1".join(first + line + b"\r\n" for line in lines))
 
 
-def measure(client: Client, contestants: dict[str, Contestant], folder: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
+def measure(
+    client: Client, contestants: dict[str, Contestant], folder: Path, rounds: int, seconds: int
+) -> dict[str, list[float]]:
     took: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, (port, pid, heads, _, (kinds, waiters)) in contestants.items():
@@ -97,13 +111,21 @@ def measure(client: Client, contestants: dict[str, Contestant], folder: Path, ro
     return took
 
 
-def greenroom(stack: contextlib.ExitStack, folder: Path, command: str, port: int, label: str, waiters: int) -> dict[str, Contestant]:
+def greenroom(
+    stack: contextlib.ExitStack, folder: Path, command: str, port: int, label: str, waiters: int
+) -> dict[str, Contestant]:
     """Two processes, one with room for everybody and one with a line, and what they are asked. They listen on `port` and the next one."""
     inside, closed, made = port, port + 1, {}
     for number, limit, session in ((inside, 100_000, 30), (closed, LIMIT, 1)):
-        text = GREENROOM_CONF.format(origin=ORIGIN, port=number, control=number + 100, data=folder / str(number), limit=limit)
-        (folder / f"{number}.toml").write_text(text.replace("session_duration = 30", f"session_duration = {session}"))
-        made[number] = stack.enter_context(running([command, "serve", "--config", str(folder / f"{number}.toml")], number, 0)).pid
+        text = GREENROOM_CONF.format(
+            origin=ORIGIN, port=number, control=number + 100, data=folder / str(number), limit=limit
+        )
+        (folder / f"{number}.toml").write_text(
+            text.replace("session_duration = 30", f"session_duration = {session}")
+        )
+        made[number] = stack.enter_context(
+            running([command, "serve", "--config", str(folder / f"{number}.toml")], number, 0)
+        ).pid
     waiting = tickets(closed, waiters + LIMIT)[LIMIT:]
     asked: dict[str, tuple[list[bytes], list[bytes]]] = {
         "updates": (browsers(), waiting),  # for the floors
@@ -118,20 +140,34 @@ def greenroom(stack: contextlib.ExitStack, folder: Path, command: str, port: int
         return Contestant(closed, made[closed], f"line: {name}{label}", floor, (kinds, visitors))
 
     return {
-        f"let-in visitors{label}": Contestant(inside, made[inside], f"inside{label}", "floor: proxy"),
-        f"newcomers' page{label}": Contestant(closed, made[closed], f"newcomers{label}", "floor: page"),
+        f"let-in visitors{label}": Contestant(
+            inside, made[inside], f"inside{label}", "floor: proxy"
+        ),
+        f"newcomers' page{label}": Contestant(
+            closed, made[closed], f"newcomers{label}", "floor: page"
+        ),
         f"page of visitors in line{label}": in_line("pages", navigating(), "floor: page"),
         f"update, different waiters{label}": in_line("updates", browsers(), "floor: JSON"),
         f"the same, published JSON{label}": in_line("published", browsers(b"1"), "floor: JSON"),
-        f"update, one waiter repeated{label}": in_line("one update", browsers()[:1], "floor: JSON", 1),
+        f"update, one waiter repeated{label}": in_line(
+            "one update", browsers()[:1], "floor: JSON", 1
+        ),
     }
 
 
-def with_table(client: Client, stack: contextlib.ExitStack, folder: Path, command: str, port: int, waiters: int) -> dict[str, Contestant]:
+def with_table(
+    client: Client, stack: contextlib.ExitStack, folder: Path, command: str, port: int, waiters: int
+) -> dict[str, Contestant]:
     """A process whose waiters read the table of the line, once they are in line."""
-    text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=folder / str(port), limit=LIMIT)
-    (folder / f"{port}.toml").write_text(text.replace("session_duration = 30", "session_duration = 1\nline_table = true"))
-    pid = stack.enter_context(running([command, "serve", "--config", str(folder / f"{port}.toml")], port, 0)).pid
+    text = GREENROOM_CONF.format(
+        origin=ORIGIN, port=port, control=port + 100, data=folder / str(port), limit=LIMIT
+    )
+    (folder / f"{port}.toml").write_text(
+        text.replace("session_duration = 30", "session_duration = 1\nline_table = true")
+    )
+    pid = stack.enter_context(
+        running([command, "serve", "--config", str(folder / f"{port}.toml")], port, 0)
+    ).pid
     write_heads(folder / "joining", browsers(), tickets(port, waiters + LIMIT)[LIMIT:])
     write_heads(folder / "tables", browsers(), [b""] * waiters, TABLE_LINE)
     time.sleep(DUE_S)
@@ -142,37 +178,63 @@ def with_table(client: Client, stack: contextlib.ExitStack, folder: Path, comman
 def floors(stack: contextlib.ExitStack, folder: Path) -> dict[str, Contestant]:
     """nginx as a proxy, and the servers that do nothing; all are asked what our own greenroom is asked."""
     (folder / "proxy.conf").write_text(PROXY_CONF.format(dir=folder, port=NGINX, origin=ORIGIN))
-    nginx = worker_of(stack.enter_context(running(["nginx", "-c", str(folder / "proxy.conf")], NGINX, 0)))
+    nginx = worker_of(
+        stack.enter_context(running(["nginx", "-c", str(folder / "proxy.conf")], NGINX, 0))
+    )
     found = {}
-    for kind, port, heads in (("JSON", 9105, "updates"), ("page", 9106, "pages"), ("proxy", 9107, "inside")):
-        command = [sys.executable, str(Path(__file__).with_name("floors.py")), kind.lower(), str(port), str(ORIGIN)]
+    for kind, port, heads in (
+        ("JSON", 9105, "updates"),
+        ("page", 9106, "pages"),
+        ("proxy", 9107, "inside"),
+    ):
+        command = [
+            sys.executable,
+            str(Path(__file__).with_name("floors.py")),
+            kind.lower(),
+            str(port),
+            str(ORIGIN),
+        ]
         pid = stack.enter_context(running(command, port, 0)).pid
         found[f"floor: {kind}"] = Contestant(port, pid, heads, "")
     return found | {PROXY: Contestant(NGINX, nginx, "inside", "floor: proxy")}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--waiters", type=int, default=12_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=1)
-    parser.add_argument("--against", metavar="PATH", help="the command of another greenroom, measured in the same rounds; a minute longer")
+    parser.add_argument(
+        "--against",
+        metavar="PATH",
+        help="the command of another greenroom, measured in the same rounds; a minute longer",
+    )
     options = parser.parse_args()
     own = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         client = stack.enter_context(Client(ORIGIN))
-        contestants = floors(stack, folder) | greenroom(stack, folder, own, OWN, "", options.waiters)
+        contestants = floors(stack, folder) | greenroom(
+            stack, folder, own, OWN, "", options.waiters
+        )
         contestants |= with_table(client, stack, folder, own, OWN + TABLE, options.waiters)
         if options.against:
-            contestants |= greenroom(stack, folder, options.against, OTHER, " (other)", options.waiters)
+            contestants |= greenroom(
+                stack, folder, options.against, OTHER, " (other)", options.waiters
+            )
         took = {
             name: statistics.median(values)
-            for name, values in measure(client, contestants, folder, options.rounds, options.seconds).items()
+            for name, values in measure(
+                client, contestants, folder, options.rounds, options.seconds
+            ).items()
         }
     print(f"{'':36} {'CPU us/request':>14} {'of its floor':>13} {'of nginx':>9}")
     for name, contestant in contestants.items():
-        print(f"{name:36} {took[name]:14.1f} {took[name] / took[contestant.floor or name]:13.2f} {took[name] / took[PROXY]:9.2f}")
+        print(
+            f"{name:36} {took[name]:14.1f} {took[name] / took[contestant.floor or name]:13.2f} {took[name] / took[PROXY]:9.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,9 @@ async def http(port: int) -> None:
         def data_received(self, _data: bytes) -> None:
             self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-    await (await asyncio.get_running_loop().create_server(Yes, "127.0.0.1", port, backlog=1024)).serve_forever()
+    await (
+        await asyncio.get_running_loop().create_server(Yes, "127.0.0.1", port, backlog=1024)
+    ).serve_forever()
 
 
 async def grpcio(port: int) -> None:

@@ -91,7 +91,11 @@ def running(folder: Path) -> Iterator[str]:
     (folder / "greenroom.toml").write_text('origin = "http://127.0.0.1:9"\n')
     command = [GREENROOM, "serve", "--config", folder / "greenroom.toml", "--data", folder / "data"]
     with (folder / "output").open("w") as output:
-        process = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"], stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [*command, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"],
+            stdout=output,
+            stderr=output,
+        )
     try:
         while "\nready" not in (folder / "output").read_text():
             time.sleep(0.2)  # another process needs a moment
@@ -105,7 +109,9 @@ def running(folder: Path) -> Iterator[str]:
 def crowded(said: str) -> Iterator[None]:
     """The application of the tutorial, and a crowd that has been in front of it for a while."""
     address, port = re.findall(r"^visitors\s+http://([\d.]+):(\d+)", said, re.M)[0]
-    shop = subprocess.Popen([GREENROOM, "demo", "--shop-only", "--listen", SHOP], stdout=subprocess.DEVNULL)
+    shop = subprocess.Popen(
+        [GREENROOM, "demo", "--shop-only", "--listen", SHOP], stdout=subprocess.DEVNULL
+    )
     crowd = DemoCrowd(lambda: Browser(address, int(port), HOST), random.Random(1))
     crowd.resize(CROWD_MAX)
     loop = asyncio.new_event_loop()
@@ -139,14 +145,20 @@ def tutorial(at: DashboardBrowser, link: str, camera: Camera) -> str:
 def main() -> None:
     """Takes them."""
     (PICTURES / "dashboard").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary, running(Path(temporary)) as said, chromium() as browser:
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        running(Path(temporary)) as said,
+        chromium() as browser,
+    ):
         link = sign_in_link(said)
         base = link.partition("/sign-in")[0]
         camera = Camera(browser.new_page())
         first = DashboardBrowser(browser.new_context(**FORMS["light"]), base)
         room = tutorial(first, link, camera)
         state = first.context.storage_state()
-        paths = {item.path.strip("/"): item.path for item in NAVIGATION if item.path not in LEFT_OUT}
+        paths = {
+            item.path.strip("/"): item.path for item in NAVIGATION if item.path not in LEFT_OUT
+        }
         paths |= {f"room{tab.path.replace('/', '-')}": f"{room}{tab.path}" for tab in ROOM_TABS}
         paths["room-analytics"] += HOUR
         paths |= {

@@ -31,7 +31,14 @@ from greenroom.gateway.counts import Counts
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import EVENTS_PER_ROOM, Event
 from greenroom.model.fields import Spec, plain_type, specs
-from greenroom.model.health_check import ALL_REGIONS, CHECKS_MAX, REGIONS, HealthCheck, HttpCheck, TcpCheck
+from greenroom.model.health_check import (
+    ALL_REGIONS,
+    CHECKS_MAX,
+    REGIONS,
+    HealthCheck,
+    HttpCheck,
+    TcpCheck,
+)
 from greenroom.model.oidc import OidcEntry, OidcRole
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
@@ -39,7 +46,14 @@ from greenroom.model.status_page import PageSettings
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
 
 REFERENCE = Path(__file__).parent / "reference"
-NAMES = {bool: "boolean", int: "whole number", str: "text", tuple: "list", dict: "table", types.UnionType: "text"}
+NAMES = {
+    bool: "boolean",
+    int: "whole number",
+    str: "text",
+    tuple: "list",
+    dict: "table",
+    types.UnionType: "text",
+}
 NAMES |= dict.fromkeys((CookieAttributes, HttpCheck, TcpCheck), "table")
 NOTE = "<!-- Written by docs/generate.py from the source: change the tables there. -->\n\n"
 MANY = 12
@@ -65,7 +79,9 @@ def allowed(rule: Spec) -> str:
     if len(rule.choices) > MANY:
         return f"one of {len(rule.choices)}, below"
     if rule.choices:
-        return ", ".join(f"`{json.dumps(choice) if mixed(rule) else choice}`" for choice in rule.choices)
+        return ", ".join(
+            f"`{json.dumps(choice) if mixed(rule) else choice}`" for choice in rule.choices
+        )
     unit = f" {rule.unit}" if rule.unit else ""
     parts = []
     if rule.low is not None and rule.high is not None:
@@ -108,7 +124,9 @@ def keys(record: type, without: Iterable[str] = ()) -> str:
         kind = plain_type(item.type)
         shown = rule if kind in (int, str, tuple) or mixed(rule) else Spec(rule.help)
         if kind is str and not rule.choices and not rule.pattern:
-            shown = Spec(rule.help, high=rule.high, unit="characters") if rule.high else Spec(rule.help)
+            shown = (
+                Spec(rule.help, high=rule.high, unit="characters") if rule.high else Spec(rule.help)
+            )
         if kind is tuple:
             shown = Spec(rule.help, high=rule.high, unit="entries")
         mark = " *(extension)*" if rule.extension else ""
@@ -137,7 +155,8 @@ def configuration() -> str:
     )
     parts.append("\nA file also has these keys:\n\n" + keys(Extra))
     parts.append(
-        "\n`additional_routes` is a list of tables with `host` and `path`.\n\n### `cookie_attributes`\n\n" + keys(CookieAttributes)
+        "\n`additional_routes` is a list of tables with `host` and `path`.\n\n### `cookie_attributes`\n\n"
+        + keys(CookieAttributes)
     )
     parts.append(
         f"\n## `[[rooms.events]]`\n\nEvents of the room above them, at most {EVENTS_PER_ROOM}: [the how-to](../howto/run-a-sale.md). An "
@@ -148,10 +167,12 @@ def configuration() -> str:
     )
     parts.append(
         f"\n## `[[rooms.rules]]`\n\nBypass rules of the room above them, at most {RULES_MAX}: [the language](rules.md), "
-        "[the how-to](../howto/bypass-rules.md).\n\n" + keys(Rule, without=["id", "version", "last_updated"])
+        "[the how-to](../howto/bypass-rules.md).\n\n"
+        + keys(Rule, without=["id", "version", "last_updated"])
     )
     parts.append(
-        "\n## `[[lists]]`\n\nNamed lists that the expressions of any room can use as `$name`.\n\n" + keys(RuleList, without=["id"])
+        "\n## `[[lists]]`\n\nNamed lists that the expressions of any room can use as `$name`.\n\n"
+        + keys(RuleList, without=["id"])
     )
     parts.append(
         "\n## `[[crawlers]]`\n\nCrawlers in addition to the built-in ones: [the how-to](../howto/countries-and-crawlers.md).\n\n"
@@ -165,7 +186,8 @@ def configuration() -> str:
         + keys(OidcRole)
     )
     parts.append(
-        "\n## `[[status_pages]]`\n\nPublic pages on `status_listen`: [the how-to](../howto/status-page.md).\n\n" + keys(PageSettings)
+        "\n## `[[status_pages]]`\n\nPublic pages on `status_listen`: [the how-to](../howto/status-page.md).\n\n"
+        + keys(PageSettings)
     )
     parts.append(
         f"\n## `[[health_checks]]`\n\nAt most {CHECKS_MAX:,}. In every number 0 means the default.\n\n"
@@ -187,12 +209,17 @@ def configuration() -> str:
     )
     lists.append(("check_regions", (*REGIONS, ALL_REGIONS)))
     for name, choices in lists:
-        parts.append(f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n")
+        parts.append(
+            f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n"
+        )
     return "".join(parts)
 
 
 def variables() -> str:
-    published = ((f"`{row.name}`", row.kind, "page" if row.template_only else "page, JSON", row.help) for row in VARIABLES)
+    published = (
+        (f"`{row.name}`", row.kind, "page" if row.template_only else "page, JSON", row.help)
+        for row in VARIABLES
+    )
     ours = ((f"`{row.template_name}`", f"`{row.name}`", row.kind, row.help) for row in EXTENSIONS)
     return (
         f"# Variables of the waiting page\n\n{NOTE}"
@@ -220,19 +247,40 @@ def commands() -> str:
         for option in (param for param in command.params if not getattr(param, "hidden", False)):
             if option.name == "help":
                 continue
-            words = [option.name.upper()] if option.param_type_name == "argument" else [*option.opts, option.metavar or ""]
-            rows.append((f"`{' '.join(words).strip()}`", "yes" if option.required else "", option.help or ""))
-        parts.append(f"## `{name}`\n\n{(command.help or '').strip()}\n\n{table(('option', 'required', 'meaning'), rows)}\n")
+            words = (
+                [option.name.upper()]
+                if option.param_type_name == "argument"
+                else [*option.opts, option.metavar or ""]
+            )
+            rows.append(
+                (
+                    f"`{' '.join(words).strip()}`",
+                    "yes" if option.required else "",
+                    option.help or "",
+                )
+            )
+        parts.append(
+            f"## `{name}`\n\n{(command.help or '').strip()}\n\n{table(('option', 'required', 'meaning'), rows)}\n"
+        )
     return "".join(parts).rstrip() + "\n"
 
 
 def metrics() -> str:
     counts = [(name, meaning, gauge) for name, meaning, gauge, _ in Counts().described()]
-    gateway = gateway_rows([count[:2] for count in counts], frozenset(name for name, _, gauge in counts if gauge))
+    gateway = gateway_rows(
+        [count[:2] for count in counts], frozenset(name for name, _, gauge in counts if gauge)
+    )
     rows = []
     for row in (*EXPORTED, *gateway):
         labels = ", ".join(f"`{label}`" for label in row.labels)
-        rows.append((f"`{row.name}`", "gauge" if row.kind is GaugeMetricFamily else "counter", labels, row.help))
+        rows.append(
+            (
+                f"`{row.name}`",
+                "gauge" if row.kind is GaugeMetricFamily else "counter",
+                labels,
+                row.help,
+            )
+        )
     head = "The metrics that `/metrics` on the control listener exports for Prometheus, in addition to the usual `process_*` metrics.\n\n"
     return "# Metrics\n\n" + NOTE + head + table(("name", "kind", "labels", "meaning"), rows)
 
@@ -244,32 +292,74 @@ def alerts() -> str:
         "paired has a start and an end with the same `alert_correlation_id`. How to use them: [Get notified](../howto/get-notified.md).\n",
     ]
     for row in ALERTS.values():
-        paired = "Paired: it starts and ends." if row.paired else "It has no end: every alert is one event."
-        parts.append(f"\n## `{row.type}`\n\n{row.description} {paired}\n\n> {example(row, 0).text}\n")
+        paired = (
+            "Paired: it starts and ends."
+            if row.paired
+            else "It has no end: every alert is one event."
+        )
+        parts.append(
+            f"\n## `{row.type}`\n\n{row.description} {paired}\n\n> {example(row, 0).text}\n"
+        )
         if row.filters:
-            parts.append("\n" + table(("filter", "takes"), ((f"`{name}`", described.help) for name, described in row.filters.items())))
-        parts.append("\n" + table(("field", "meaning"), ((f"`{name}`", meaning) for name, meaning in row.fields.items())))
-    channels = [(f"`{row.name}`", row.help, row.secret_help or "not used") for row in CHANNELS.values()]
-    parts.append("\n## Channels of webhooks\n\nThe channel follows from the URL, or from `greenroom.channel` of the webhook.\n\n")
+            parts.append(
+                "\n"
+                + table(
+                    ("filter", "takes"),
+                    ((f"`{name}`", described.help) for name, described in row.filters.items()),
+                )
+            )
+        parts.append(
+            "\n"
+            + table(
+                ("field", "meaning"),
+                ((f"`{name}`", meaning) for name, meaning in row.fields.items()),
+            )
+        )
+    channels = [
+        (f"`{row.name}`", row.help, row.secret_help or "not used") for row in CHANNELS.values()
+    ]
+    parts.append(
+        "\n## Channels of webhooks\n\nThe channel follows from the URL, or from `greenroom.channel` of the webhook.\n\n"
+    )
     return "".join(parts) + table(("channel", "for", "its secret"), channels)
 
 
 def signature(name: str, spec: FunctionSpec) -> str:
-    params = [param.name if index < spec.needed else f"{param.name}?" for index, param in enumerate(spec.params)]
+    params = [
+        param.name if index < spec.needed else f"{param.name}?"
+        for index, param in enumerate(spec.params)
+    ]
     return f"`{name}({', '.join(params)}{', ...' if spec.repeats else ''})`"
 
 
 def rules() -> str:
     fields_ = ((f"`{name}`", str(spec.kind), spec.help) for name, spec in FIELDS.items())
     functions = (
-        (signature(name, spec), str(spec.gives) if spec.gives else "as the arguments", spec.help) for name, spec in FUNCTIONS.items()
+        (signature(name, spec), str(spec.gives) if spec.gives else "as the arguments", spec.help)
+        for name, spec in FUNCTIONS.items()
     )
     operators = (
-        ("`eq` `==`, `ne` `!=`", "String, IP address, Integer", "equal, not equal; an address, not a network"),
-        ("`lt` `<`, `le` `<=`, `gt` `>`, `ge` `>=`", "String, Integer", "order; strings by their bytes"),
+        (
+            "`eq` `==`, `ne` `!=`",
+            "String, IP address, Integer",
+            "equal, not equal; an address, not a network",
+        ),
+        (
+            "`lt` `<`, `le` `<=`, `gt` `>`, `ge` `>=`",
+            "String, Integer",
+            "order; strings by their bytes",
+        ),
         ("`contains`", "String", "contains this text; case-sensitive"),
-        ("`matches` `~`", "String", "a regular expression (RE2: no look-around, no back-references) is found in it"),
-        ("`wildcard`", "String", "the whole value fits the pattern, `*` for any text; case-insensitive"),
+        (
+            "`matches` `~`",
+            "String",
+            "a regular expression (RE2: no look-around, no back-references) is found in it",
+        ),
+        (
+            "`wildcard`",
+            "String",
+            "the whole value fits the pattern, `*` for any text; case-insensitive",
+        ),
         ("`strict wildcard`", "String", "the same, case-sensitive"),
         (
             "`in`",
@@ -303,12 +393,27 @@ def api() -> str:
     operations: dict[str, list[tuple[str, ...]]] = {}
     for path, methods in found["paths"].items():
         for method, operation in methods.items():
-            content = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-            answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["properties"].get("result", {})
-            shown = (f"`{method.upper()} {path}`", operation["summary"], named(content), named(answer), operation["x-greenroom-scope"])
+            content = (
+                operation.get("requestBody", {})
+                .get("content", {})
+                .get("application/json", {})
+                .get("schema", {})
+            )
+            answer = operation["responses"]["200"]["content"]["application/json"]["schema"][
+                "properties"
+            ].get("result", {})
+            shown = (
+                f"`{method.upper()} {path}`",
+                operation["summary"],
+                named(content),
+                named(answer),
+                operation["x-greenroom-scope"],
+            )
             operations.setdefault(operation["tags"][0], []).append(shown)
     for tag, rows in operations.items():
-        parts.append(f"\n## {tag.capitalize()}\n\n{table(('call', 'what it does', 'body', 'result', 'scope'), rows)}")
+        parts.append(
+            f"\n## {tag.capitalize()}\n\n{table(('call', 'what it does', 'body', 'result', 'scope'), rows)}"
+        )
     for name, form in FORMS.items():
         parts.append(f"\n### {name}\n\n{fields_of(form)}")
     return "".join(parts)
@@ -328,18 +433,32 @@ def named(schema: dict[str, Any]) -> str:
 def fields_of(form: ApiSchema) -> str:
     """The fields of one resource."""
     whole = form.schema("whole")
-    needed = {*whole.get("required", ()), *whole["properties"].get(EXTENSION, {}).get("required", ())}
+    needed = {
+        *whole.get("required", ()),
+        *whole["properties"].get(EXTENSION, {}).get("required", ()),
+    }
     properties = {
         **whole["properties"],
-        **{f"{EXTENSION}.{name}": inner for name, inner in whole["properties"].get(EXTENSION, {}).get("properties", {}).items()},
+        **{
+            f"{EXTENSION}.{name}": inner
+            for name, inner in whole["properties"].get(EXTENSION, {}).get("properties", {}).items()
+        },
     }
     rows = []
     for name, schema in properties.items():
         if name == EXTENSION:
             continue
-        default = "**required**" if name in needed else f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
+        default = (
+            "**required**"
+            if name in needed
+            else f"`{json.dumps(schema['default'])}`"
+            if "default" in schema
+            else ""
+        )
         default = "*read only*" if schema.get("readOnly") else default
-        rows.append((f"`{name}`", typed(schema), bounds(schema), default, schema.get("description", "")))
+        rows.append(
+            (f"`{name}`", typed(schema), bounds(schema), default, schema.get("description", ""))
+        )
     return table(("field", "type", "allowed", "default", "meaning"), rows)
 
 
@@ -357,10 +476,21 @@ def bounds(schema: dict[str, Any]) -> str:
     parts = []
     for low, high, unit in (("minimum", "maximum", ""), ("minLength", "maxLength", " characters")):
         if low in schema or high in schema:
-            parts.append(" ".join(f"{word} {schema[key]:,}" for word, key in (("from", low), ("up to", high)) if key in schema) + unit)
+            parts.append(
+                " ".join(
+                    f"{word} {schema[key]:,}"
+                    for word, key in (("from", low), ("up to", high))
+                    if key in schema
+                )
+                + unit
+            )
     if "maxItems" in schema:
         parts.append(f"up to {schema['maxItems']:,} entries")
-    parts += [f"`{schema['pattern']}`"] if "pattern" in schema and schema.get("format") != "date-time" else []
+    parts += (
+        [f"`{schema['pattern']}`"]
+        if "pattern" in schema and schema.get("format") != "date-time"
+        else []
+    )
     parts += [schema["format"]] if "format" in schema else []
     return "; ".join(parts)
 
@@ -373,8 +503,13 @@ ERRORS_HEAD = """A response with `success: false` has at least one `{code, messa
 
 
 def api_errors() -> str:
-    rows = [(f"`{int(code)}`", code.name.lower().replace("_", " "), str(meaning.status), meaning.text) for code, meaning in CODES.items()]
-    return f"# Errors of the API\n\n{NOTE}{ERRORS_HEAD}" + table(("code", "name", "status", "meaning"), rows)
+    rows = [
+        (f"`{int(code)}`", code.name.lower().replace("_", " "), str(meaning.status), meaning.text)
+        for code, meaning in CODES.items()
+    ]
+    return f"# Errors of the API\n\n{NOTE}{ERRORS_HEAD}" + table(
+        ("code", "name", "status", "meaning"), rows
+    )
 
 
 PAGES = {

@@ -40,7 +40,9 @@ class Shop(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(SHOP)))
         if self.headers["X-Crowd"]:
-            self.send_header("Cf-Waiting-Room-Command", "revoke")  # has seen enough: the next one may come in
+            self.send_header(
+                "Cf-Waiting-Room-Command", "revoke"
+            )  # has seen enough: the next one may come in
         self.end_headers()
         self.wfile.write(SHOP)
 
@@ -90,7 +92,13 @@ def stand_in_line(address: str, ended: threading.Event) -> None:
     while not ended.is_set():
         connection = http.client.HTTPConnection(address, timeout=10)
         connection.request(
-            "GET", "/", headers={"Accept": "text/html", "X-Crowd": "1", "Cookie": "; ".join(f"{m.key}={m.value}" for m in jar.values())}
+            "GET",
+            "/",
+            headers={
+                "Accept": "text/html",
+                "X-Crowd": "1",
+                "Cookie": "; ".join(f"{m.key}={m.value}" for m in jar.values()),
+            },
         )
         answer = connection.getresponse()
         answer.read()
@@ -108,9 +116,17 @@ def sale(folder: Path) -> Iterator[tuple[str, str, float]]:
     """(address for visitors, address for operators, when the sale starts)."""
     shop = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
     threading.Thread(target=shop.serve_forever, daemon=True).start()
-    listen, control, start_s = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}", time.time() + TO_THE_START_S
-    (folder / "sale.toml").write_text(configuration(f"http://127.0.0.1:{shop.server_address[1]}", listen, control, start_s))
-    process = subprocess.Popen([GREENROOM, "serve", "--config", folder / "sale.toml"], stdout=subprocess.DEVNULL)
+    listen, control, start_s = (
+        f"127.0.0.1:{free_port()}",
+        f"127.0.0.1:{free_port()}",
+        time.time() + TO_THE_START_S,
+    )
+    (folder / "sale.toml").write_text(
+        configuration(f"http://127.0.0.1:{shop.server_address[1]}", listen, control, start_s)
+    )
+    process = subprocess.Popen(
+        [GREENROOM, "serve", "--config", folder / "sale.toml"], stdout=subprocess.DEVNULL
+    )
 
     def ready() -> bool:
         try:
@@ -150,7 +166,9 @@ def first_drawn(pages: list[Page], start_s: float) -> Page:
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="greenroom-sale-"))
     with sale(folder) as (listen, control, start_s), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         page, other = visitor(browser), visitor(browser)
         phone = visitor(browser, viewport=PHONE, is_mobile=True, has_touch=True)
         for one in (page, other, phone):
@@ -180,7 +198,9 @@ def main() -> None:
         check.set_input_files("#draw", folder / "draw.json")
         check.set_input_files("#saved", folder / "receipt.json")
         check.click("button")
-        until("the draw is checked", lambda: "The draw is valid" in check.inner_text("#verdict"), 30)
+        until(
+            "the draw is checked", lambda: "The draw is valid" in check.inner_text("#verdict"), 30
+        )
         photograph(check, "sale-checked", whole=True)
         browser.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -36,7 +36,12 @@ def free_port() -> int:
 def ask(url: str, method: str = "GET", body: str = "") -> bytes:
     where = urlsplit(url)
     connection = http.client.HTTPConnection(where.netloc, timeout=10)
-    connection.request(method, where.path, body or None, {"Content-Type": "application/x-www-form-urlencoded"} if body else {})
+    connection.request(
+        method,
+        where.path,
+        body or None,
+        {"Content-Type": "application/x-www-form-urlencoded"} if body else {},
+    )
     return connection.getresponse().read()
 
 
@@ -52,7 +57,9 @@ def until(what: str, happened: Callable[[], bool], seconds: float = PATIENCE_S) 
 def demo() -> Iterator[tuple[str, str]]:
     """A running demo; the addresses of the shop and of the control listener."""
     shop, control = (f"127.0.0.1:{free_port()}" for _ in range(2))
-    process = subprocess.Popen([GREENROOM, "demo", "--listen", shop, "--control", control], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [GREENROOM, "demo", "--listen", shop, "--control", control], stdout=subprocess.DEVNULL
+    )
 
     def ready() -> bool:
         try:
@@ -86,25 +93,41 @@ def held(page: Page) -> bool:
 
 
 def line_moves(state: dict[str, dict[str, float | None]]) -> bool:
-    return (state["crowd"]["waiting"] or 0) >= 8 and state["room"]["estimated_wait_seconds"] is not None
+    return (state["crowd"]["waiting"] or 0) >= 8 and state["room"][
+        "estimated_wait_seconds"
+    ] is not None
 
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with demo() as (shop, console), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         early = visitor(browser)
         early.goto(shop)
         photograph(early, "let-in", whole=True)
         ask(f"{console}/crowd", "POST", f"size={CROWD}")
-        until("a line has formed and moves", lambda: line_moves(json.loads(ask(f"{console}/state"))))
+        until(
+            "a line has formed and moves", lambda: line_moves(json.loads(ask(f"{console}/state")))
+        )
         late, dark = visitor(browser), visitor(browser, color_scheme="dark")
-        phone = visitor(browser, viewport=PHONE, device_scale_factor=2, is_mobile=True, has_touch=True)
+        phone = visitor(
+            browser, viewport=PHONE, device_scale_factor=2, is_mobile=True, has_touch=True
+        )
         for page in (late, dark, phone):
             page.goto(shop)
         for page, name in ((late, "waiting"), (dark, "waiting-dark"), (phone, "waiting-phone")):
-            until("the place in line is real", lambda page=page: held(page) and page.locator("#hero").is_visible(), 60)
-            until("the wait is known", lambda page=page: not held(page) or any(map(str.isdigit, page.inner_text("#wait"))), 120)
+            until(
+                "the place in line is real",
+                lambda page=page: held(page) and page.locator("#hero").is_visible(),
+                60,
+            )
+            until(
+                "the wait is known",
+                lambda page=page: not held(page) or any(map(str.isdigit, page.inner_text("#wait"))),
+                120,
+            )
             photograph(page, name)
         until("the late visitor is let in", lambda: not held(late))
         photograph(late, "let-in-after-waiting", whole=True)

@@ -50,13 +50,26 @@ class Example:
     def shop(self, port: int) -> subprocess.Popen[str]:
         """A web server that answers 200, on the port that stands for this one."""
         (self.data / "shop").mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(self.data / "shop"), str(self.port[port])]
+        command = [
+            sys.executable,
+            "-m",
+            "http.server",
+            "--bind",
+            "127.0.0.1",
+            "--directory",
+            str(self.data / "shop"),
+            str(self.port[port]),
+        ]
         return self.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def greenroom(self, control: int) -> None:
         """greenroom with the configuration of the folder, and a token for its API on this control port."""
         ports = "|".join(str(port) for port in self.port)
-        text = re.sub(rf"\b({ports})\b", lambda found: str(self.port[int(found[0])]), (self.folder / "greenroom.toml").read_text())
+        text = re.sub(
+            rf"\b({ports})\b",
+            lambda found: str(self.port[int(found[0])]),
+            (self.folder / "greenroom.toml").read_text(),
+        )
         config = self.data / "greenroom.toml"
         config.write_text(text)
         log = self.data / "greenroom.log"
@@ -65,23 +78,43 @@ class Example:
             process = self.start(*command, stdout=lines, stderr=lines)
         self._api = f"http://127.0.0.1:{self.port[control]}"
         until(lambda: _runs(process, log) and _answers(f"{self._api}/readyz"), "greenroom is ready")
-        token = [GREENROOM, "token", "create", "example", "--scope", "edit", "--data", str(self.data / "data")]
-        self.token = subprocess.run(token, capture_output=True, text=True, check=True).stdout.strip()
+        token = [
+            GREENROOM,
+            "token",
+            "create",
+            "example",
+            "--scope",
+            "edit",
+            "--data",
+            str(self.data / "data"),
+        ]
+        self.token = subprocess.run(
+            token, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     def make(self, path: str, document: Any) -> str:
         """Makes something through the alerting API; its id."""
-        return str(self.ask("POST", f"/accounts/{ACCOUNT}/alerting/v3{path}", document)["result"]["id"])
+        return str(
+            self.ask("POST", f"/accounts/{ACCOUNT}/alerting/v3{path}", document)["result"]["id"]
+        )
 
     def tell(self, webhook: str, alert_type: str) -> None:
         """A policy that calls this webhook for every alert of the type."""
-        document = {"name": "Shop", "alert_type": alert_type, "enabled": True, "mechanisms": {"webhooks": [{"id": webhook}]}}
+        document = {
+            "name": "Shop",
+            "alert_type": alert_type,
+            "enabled": True,
+            "mechanisms": {"webhooks": [{"id": webhook}]},
+        }
         self.make("/policies", document)
 
     def ask(self, method: str, path: str, document: Any = None) -> Any:
         """The answer of greenroom's API."""
         body = None if document is None else json.dumps(document).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._api}/client/v4{path}", body, headers, method=method)
+        request = urllib.request.Request(
+            f"{self._api}/client/v4{path}", body, headers, method=method
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
@@ -90,7 +123,11 @@ class Example:
 
         def status() -> str:
             zones = self.ask("GET", "/zones")["result"]
-            checks = [check for zone in zones for check in self.ask("GET", f"/zones/{zone['id']}/healthchecks")["result"]]
+            checks = [
+                check
+                for zone in zones
+                for check in self.ask("GET", f"/zones/{zone['id']}/healthchecks")["result"]
+            ]
             return str(checks[0]["status"])
 
         until(lambda: status() == wanted, f"the shop is {wanted}")
@@ -117,7 +154,9 @@ def _runs(process: subprocess.Popen[str], log: Path) -> bool:
     """Gives up with the last lines of the log when the process has ended."""
     if process.poll() is None:
         return True
-    raise SystemExit(f"greenroom ended with status {process.returncode}:\n{log.read_text()[-2000:]}")
+    raise SystemExit(
+        f"greenroom ended with status {process.returncode}:\n{log.read_text()[-2000:]}"
+    )
 
 
 def _free_ports(count: int) -> list[int]:

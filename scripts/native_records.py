@@ -61,7 +61,11 @@ def problems(source: str) -> list[str]:
         f"line {node.lineno}: {node.name} {problem}"
         for node in ast.walk(module)
         if isinstance(node, ast.ClassDef)
-        for problem in (_record_problems(node, node in module.body) if _is_record(node) else _class_problems(node))
+        for problem in (
+            _record_problems(node, node in module.body)
+            if _is_record(node)
+            else _class_problems(node)
+        )
     ]
 
 
@@ -73,10 +77,20 @@ def native(source: str) -> str:
     if found := problems(source):
         raise ValueError("; ".join(found))
     module = ast.parse(source)
-    bound = Counter(node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    bound.update(name for node in ast.walk(module) if isinstance(node, ast.Global) for name in node.names)
+    bound = Counter(
+        node.id
+        for node in ast.walk(module)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    bound.update(
+        name for node in ast.walk(module) if isinstance(node, ast.Global) for name in node.names
+    )
     body = [made for node in module.body for made in _written(node, bound)]
-    first = sum(isinstance(node, ast.Expr) or (isinstance(node, ast.ImportFrom) and node.module == "__future__") for node in body[:2])
+    first = sum(
+        isinstance(node, ast.Expr)
+        or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+        for node in body[:2]
+    )
     return ast.unparse(ast.Module([*body[:first], *ast.parse(HEADER).body, *body[first:]], []))
 
 
@@ -130,7 +144,10 @@ def _written(node: ast.stmt, bound: Counter[str]) -> Iterator[ast.stmt]:
         yield _native(node)
         return
     pairs = _assigned(node)
-    if pairs and all(bound[name] == 1 and len(name) > 1 and name in (name.lower(), name.upper()) for name, _ in pairs):
+    if pairs and all(
+        bound[name] == 1 and len(name) > 1 and name in (name.lower(), name.upper())
+        for name, _ in pairs
+    ):
         yield from ast.parse("\n".join([f"{name}: Final = {value}" for name, value in pairs])).body
     else:
         yield node
@@ -144,8 +161,15 @@ def _assigned(node: ast.stmt) -> list[tuple[str, str]]:
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or _begins_with_float(node.value):
         return []
     target, value = node.targets[0], node.value
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return [(ast.unparse(one), ast.unparse(given)) for one, given in zip(target.elts, value.elts, strict=True)]
+    if (
+        isinstance(target, ast.Tuple)
+        and isinstance(value, ast.Tuple)
+        and len(target.elts) == len(value.elts)
+    ):
+        return [
+            (ast.unparse(one), ast.unparse(given))
+            for one, given in zip(target.elts, value.elts, strict=True)
+        ]
     return [(target.id, ast.unparse(value))] if isinstance(target, ast.Name) else []
 
 
@@ -166,7 +190,9 @@ def _native(record: ast.ClassDef) -> ast.stmt:
         assignments="; ".join(map(_assignment, fields)),
         replaced=", ".join([f"changes.get({name!r}, self.{name})" for name in names]),
         equal=" and ".join([f"self.{name} == other.{name}" for name in names]),
-        hashed=hashed if options.get("frozen") else "raise TypeError('it may change, so it has no hash')",
+        hashed=hashed
+        if options.get("frozen")
+        else "raise TypeError('it may change, so it has no hash')",
         shown=", ".join([f"{name}={{self.{name}!r}}" for name in names]),
     )
     made = ast.parse(text).body[0]

@@ -31,14 +31,18 @@ START_S = 60.0
 """For the start of a process, which reads some hundred files."""
 
 
-def eventually(happened: Callable[[], Any], what: str | Callable[[], str], within_s: float = PATIENCE_S) -> Any:
+def eventually(
+    happened: Callable[[], Any], what: str | Callable[[], str], within_s: float = PATIENCE_S
+) -> Any:
     """The first true answer of `happened`; fails, naming `what` was awaited, when there is none in time."""
     end = time.monotonic() + within_s
     while True:
         found = happened()
         if found:
             return found
-        assert time.monotonic() < end, f"waited {within_s:.0f} s in vain: {what if isinstance(what, str) else what()}"
+        assert time.monotonic() < end, (
+            f"waited {within_s:.0f} s in vain: {what if isinstance(what, str) else what()}"
+        )
         time.sleep(0.02)  # another process needs a moment
 
 
@@ -78,12 +82,20 @@ class Visitor:
     host: str = "shop.example.com"
     cookies: dict[str, str] = field(default_factory=dict)
 
-    def get(self, path: str = "/", method: str = "GET", headers: dict[str, str] | None = None, body: bytes | None = None) -> Answer:
+    def get(
+        self,
+        path: str = "/",
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Answer:
         connection = http.client.HTTPConnection(*self.address, timeout=60)
         try:
             sent = {"Host": self.host, "Accept": "text/html", **(headers or {})}
             if self.cookies:
-                sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+                sent["Cookie"] = "; ".join(
+                    f"{name}={value}" for name, value in self.cookies.items()
+                )
             connection.request(method, path, body, sent)
             response = connection.getresponse()
             answer = Answer(response.status, response.headers, response.read())
@@ -116,7 +128,9 @@ class Visitor:
 class Running:
     """One greenroom process; `output` is everything it has printed."""
 
-    def __init__(self, arguments: list[str], env: dict[str, str] | None = None, within: Sequence[str] = ()) -> None:
+    def __init__(
+        self, arguments: list[str], env: dict[str, str] | None = None, within: Sequence[str] = ()
+    ) -> None:
         """`within` is a command that runs the command behind it in its own process (`unshare ...`)."""
         self.process = subprocess.Popen(
             [*within, GREENROOM, *arguments],
@@ -204,7 +218,10 @@ class Running:
 
     def wait_until_printed(self, text: str, times: int = 1) -> Self:
         """Returns when the output holds this text, so many times."""
-        eventually(lambda: self.output.count(text) >= times, lambda: f"{text!r} in the output, which is:\n{self.output}")
+        eventually(
+            lambda: self.output.count(text) >= times,
+            lambda: f"{text!r} in the output, which is:\n{self.output}",
+        )
         return self
 
     def send(self, number: signal.Signals) -> None:
@@ -242,7 +259,9 @@ class StartGreenroom:
         """The data directory that every process of this test uses unless told otherwise."""
         return self.folder / "data"
 
-    def run(self, *arguments: str, env: dict[str, str] | None = None, within: Sequence[str] = ()) -> Running:
+    def run(
+        self, *arguments: str, env: dict[str, str] | None = None, within: Sequence[str] = ()
+    ) -> Running:
         """Any command, not waited for."""
         running = Running(list(arguments), env, within)
         self.processes.append(running)
@@ -250,12 +269,29 @@ class StartGreenroom:
 
     def serve(self, *options: str, ready: bool = True) -> Running:
         """`greenroom serve` on free ports with this test's data directory; later options count."""
-        running = self.run("serve", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(self.data), *options)
+        running = self.run(
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--control",
+            "127.0.0.1:0",
+            "--data",
+            str(self.data),
+            *options,
+        )
         return running.wait_until_ready() if ready else running
 
     def room(self, origin: str, active: int = 10, minute: int = 100, *options: str) -> Running:
         """One room in front of `origin`, by options."""
-        return self.serve("--origin", origin, "--total-active-users", str(active), "--new-users-per-minute", str(minute), *options)
+        return self.serve(
+            "--origin",
+            origin,
+            "--total-active-users",
+            str(active),
+            "--new-users-per-minute",
+            str(minute),
+            *options,
+        )
 
     def config(self, text: str, *options: str, ready: bool = True) -> Running:
         """A configuration file, written to `greenroom.toml` in the folder of this test."""
@@ -299,7 +335,12 @@ class Application(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         taken = self.rfile.read(length)
         self.server.requests.append(f"{self.command} {self.path}")  # type: ignore[attr-defined]
-        said = {"method": self.command, "path": self.path, "headers": self.headers.items(), "body": taken.decode("latin-1")}
+        said = {
+            "method": self.command,
+            "path": self.path,
+            "headers": self.headers.items(),
+            "body": taken.decode("latin-1"),
+        }
         body = json.dumps(said).encode()
         self.send_response(200)
         self.send_header("X-Origin", "yes")
@@ -310,7 +351,9 @@ class Application(BaseHTTPRequestHandler):
         self.end_headers()
         if self.path.startswith("/slow?"):
             self.wfile.flush()
-            time.sleep(float(self.path.partition("?")[2]))  # an answer that takes its time is the point
+            time.sleep(
+                float(self.path.partition("?")[2])
+            )  # an answer that takes its time is the point
         if self.command != "HEAD":
             self.wfile.write(body)
 

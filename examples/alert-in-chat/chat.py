@@ -35,4 +35,6 @@ class Chat(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 9701), Chat).serve_forever()
+    ThreadingHTTPServer(
+        ("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 9701), Chat
+    ).serve_forever()

@@ -25,14 +25,24 @@ class StatusPage(BaseHTTPRequestHandler):
             told = json.loads(body)
             if "Hello World!" not in told.get("text", ""):  # the test when the webhook is saved
                 data = told.get("data", {})
-                CHECKS[data.get("name", "Unknown")] = (data.get("status", "Unknown"), data.get("reason", "Unknown"))
+                CHECKS[data.get("name", "Unknown")] = (
+                    data.get("status", "Unknown"),
+                    data.get("reason", "Unknown"),
+                )
             self.answer(200, "ok")
 
     def do_GET(self) -> None:
-        rows = "".join(f"<tr><td>{escape(name)}<td>{escape(status)}<td>{escape(reason)}" for name, (status, reason) in CHECKS.items())
+        rows = "".join(
+            f"<tr><td>{escape(name)}<td>{escape(status)}<td>{escape(reason)}"
+            for name, (status, reason) in CHECKS.items()
+        )
         table = f"<table><tr><th>check<th>status<th>reason{rows}</table>"
         page = f"<!doctype html><title>Status</title><h1>Status of production servers</h1>{table}"
-        self.answer(200 if self.path == "/" else 404, page if self.path == "/" else "Path not found", "text/html; charset=utf-8")
+        self.answer(
+            200 if self.path == "/" else 404,
+            page if self.path == "/" else "Path not found",
+            "text/html; charset=utf-8",
+        )
 
     def answer(self, status: int, text: str, kind: str = "text/plain") -> None:
         body = text.encode()
@@ -47,4 +57,6 @@ class StatusPage(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 9711), StatusPage).serve_forever()
+    ThreadingHTTPServer(
+        ("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 9711), StatusPage
+    ).serve_forever()

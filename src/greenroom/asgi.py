@@ -41,7 +41,13 @@ _LITERAL = "/~!$&'()*+,=:@-._;"
 class WaitingRoom:
     """Lets a request through to `app` when greenroom says so, and answers it with the waiting page otherwise."""
 
-    def __init__(self, app: AsgiApplication, config: str | os.PathLike[str] | Mapping[str, Any], *, control: bool = False) -> None:
+    def __init__(
+        self,
+        app: AsgiApplication,
+        config: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        control: bool = False,
+    ) -> None:
         """`config` is a configuration file, or its content; `origin` and `listen` are not needed.
 
         `control`: also open the control listener (/metrics, /status, the management API). Raises InvalidConfig with every problem.
@@ -80,11 +86,17 @@ class WaitingRoom:
         if _DENIAL in scope.get("extensions", ()):
             await _send_answer(send, _DENIAL, verdict, False)
         else:
-            await send({"type": "websocket.close", "code": TRY_AGAIN_LATER, "reason": "waiting room"})
+            await send(
+                {"type": "websocket.close", "code": TRY_AGAIN_LATER, "reason": "waiting room"}
+            )
 
-    async def _let_in(self, verdict: Forward, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+    async def _let_in(
+        self, verdict: Forward, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend
+    ) -> None:
         requests = self.embedded.own_requests
-        await self.app(_for_application(scope, requests), receive, _adding_ticket(send, requests, verdict))
+        await self.app(
+            _for_application(scope, requests), receive, _adding_ticket(send, requests, verdict)
+        )
 
 
 def _request(scope: AsgiScope, method: str, headers: Any) -> AppRequest:
@@ -109,7 +121,11 @@ def _target(path: str, raw: bytes) -> bytes:
 
     They differ when the server gives no raw path, or when middleware in front of this one has rewritten the path.
     """
-    return raw if raw and unquote(raw.decode("latin-1")) == path else quote(path, safe=_LITERAL).encode("ascii")
+    return (
+        raw
+        if raw and unquote(raw.decode("latin-1")) == path
+        else quote(path, safe=_LITERAL).encode("ascii")
+    )
 
 
 def _for_application(scope: AsgiScope, requests: AppRequests) -> AsgiScope:
@@ -130,7 +146,11 @@ def _adding_ticket(send: AsgiSend, requests: AppRequests, forward: Forward) -> A
     """Sends on what the application sends, with the ticket in the head of its answer."""
 
     async def send_with_ticket(message: AsgiMessage) -> None:
-        if message["type"] in ("http.response.start", "websocket.accept", "websocket.http.response.start"):
+        if message["type"] in (
+            "http.response.start",
+            "websocket.accept",
+            "websocket.http.response.start",
+        ):
             cookie = forward.set_cookie
             headers, command = requests.visitor_headers(message.get("headers") or (), cookie)
             if command and forward.obeys_origin:
@@ -177,7 +197,9 @@ class _Lifespan:
         finally:
             await self._embedded.stop()
 
-    async def _run_application(self, app: AsgiApplication, scope: AsgiScope, first: AsgiMessage) -> None:
+    async def _run_application(
+        self, app: AsgiApplication, scope: AsgiScope, first: AsgiMessage
+    ) -> None:
         messages = [first]
 
         async def receive() -> AsgiMessage:

@@ -49,7 +49,9 @@ class RevisionConflict(GreenroomError):
     """The configuration has changed since it was read: read it again, and plan the change again."""
 
     def __init__(self, expected: int, found: int) -> None:
-        super().__init__(f"the configuration has changed since it was read: revision {found}, not {expected}")
+        super().__init__(
+            f"the configuration has changed since it was read: revision {found}, not {expected}"
+        )
         self.expected = expected
         self.found = found
 

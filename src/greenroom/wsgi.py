@@ -37,7 +37,13 @@ _BODY_HEADERS = (("CONTENT_TYPE", b"content-type"), ("CONTENT_LENGTH", b"content
 class WaitingRoom:
     """Lets a request through to `app` when greenroom says so, and answers it with the waiting page otherwise."""
 
-    def __init__(self, app: WsgiApplication, config: str | os.PathLike[str] | Mapping[str, Any], *, control: bool = False) -> None:
+    def __init__(
+        self,
+        app: WsgiApplication,
+        config: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        control: bool = False,
+    ) -> None:
         """`config` is a configuration file, or its content; `origin` and `listen` are not needed.
 
         `control`: also open the control listener (/metrics, /status, the management API). Raises InvalidConfig with every problem.
@@ -92,10 +98,14 @@ def _request(environ: Environ) -> AppRequest:
         for key, value in environ.items()
         if key.startswith("HTTP_")
     ]
-    headers += [(name, environ[key].encode("latin-1")) for key, name in _BODY_HEADERS if environ.get(key)]
+    headers += [
+        (name, environ[key].encode("latin-1")) for key, name in _BODY_HEADERS if environ.get(key)
+    ]
     raw = next((environ[key] for key in RAW_TARGETS if key in environ), "").partition("?")[0]
     path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-    target = (_target if len(path) + len(raw) <= REMEMBERED_MAX else _target.__wrapped__)(path or "/", raw)
+    target = (_target if len(path) + len(raw) <= REMEMBERED_MAX else _target.__wrapped__)(
+        path or "/", raw
+    )
     query = environ.get("QUERY_STRING")
     return AppRequest(
         environ["REQUEST_METHOD"],
@@ -104,7 +114,9 @@ def _request(environ: Environ) -> AppRequest:
         environ.get("REMOTE_ADDR") or "",
         environ["wsgi.url_scheme"] == "https",
         environ.get("SERVER_PROTOCOL", "HTTP/1.1"),
-        (environ["SERVER_NAME"], int(environ["SERVER_PORT"])) if environ.get("SERVER_PORT", "").isdigit() else ("", 0),
+        (environ["SERVER_NAME"], int(environ["SERVER_PORT"]))
+        if environ.get("SERVER_PORT", "").isdigit()
+        else ("", 0),
     )
 
 
@@ -116,7 +128,11 @@ def _target(path: str, raw: str) -> bytes:
     """
     served = path.encode("latin-1")
     spelled = raw.encode("latin-1", "replace")
-    return spelled if raw and unquote_to_bytes(spelled) == served else quote(served, safe=_LITERAL).encode("ascii")
+    return (
+        spelled
+        if raw and unquote_to_bytes(spelled) == served
+        else quote(served, safe=_LITERAL).encode("ascii")
+    )
 
 
 def _answer(answer: Answer, without_body: bool, start_response: StartResponse) -> Iterable[bytes]:

@@ -37,7 +37,16 @@ class Pages:
 
 
 def room(**changes: object) -> Room:
-    return Room(**{"id": "r", "name": "r", "host": "*", "total_active_users": 500, "new_users_per_minute": 600, **changes})  # type: ignore[arg-type]
+    return Room(
+        **{
+            "id": "r",
+            "name": "r",
+            "host": "*",
+            "total_active_users": 500,
+            "new_users_per_minute": 600,
+            **changes,
+        }
+    )  # type: ignore[arg-type]
 
 
 def ident(number: int) -> bytes:
@@ -53,7 +62,9 @@ def filled(method: str, waiting: int) -> tuple[MemoryLedger, Hand, list[int]]:
     ledger = MemoryLedger(room(queueing_method=method), clock, draw.getrandbits, Pages())
     for number in range(500):
         ledger.arrive(ident(number), make_key(clock.ms, number), ignore)
-    keys = sorted(make_key(clock.ms + draw.randrange(60_000), draw.getrandbits(22)) for _ in range(waiting))
+    keys = sorted(
+        make_key(clock.ms + draw.randrange(60_000), draw.getrandbits(22)) for _ in range(waiting)
+    )
     clock.ms += 60_000
     for number, key in enumerate(keys):
         ledger.poll(ident(1000 + number), key, ignore)
@@ -122,7 +133,11 @@ def memory() -> None:
         tracemalloc.start()
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        ledger = MemoryLedger(room(total_active_users=max(1, inside), new_users_per_minute=10**6), clock, draw.getrandbits)
+        ledger = MemoryLedger(
+            room(total_active_users=max(1, inside), new_users_per_minute=10**6),
+            clock,
+            draw.getrandbits,
+        )
         for _ in range(inside or 1):
             clock.ms += draw.randrange(3)
             ledger.arrive(draw.randbytes(12), make_key(clock.ms, draw.getrandbits(22)), ignore)
@@ -145,7 +160,10 @@ def restart() -> None:
     for _ in range(RESTARTED):
         ticket_id, key = draw.randbytes(12), make_key(clock.ms, draw.getrandbits(22))
         ledger.poll(ticket_id, key, ignore)
-    for name, payloads in (("its journal", pages.payloads), ("a snapshot", list(ledger.snapshot()))):
+    for name, payloads in (
+        ("its journal", pages.payloads),
+        ("a snapshot", list(ledger.snapshot())),
+    ):
         gc.collect()
         began = time.perf_counter()
         MemoryLedger.restore(room(**limits), clock, draw.getrandbits, None, payloads)
@@ -153,7 +171,9 @@ def restart() -> None:
         print(f"restart with {RESTARTED} visitors from {name:<24}{passed * 1000:8.0f} ms")
     began = time.perf_counter()
     payloads = ledger.snapshot()
-    print(f"taking a snapshot of them, on the event loop{'':<14}{(time.perf_counter() - began) * 1000:8.0f} ms")
+    print(
+        f"taking a snapshot of them, on the event loop{'':<14}{(time.perf_counter() - began) * 1000:8.0f} ms"
+    )
     sum(map(len, payloads))
     print(f"  and packing it{'':<42}{(time.perf_counter() - began) * 1000:8.0f} ms")
 

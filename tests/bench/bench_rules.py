@@ -14,13 +14,24 @@ from greenroom.model.visit import Arrival
 NOW_MS = 1_700_000_000_000
 BROWSER = (
     (b"host", b"shop.example.com"),
-    (b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"),
+    (
+        b"user-agent",
+        b"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36",
+    ),
     (b"accept", b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
     (b"accept-language", b"de,en-US;q=0.7,en;q=0.3"),
     (b"cookie", b"session=0123456789abcdef; theme=dark; consent=all"),
     *((b"x-filler-%d" % index, b"value") for index in range(10)),
 )
-VISIT = Arrival("GET", "https", "shop.example.com", "/api/v2/orders/4711", "page=2&sort=name", BROWSER, "192.0.2.7")
+VISIT = Arrival(
+    "GET",
+    "https",
+    "shop.example.com",
+    "/api/v2/orders/4711",
+    "page=2&sort=name",
+    BROWSER,
+    "192.0.2.7",
+)
 
 FIVE = [
     'http.host == "shop.example.com"',
@@ -33,7 +44,9 @@ RULES = {
     "one term": FIVE[0],
     "five terms, all evaluated": " and ".join(FIVE),
     "five terms, the first decides": " and ".join(['http.host == "other.example.com"', *FIVE[1:]]),
-    "five terms, the last of any": " or ".join(["not " + term if "not" not in term else term[4:] for term in FIVE[:4]] + FIVE[4:]),
+    "five terms, the last of any": " or ".join(
+        ["not " + term if "not" not in term else term[4:] for term in FIVE[:4]] + FIVE[4:]
+    ),
     "a regular expression": 'http.request.uri.path matches "^/api/v[0-9]+/"',
     "a header": 'any(http.request.headers["accept"][*] contains "json")',
     "a cookie": 'http.request.cookies["session"][0] == "x"',
@@ -54,9 +67,15 @@ def main() -> None:
         alone = best_ns(lambda holds=holds, facts=facts: holds(facts)) - nothing
         whole = best_ns(lambda bypass=bypass: bypass(VISIT, NOW_MS, NOTHING_KNOWN)) - nothing
         print(f"{name:34}{alone:8.0f}{whole:8.0f}")
-    ten = compile_bypass([Rule(expression=f'http.request.uri.path == "/static/{index}"') for index in range(10)])
-    print(f"{'ten rules of one term, none holds':34}{'':8}{best_ns(lambda: ten(VISIT, NOW_MS, NOTHING_KNOWN)) - nothing:8.0f}")
-    sources = [" and ".join([*FIVE, f'http.request.uri.path != "/{index}"']) for index in range(2_000)]
+    ten = compile_bypass(
+        [Rule(expression=f'http.request.uri.path == "/static/{index}"') for index in range(10)]
+    )
+    print(
+        f"{'ten rules of one term, none holds':34}{'':8}{best_ns(lambda: ten(VISIT, NOW_MS, NOTHING_KNOWN)) - nothing:8.0f}"
+    )
+    sources = [
+        " and ".join([*FIVE, f'http.request.uri.path != "/{index}"']) for index in range(2_000)
+    ]
     compile_rule(sources[0])
     begun = time.perf_counter()
     for source in sources:

@@ -53,12 +53,19 @@ ENGINES: dict[str, Callable[[Path], Engine]] = {"duckdb": duck, "clickhouse": cl
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Keeper, list[Part]]]:
-    keeper = Keeper(ENGINES[request.param](tmp_path_factory.mktemp(request.param)), lambda room: RoomPlace("zone", room.upper()))
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Keeper, list[Part]]]:
+    keeper = Keeper(
+        ENGINES[request.param](tmp_path_factory.mktemp(request.param)),
+        lambda room: RoomPlace("zone", room.upper()),
+    )
     parts = parts_of(random.Random(5), range(FIRST, FIRST + MINUTES), ROOMS, ("one", "two"))
     late = parts[::41]
     for begin in range(0, MINUTES, 25):
-        now = [part for part in parts if begin <= part.minute - FIRST < begin + 25 and part not in late]
+        now = [
+            part for part in parts if begin <= part.minute - FIRST < begin + 25 and part not in late
+        ]
         now_s = (FIRST + begin + 26) * 60
         keeper.write(now, now_s)
         keeper.tend(now_s)
@@ -70,17 +77,33 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def every(*dimensions: str, **more: object) -> Question:
-    return Question(0, 1 << 32, dimensions=dimensions, metrics=tuple(Wanted(*wanted) for wanted in ALL_WANTED), **more)  # type: ignore[arg-type]
+    return Question(
+        0,
+        1 << 32,
+        dimensions=dimensions,
+        metrics=tuple(Wanted(*wanted) for wanted in ALL_WANTED),
+        **more,
+    )  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("dimensions", [(), ("date",), ("datetimeHour", ROOM), ("datetimeFiveMinutes",), (ROOM,), ("datetime", ROOM)])
-def test_every_metric_by_every_dimension(filled: tuple[Keeper, list[Part]], dimensions: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "dimensions",
+    [(), ("date",), ("datetimeHour", ROOM), ("datetimeFiveMinutes",), (ROOM,), ("datetime", ROOM)],
+)
+def test_every_metric_by_every_dimension(
+    filled: tuple[Keeper, list[Part]], dimensions: tuple[str, ...]
+) -> None:
     keeper, parts = filled
 
     def by_key(rows: object) -> dict[tuple[str, ...], dict[tuple[str, str], object]]:
-        return {tuple(str(row["", name]) for name in dimensions): {tuple(key): row[key] for key in row} for row in rows}  # type: ignore[attr-defined, misc]
+        return {
+            tuple(str(row["", name]) for name in dimensions): {tuple(key): row[key] for key in row}
+            for row in rows
+        }  # type: ignore[attr-defined, misc]
 
-    assert by_key(keeper.answer(every(*dimensions)).rows) == by_key(oracle(parts, every(*dimensions)))
+    assert by_key(keeper.answer(every(*dimensions)).rows) == by_key(
+        oracle(parts, every(*dimensions))
+    )
 
 
 hours = st.integers(BEGIN_S // 3_600, BEGIN_S // 3_600 + 6).map(lambda hour: hour * 3_600)
@@ -89,17 +112,34 @@ conditions = st.builds(
     st.sampled_from([name for name, found in DIMENSIONS.items() if found.bucket_s]),
     st.sampled_from(["eq", "neq", "gt", "leq", "in", "notin"]),
     st.tuples(hours),
-) | st.builds(DimensionFilter, st.just(ROOM), st.sampled_from(["in", "notin"]), st.sets(st.sampled_from(ROOMS)).map(tuple))
-filters = st.builds(AllOf, st.lists(conditions, max_size=3).map(tuple)) | st.builds(AnyOf, st.lists(conditions, max_size=3).map(tuple))
+) | st.builds(
+    DimensionFilter,
+    st.just(ROOM),
+    st.sampled_from(["in", "notin"]),
+    st.sets(st.sampled_from(ROOMS)).map(tuple),
+)
+filters = st.builds(AllOf, st.lists(conditions, max_size=3).map(tuple)) | st.builds(
+    AnyOf, st.lists(conditions, max_size=3).map(tuple)
+)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(found=filters, start=hours, dimension=st.sampled_from(list(DIMENSIONS)))
-def test_every_filter(filled: tuple[Keeper, list[Part]], found: object, start: int, dimension: str) -> None:
+def test_every_filter(
+    filled: tuple[Keeper, list[Part]], found: object, start: int, dimension: str
+) -> None:
     keeper, parts = filled
-    question = Question(start, 1 << 32, None, (dimension,), (Wanted("sum", "newUsersPerMinute"),), found)  # type: ignore[arg-type]
-    wanted = {row["", dimension]: row["sum", "newUsersPerMinute"] for row in oracle(parts, question)}
-    assert {row["", dimension]: row["sum", "newUsersPerMinute"] for row in keeper.answer(question).rows} == wanted
+    question = Question(
+        start, 1 << 32, None, (dimension,), (Wanted("sum", "newUsersPerMinute"),), found
+    )  # type: ignore[arg-type]
+    wanted = {
+        row["", dimension]: row["sum", "newUsersPerMinute"] for row in oracle(parts, question)
+    }
+    assert {
+        row["", dimension]: row["sum", "newUsersPerMinute"] for row in keeper.answer(question).rows
+    } == wanted
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -114,21 +154,41 @@ def test_every_filter(filled: tuple[Keeper, list[Part]], found: object, start: i
         ("min", "totalQueuedUsers"),
     ],
 )
-def test_every_kind_of_order(filled: tuple[Keeper, list[Part]], order: tuple[str, str], descending: bool) -> None:
+def test_every_kind_of_order(
+    filled: tuple[Keeper, list[Part]], order: tuple[str, str], descending: bool
+) -> None:
     keeper, _ = filled
     question = Question(
         0,
         1 << 32,
         None,
         ("datetimeHour", ROOM),
-        (Wanted("avg", "totalActiveUsers"), Wanted("avgWeighted", "timeOnOriginP50"), Wanted("min", "totalQueuedUsers")),
+        (
+            Wanted("avg", "totalActiveUsers"),
+            Wanted("avgWeighted", "timeOnOriginP50"),
+            Wanted("min", "totalQueuedUsers"),
+        ),
         None,
         (Order(*order, descending),),
     )
     rows = keeper.answer(question).rows
     values = [row[order] for row in rows]
     assert values == sorted(values, reverse=descending)  # type: ignore[type-var]
-    assert keeper.answer(Question(0, 1 << 32, None, question.dimensions, question.metrics, None, question.order, limit=3)).rows == rows[:3]
+    assert (
+        keeper.answer(
+            Question(
+                0,
+                1 << 32,
+                None,
+                question.dimensions,
+                question.metrics,
+                None,
+                question.order,
+                limit=3,
+            )
+        ).rows
+        == rows[:3]
+    )
 
 
 def test_raw_rows(filled: tuple[Keeper, list[Part]]) -> None:
@@ -145,14 +205,23 @@ def test_raw_rows(filled: tuple[Keeper, list[Part]]) -> None:
         raw=True,
     )
     rows = keeper.answer(question).rows
-    wanted = oracle(parts, Question(0, 1 << 32, question.rooms, ("datetime", ROOM), (Wanted("sum", "newUsersPerMinute"),)))
+    wanted = oracle(
+        parts,
+        Question(
+            0, 1 << 32, question.rooms, ("datetime", ROOM), (Wanted("sum", "newUsersPerMinute"),)
+        ),
+    )
     assert {(row["", "datetime"], row["", ROOM]): row["", "newUsersPerMinute"] for row in rows} == {
         (row["", "datetime"], row["", ROOM]): row["sum", "newUsersPerMinute"] for row in wanted
     }
-    assert [row["", ROOM] for row in rows] == sorted([str(row["", ROOM]) for row in rows], reverse=True)
+    assert [row["", ROOM] for row in rows] == sorted(
+        [str(row["", ROOM]) for row in rows], reverse=True
+    )
 
 
-def test_rooms_keep_their_zone_and_name_and_take_over_new_ones(filled: tuple[Keeper, list[Part]]) -> None:
+def test_rooms_keep_their_zone_and_name_and_take_over_new_ones(
+    filled: tuple[Keeper, list[Part]],
+) -> None:
     keeper, _ = filled
     assert sorted(keeper.rooms_of("zone")) == sorted(ROOMS)
     assert keeper.rooms["a-room"] == RoomPlace("zone", "A-ROOM")
@@ -160,12 +229,16 @@ def test_rooms_keep_their_zone_and_name_and_take_over_new_ones(filled: tuple[Kee
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-def test_what_was_written_is_there_after_a_restart_and_old_rows_go(kind: str, tmp_path: Path) -> None:
+def test_what_was_written_is_there_after_a_restart_and_old_rows_go(
+    kind: str, tmp_path: Path
+) -> None:
     day_s = 86_400
     kept = Retention(minutes_s=day_s, hours_s=2 * day_s, days_s=0)
     keeper = Keeper(ENGINES[kind](tmp_path), retention=kept)
     parts = [
-        Part("one", (BEGIN_S + day * day_s) // 60 + minute, "r", a_rollup(random.Random(day), busy=1))
+        Part(
+            "one", (BEGIN_S + day * day_s) // 60 + minute, "r", a_rollup(random.Random(day), busy=1)
+        )
         for day in range(4)
         for minute in (0, 70)
     ]
@@ -179,7 +252,10 @@ def test_what_was_written_is_there_after_a_restart_and_old_rows_go(kind: str, tm
     state = keeper.tables_state()
     assert (state.minutes_from_s - BEGIN_S) // day_s == 3
     assert (state.hours_from_s - BEGIN_S) // day_s == 2
-    left = {name: keeper._engine.read(f"SELECT count(*), min(t) FROM {name}") for name in ("parts", "minutes", "hours", "days")}
+    left = {
+        name: keeper._engine.read(f"SELECT count(*), min(t) FROM {name}")
+        for name in ("parts", "minutes", "hours", "days")
+    }
     assert left["parts"][0][0] == 0
     assert left["minutes"] == [(2, BEGIN_S + 3 * day_s)]
     assert left["hours"] == [(4, BEGIN_S + 2 * day_s)]
@@ -195,7 +271,9 @@ def test_what_was_written_is_there_after_a_restart_and_old_rows_go(kind: str, tm
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-def test_a_write_that_is_cut_off_can_be_done_again(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_is_cut_off_can_be_done_again(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = ENGINES[kind](tmp_path)
     keeper = Keeper(engine)
     parts = parts_of(random.Random(8), range(FIRST, FIRST + 3), ROOMS, ("one", "two"))

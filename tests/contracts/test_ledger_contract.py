@@ -35,7 +35,10 @@ def make(request: pytest.FixtureRequest, server: RedisServer) -> Iterator[Make]:
 
 
 def arrivals(ledger: Ledger, numbers: range) -> list[Outcome]:
-    return [ledger.ask("arrive", ticket_id(number), make_key(ledger.clock.ms, number)) for number in numbers]
+    return [
+        ledger.ask("arrive", ticket_id(number), make_key(ledger.clock.ms, number))
+        for number in numbers
+    ]
 
 
 def wait_in_line(ledger: Ledger, numbers: range) -> list[Outcome]:
@@ -46,14 +49,21 @@ def standings(outcomes: list[Outcome]) -> list[str]:
     return [outcome.standing.name for outcome in outcomes]
 
 
-def test_newcomers_come_in_up_to_the_limit_and_the_others_are_held_outside_the_line(make: Make) -> None:
+def test_newcomers_come_in_up_to_the_limit_and_the_others_are_held_outside_the_line(
+    make: Make,
+) -> None:
     ledger = make(total_active_users=3, new_users_per_minute=100)
     outcomes = arrivals(ledger, range(6))
     assert standings(outcomes) == ["ADMITTED"] * 3 + ["WAITING"] * 3
     assert [outcome.position for outcome in outcomes[3:]] == [0, 0, 0]
     assert all(1_500 <= outcome.refresh_ms <= 2_500 for outcome in outcomes[3:])
     gauges = ledger.gauges()
-    assert (gauges.active, gauges.waiting, gauges.admitted_last_minute, gauges.storage_failed) == (3, 0, 3, False)
+    assert (gauges.active, gauges.waiting, gauges.admitted_last_minute, gauges.storage_failed) == (
+        3,
+        0,
+        3,
+        False,
+    )
 
 
 def test_no_more_than_the_minute_allows(make: Make) -> None:
@@ -70,7 +80,9 @@ def test_a_place_is_real_when_its_ticket_comes_back_and_follows_the_key(make: Ma
     assert ledger.ask("peek", ticket_id(5), make_key(START_MS, 5)).position == 2
 
 
-def test_a_visitor_who_was_let_in_and_did_not_hear_of_it_is_active_by_the_same_ticket(make: Make) -> None:
+def test_a_visitor_who_was_let_in_and_did_not_hear_of_it_is_active_by_the_same_ticket(
+    make: Make,
+) -> None:
     ledger = make()
     (admitted,) = arrivals(ledger, range(1))
     again = ledger.ask("poll", ticket_id(0), make_key(START_MS, 0))
@@ -79,7 +91,9 @@ def test_a_visitor_who_was_let_in_and_did_not_hear_of_it_is_active_by_the_same_t
     assert ledger.gauges().active == 1
 
 
-def test_a_session_is_renewed_when_the_last_renewal_is_older_than_q_and_ends_by_itself(make: Make) -> None:
+def test_a_session_is_renewed_when_the_last_renewal_is_older_than_q_and_ends_by_itself(
+    make: Make,
+) -> None:
     ledger = make()  # sessions of a minute, q = 1 s
     arrivals(ledger, range(1))
     ledger.pass_time(900)
@@ -135,7 +149,10 @@ def test_settings_count_from_the_next_operation_on_and_no_visitor_is_expelled(ma
     ledger = make(total_active_users=2, new_users_per_minute=100)
     arrivals(ledger, range(2))
     ledger.tell("configure", small_room(total_active_users=1, new_users_per_minute=100))
-    assert standings([ledger.ask("view", ticket_id(number)) for number in range(2)]) == ["ACTIVE", "ACTIVE"]
+    assert standings([ledger.ask("view", ticket_id(number)) for number in range(2)]) == [
+        "ACTIVE",
+        "ACTIVE",
+    ]
     assert standings(arrivals(ledger, range(2, 3))) == ["WAITING"]
     ledger.tell("configure", small_room(total_active_users=5, new_users_per_minute=100))
     ledger.pass_time(1_500)
@@ -182,8 +199,17 @@ def test_a_draw_gives_other_keys_to_those_in_line_before_a_moment(make: Make) ->
     wait_in_line(ledger, range(4))
     present = ledger.ask("before", make_key(START_MS, 3))
     assert list(present) == [ticket_id(number) for number in range(3)]
-    assert ledger.ask("rekey", {one: make_key(START_MS, 50 - place) for place, one in enumerate(present)} | {ticket_id(9): 7}) is True
-    assert list(ledger.ask("before", make_key(START_MS + 1, 0))) == [ticket_id(number) for number in (3, 2, 1, 0)]
+    assert (
+        ledger.ask(
+            "rekey",
+            {one: make_key(START_MS, 50 - place) for place, one in enumerate(present)}
+            | {ticket_id(9): 7},
+        )
+        is True
+    )
+    assert list(ledger.ask("before", make_key(START_MS + 1, 0))) == [
+        ticket_id(number) for number in (3, 2, 1, 0)
+    ]
     assert ledger.ask("peek", ticket_id(0), make_key(START_MS, 0)).position == 4
 
 

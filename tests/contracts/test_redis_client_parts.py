@@ -28,12 +28,20 @@ USED: tuple[tuple[Callable[..., Any], tuple[str, ...]], ...] = (
 def missing_parameters(function: Callable[..., Any], used: tuple[str, ...]) -> set[str]:
     """What wire.py passes and `function` does not take, or must be given and wire.py does not pass."""
     parameters = dict(list(inspect.signature(function).parameters.items())[1:])
-    required = {name for name, one in parameters.items() if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
+    required = {
+        name
+        for name, one in parameters.items()
+        if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+    }
     return (set(used) - parameters.keys()) | (required - set(used))
 
 
-@pytest.mark.parametrize(("function", "used"), USED, ids=lambda value: getattr(value, "__qualname__", ""))
-def test_a_method_that_the_wire_awaits_takes_what_it_is_given(function: Callable[..., Any], used: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("function", "used"), USED, ids=lambda value: getattr(value, "__qualname__", "")
+)
+def test_a_method_that_the_wire_awaits_takes_what_it_is_given(
+    function: Callable[..., Any], used: tuple[str, ...]
+) -> None:
     assert inspect.iscoroutinefunction(inspect.unwrap(function))
     assert missing_parameters(function, used) == set()
 
@@ -49,12 +57,21 @@ def test_a_pool_and_a_cluster_node_say_how_a_connection_is_made() -> None:
 
 
 def test_commands_are_packed_as_the_protocol_says() -> None:
-    assert pack_command(("FCALL", b"f", 1, "k")) == b"*4\r\n$5\r\nFCALL\r\n$1\r\nf\r\n$1\r\n1\r\n$1\r\nk\r\n"
+    assert (
+        pack_command(("FCALL", b"f", 1, "k"))
+        == b"*4\r\n$5\r\nFCALL\r\n$1\r\nf\r\n$1\r\n1\r\n$1\r\nk\r\n"
+    )
 
 
 def test_versions_that_were_not_tried_are_not_installed() -> None:
-    (line,) = [line for line in tomllib.loads(PYPROJECT.read_text())["project"]["dependencies"] if line.startswith("redis")]
-    assert re.search(r"<\d+$", line), f"{line}: needs an upper bound, because wire.py uses parts that are not documented"
+    (line,) = [
+        line
+        for line in tomllib.loads(PYPROJECT.read_text())["project"]["dependencies"]
+        if line.startswith("redis")
+    ]
+    assert re.search(r"<\d+$", line), (
+        f"{line}: needs an upper bound, because wire.py uses parts that are not documented"
+    )
 
 
 def test_the_check_catches_a_method_that_changed() -> None:

@@ -41,7 +41,11 @@ DIFFERENCES = [
     ("len of an array is published", 'len(http.request.uri.args["order"]) >= 0', True),
     ("the options of url_decode are published", 'url_decode(http.host, "r") == "a"', True),
     ("the end of substring is published as optional", 'substring(http.host, 1) == "a"', True),
-    ("several keys of lookup_json_string are published", 'lookup_json_string(http.host, "a", 0, "b") == "x"', True),
+    (
+        "several keys of lookup_json_string are published",
+        'lookup_json_string(http.host, "a", 0, "b") == "x"',
+        True,
+    ),
     (
         "the key of the signed link is published as a literal",
         'is_timed_hmac_valid_v0("k", http.request.uri, 9, http.request.timestamp.sec)',
@@ -51,7 +55,11 @@ DIFFERENCES = [
     ("blanks are free everywhere", 'http.request.headers ["a"] [0] == "b"', True),
     ("blanks are free everywhere", 'http.host strict  wildcard "a"', True),
     ("parentheses around an argument do no harm", 'lower((http.host)) == "a"', True),
-    ("one name twice in a pattern does no harm: groups are not read", 'http.host matches "(?P<a>x)(?P<a>y)"', True),
+    (
+        "one name twice in a pattern does no harm: groups are not read",
+        'http.host matches "(?P<a>x)(?P<a>y)"',
+        True,
+    ),
     ("an empty expression is no condition", " ", False),
     ("addresses have no order in the documents", "ip.src < 192.0.2.1", False),
     ("a network is written in full", "ip.src in {10/8}", False),
@@ -72,7 +80,9 @@ DIFFERENCES = [
 ]
 
 
-@pytest.mark.parametrize(("why", "source", "accepted"), DIFFERENCES, ids=[source for _, source, _ in DIFFERENCES])
+@pytest.mark.parametrize(
+    ("why", "source", "accepted"), DIFFERENCES, ids=[source for _, source, _ in DIFFERENCES]
+)
 def test_a_known_difference_is_still_one(why: str, source: str, accepted: bool) -> None:
     assert bool(we_refuse(source)) != accepted
     assert bool(oracle_refuses(source)) == accepted, f"no difference any more: {why}"
@@ -95,7 +105,10 @@ def test_both_see_the_same_structure(node: Node) -> None:
     assert len(found["top_level_items"]) == len(parts) or isinstance(node, Logic)
 
 
-TOKEN = re.compile(r'r(#*)".*?"\1|"(?:\\.|[^"\\])*"|strict wildcard|[a-zA-Z_][\w.]*|[^\s(){}\[\],"]+|\s+|.', re.DOTALL)
+TOKEN = re.compile(
+    r'r(#*)".*?"\1|"(?:\\.|[^"\\])*"|strict wildcard|[a-zA-Z_][\w.]*|[^\s(){}\[\],"]+|\s+|.',
+    re.DOTALL,
+)
 SPARE = (
     "ssl http.host ip.src http.request.headers http.request.headers.names http.request.timestamp.sec any all lower len starts_with concat "
     "nothing http.nothing and or xor not ! && || ^^ eq != < >= contains matches ~ wildcard in ( ) { } [ ] [*] [0] , . .. "
@@ -163,7 +176,9 @@ def written_down(source: str, ours: str, theirs: str) -> bool:
 def test_what_is_slightly_broken_is_refused_by_both_or_by_neither(source: str) -> None:
     assume(source.strip())
     ours, theirs = we_refuse(source), oracle_refuses(source)
-    assert bool(ours) == bool(theirs) or written_down(source, ours, theirs), f"{source}\nours: {ours}\ntheirs: {theirs}"
+    assert bool(ours) == bool(theirs) or written_down(source, ours, theirs), (
+        f"{source}\nours: {ours}\ntheirs: {theirs}"
+    )
 
 
 KINDS = {"STRING": "String", "INT": "Integer", "BOOL": "Boolean", "IP": "IP address"}
@@ -178,7 +193,9 @@ def named(kind: ValueKind) -> str:
 def test_every_published_field_is_there_or_said_to_be_absent() -> None:
     published = {field["name"] for field in SCHEMA["fields"]} | set(ALIASES)
     assert {name for name in published if name not in FIELDS and not absent(name)} == set()
-    assert {name for name in FIELDS if name in published and absent(name) and not name.startswith("cf.")} == set()
+    assert {
+        name for name in FIELDS if name in published and absent(name) and not name.startswith("cf.")
+    } == set()
 
 
 def test_every_field_has_the_published_type() -> None:
@@ -187,7 +204,9 @@ def test_every_field_has_the_published_type() -> None:
         name: kind for name, kind in published.items() if name in FIELDS
     }
     for name in FIELDS.keys() - published.keys():
-        use = {"String": f"lower({name}) in {{}}", "Boolean": name}.get(FIELDS[name].kind.name, f"{name} in {{}}")
+        use = {"String": f"lower({name}) in {{}}", "Boolean": name}.get(
+            FIELDS[name].kind.name, f"{name} in {{}}"
+        )
         assert oracle_refuses(use) == "", name
 
 

@@ -6,7 +6,9 @@ import pytest
 from dashboard_browser import chromium
 from playwright.sync_api import Browser, expect
 
-expect.set_options(timeout=60_000)  # a busy machine takes longer than the five seconds that it waits by itself
+expect.set_options(
+    timeout=60_000
+)  # a busy machine takes longer than the five seconds that it waits by itself
 
 
 @pytest.fixture(scope="module")

@@ -36,8 +36,14 @@ class Receivers:
     """A webhook server and a mail server; both may be gone for a while and come back on their ports."""
 
     def __init__(self) -> None:
-        self.web = WebReceiver(lambda number: 200 if 3 <= number < 9 else (500, 429, "close")[number % 3])
-        self.mail = MailReceiver(lambda number: "250 OK" if 2 <= number < 8 else ("451 busy", "rcpt 450 later")[number % 2])
+        self.web = WebReceiver(
+            lambda number: 200 if 3 <= number < 9 else (500, 429, "close")[number % 3]
+        )
+        self.mail = MailReceiver(
+            lambda number: (
+                "250 OK" if 2 <= number < 8 else ("451 busy", "rcpt 450 later")[number % 2]
+            )
+        )
         self.hooked: list[Any] = []
         self.mailed: list[Any] = []
         self.there = True
@@ -81,22 +87,38 @@ def test_nothing_is_lost_over_kills_and_failing_receivers(greenroom, receivers: 
 
     until: Callable[..., Any] = greenroom.eventually
     api = start()
-    hook = api.ask("POST", f"{ALERTING}/destinations/webhooks", {"name": "w", "url": receivers.web.url}).result["id"]
+    hook = api.ask(
+        "POST", f"{ALERTING}/destinations/webhooks", {"name": "w", "url": receivers.web.url}
+    ).result["id"]
     mechanisms = {"webhooks": [{"id": hook}], "email": [{"id": "ann@example.com"}]}
     wanted = {"enabled": True, "alert_type": "greenroom_rejecting", "mechanisms": mechanisms}
     for number in range(COUNT):
-        made = api.ask("POST", f"{ALERTING}/policies", {**wanted, "name": f"p{number}"}).result["id"]
+        made = api.ask("POST", f"{ALERTING}/policies", {**wanted, "name": f"p{number}"}).result[
+            "id"
+        ]
         assert api.ask("POST", f"{ALERTING}/policies/{made}/test").status == 200
 
-    until(lambda: len(receivers.web.taken) == len(receivers.mail.messages) == 6, "some have arrived after failures", 60)
+    until(
+        lambda: len(receivers.web.taken) == len(receivers.mail.messages) == 6,
+        "some have arrived after failures",
+        60,
+    )
     receivers.hang()
     before = len(receivers.web.requests), receivers.mail.tries
-    until(lambda: len(receivers.web.requests) > before[0] and receivers.mail.tries > before[1], "both hang", 30)
+    until(
+        lambda: len(receivers.web.requests) > before[0] and receivers.mail.tries > before[1],
+        "both hang",
+        30,
+    )
     greenroom.processes[-1].kill()
 
     receivers.gone()
     api = start()
-    until(lambda: api.ask("GET", f"{ALERTING}/destinations/webhooks/{hook}").result["last_failure"], "a refused connection", 30)
+    until(
+        lambda: api.ask("GET", f"{ALERTING}/destinations/webhooks/{hook}").result["last_failure"],
+        "a refused connection",
+        30,
+    )
     greenroom.processes[-1].kill()
 
     receivers.back()
@@ -111,10 +133,15 @@ def test_nothing_is_lost_over_kills_and_failing_receivers(greenroom, receivers: 
     hooked = [(body["policy_name"], body["alert_correlation_id"]) for body in receivers.hooked]
     assert list(dict.fromkeys(name for name, _ in hooked)) == names, "all of them, in order"
     assert len(set(hooked)) == COUNT, "what came twice has the same id"
-    assert [name for name, _ in itertools.groupby(name for name, _ in hooked)] == names, "and came twice in a row"
+    assert [name for name, _ in itertools.groupby(name for name, _ in hooked)] == names, (
+        "and came twice in a row"
+    )
     mailed = [message["message-id"] for _, message in receivers.mailed]
     assert len(set(mailed)) == COUNT
-    found = [message.get_body(("plain",)).get_content().rpartition("policy: ")[2].strip() for _, message in receivers.mailed]
+    found = [
+        message.get_body(("plain",)).get_content().rpartition("policy: ")[2].strip()
+        for _, message in receivers.mailed
+    ]
     assert [name for name, _ in itertools.groupby(found)] == names
     told = history(api)["entries"]
     assert len(told) == 2 * COUNT

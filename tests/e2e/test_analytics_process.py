@@ -32,16 +32,22 @@ def total(api: Api) -> Any:
     """The one row of the one zone; the store is opened in a thread, so the first question may come too early."""
 
     def body() -> Any:
-        return api.ask("POST", "/graphql", {"query": QUERY, "variables": {"since": since(), "n": 10}}).body
+        return api.ask(
+            "POST", "/graphql", {"query": QUERY, "variables": {"since": since(), "n": 10}}
+        ).body
 
-    return eventually(lambda: (found := body())["errors"] is None and found, "the store is open")["data"]["viewer"]["zones"][0]["total"][0]
+    return eventually(lambda: (found := body())["errors"] is None and found, "the store is open")[
+        "data"
+    ]["viewer"]["zones"][0]["total"][0]
 
 
 def early_in_a_minute() -> None:
     """Return while at least half a minute of the clock's minute is left: rows are written when it is over."""
     into_s = time.time() % 60
     if into_s > 30:
-        time.sleep(60.5 - into_s)  # the minute that a kill loses has to begin and end with this test's visitors
+        time.sleep(
+            60.5 - into_s
+        )  # the minute that a kill loses has to begin and end with this test's visitors
 
 
 def test_what_visitors_do_is_what_clients_read(greenroom: Any, origin: Any) -> None:
@@ -79,10 +85,14 @@ def test_what_visitors_do_is_what_clients_read(greenroom: Any, origin: Any) -> N
     assert asked - come - 0.5 < row["percentile"]["totalTimeWaitedP50"] <= waited_s + 0.1
     assert 0 <= row["percentile"]["timeOnOriginP50"] < waited_s
 
-    sdk = api.sdk().post("/graphql", body={"query": QUERY, "variables": {"since": since(), "n": 10}}, cast_to=object)
+    sdk = api.sdk().post(
+        "/graphql", body={"query": QUERY, "variables": {"since": since(), "n": 10}}, cast_to=object
+    )
     assert sdk["data"]["viewer"]["zones"][0]["total"][0]["sum"] == row["sum"]
 
-    transport = HTTPXTransport(url=f"{api.base_url}/graphql", headers={"Authorization": f"Bearer {api.token}"})
+    transport = HTTPXTransport(
+        url=f"{api.base_url}/graphql", headers={"Authorization": f"Bearer {api.token}"}
+    )
     with gql.Client(transport=transport, fetch_schema_from_transport=True) as session:
         query = gql.gql(QUERY)
         query.variable_values = {"since": since(), "n": 10}
@@ -100,10 +110,14 @@ def test_kill_9_marks_the_minute_that_was_lost(greenroom: Any, origin: Any) -> N
     running.kill()
     running = greenroom.room(origin.url, 5, 100)
     row = total(Api(running.control, create_token(greenroom.data, "two", "--scope", "analytics")))
-    assert row["sum"]["newUsersPerMinute"] == 1, "the minute that was under way is lost, and no other"
+    assert row["sum"]["newUsersPerMinute"] == 1, (
+        "the minute that was under way is lost, and no other"
+    )
     assert row["sum"]["minutesIncomplete"] == 1
     running.stop()
-    with duckdb.connect(str(Path(greenroom.data) / "analytics.duckdb"), read_only=True) as connection:
+    with duckdb.connect(
+        str(Path(greenroom.data) / "analytics.duckdb"), read_only=True
+    ) as connection:
         assert connection.execute("SELECT sum(incomplete) FROM minutes").fetchall() == [(1,)]
 
 
@@ -112,7 +126,9 @@ def test_switched_off_nothing_is_recorded_and_clients_are_told(greenroom: Any, o
     running = greenroom.config(config)
     assert not running.visitor().get().waiting
     api = Api(running.control, create_token(greenroom.data, "reader", "--scope", "analytics"))
-    body = api.ask("POST", "/graphql", {"query": QUERY, "variables": {"since": since(), "n": 1}}).body
+    body = api.ask(
+        "POST", "/graphql", {"query": QUERY, "variables": {"since": since(), "n": 1}}
+    ).body
     assert "is not recorded by this process" in body["errors"][0]["message"]
     running.stop()
     assert not list(Path(greenroom.data).glob("analytics*"))
@@ -129,7 +145,9 @@ def test_a_store_that_cannot_be_opened_stops_no_visitor(greenroom: Any, origin: 
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([GREENROOM, "analytics", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [GREENROOM, "analytics", *arguments], capture_output=True, text=True, check=False
+    )
 
 
 def test_the_command_line_reads_the_same_from_a_running_greenroom_and_from_a_stopped_one(
@@ -148,12 +166,17 @@ def test_the_command_line_reads_the_same_from_a_running_greenroom_and_from_a_sto
     locked = command("show", "main", *stopped)
     assert locked.returncode == 2
     assert "--control" in locked.stderr
-    live = {form: command("export", "--room", "main", "--from", "1h", "--format", form, *asked).stdout for form in ("csv", "json")}
+    live = {
+        form: command("export", "--room", "main", "--from", "1h", "--format", form, *asked).stdout
+        for form in ("csv", "json")
+    }
     summary = command("show", "main", "--last", "1h", *asked).stdout
     assert "peak" in summary
     assert "let in 2" in summary
     running.kill()
-    offline = csv.DictReader(command("export", "--room", "main", "--from", "1h", *stopped).stdout.splitlines())
+    offline = csv.DictReader(
+        command("export", "--room", "main", "--from", "1h", *stopped).stdout.splitlines()
+    )
     online = csv.DictReader(live["csv"].splitlines())
     assert offline.fieldnames == online.fieldnames
     same = ("datetime", "newUsersPerMinute", "totalActiveUsers", "totalActiveUsersConfig")
@@ -163,7 +186,20 @@ def test_the_command_line_reads_the_same_from_a_running_greenroom_and_from_a_sto
     assert sum(row["newUsersPerMinute"] for row in rows) == 2
     assert "let in 2" in command("show", "main", "--last", "1h", *stopped).stdout
     parquet = tmp_path / "out.parquet"
-    done = command("export", "--room", "main", "--from", "1h", "--format", "parquet", "--by", "hour", "-o", str(parquet), *stopped)
+    done = command(
+        "export",
+        "--room",
+        "main",
+        "--from",
+        "1h",
+        "--format",
+        "parquet",
+        "--by",
+        "hour",
+        "-o",
+        str(parquet),
+        *stopped,
+    )
     assert done.returncode == 0, done.stderr
     assert duckdb.sql(f"SELECT sum(sum_newUsersPerMinute) FROM '{parquet}'").fetchall() == [(2,)]
 
@@ -173,7 +209,10 @@ def test_the_command_line_says_what_is_wrong(greenroom: Any, tmp_path: Path) -> 
         (("show", "x", "--data", str(tmp_path)), "there are no analytics in"),
         (("show", "x", "--control", "127.0.0.1:1"), "requires a token"),
         (("show", "x", "--control", "127.0.0.1:1", "--token", "t"), "cannot ask 127.0.0.1:1"),
-        (("export", "--room", "x", "--from", "1h", "--format", "xml"), "must be one of csv, json, parquet"),
+        (
+            ("export", "--room", "x", "--from", "1h", "--format", "xml"),
+            "must be one of csv, json, parquet",
+        ),
         (("export", "--room", "x", "--from", "1h", "--format", "parquet"), "--output is required"),
     ):
         done = command(*arguments)

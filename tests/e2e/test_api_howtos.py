@@ -28,7 +28,9 @@ def api(greenroom) -> Api:
 
 
 def run(command: list[str], api: Api, **more: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDFLARE_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("CLOUDFLARE_")
+    }
     done = subprocess.run(
         command,
         env={**environment, "TOKEN": api.token, "API": api.base_url, **more},
@@ -42,33 +44,67 @@ def run(command: list[str], api: Api, **more: str) -> str:
 
 
 def test_the_commands_and_the_program_of_the_howto_do_what_it_says(api) -> None:
-    script = block("use-the-api.md", "sh", "api=").replace("http://127.0.0.1:8081/client/v4", api.base_url)
+    script = block("use-the-api.md", "sh", "api=").replace(
+        "http://127.0.0.1:8081/client/v4", api.base_url
+    )
     run(["bash", "-euo", "pipefail", "-c", script], api)
-    (room,) = (room for room in api.ask("GET", f"/accounts/{ACCOUNT}/waiting_rooms").result if room["host"] == "shop.example.com")
+    (room,) = (
+        room
+        for room in api.ask("GET", f"/accounts/{ACCOUNT}/waiting_rooms").result
+        if room["host"] == "shop.example.com"
+    )
     assert room["queue_all"] is True
     printed = run([sys.executable, "-c", block("use-the-api.md", "python", "import os")], api)
     assert printed == "not_queueing\n"
     zone = zone_id(api, "example.com")
-    assert [event["name"] for event in api.ask("GET", f"/zones/{zone}/waiting_rooms/{room['id']}/events").result] == ["sale"]
+    assert [
+        event["name"]
+        for event in api.ask("GET", f"/zones/{zone}/waiting_rooms/{room['id']}/events").result
+    ] == ["sale"]
     assert len(api.ask("GET", f"/zones/{zone}/waiting_rooms/{room['id']}/rules").result) == 1
 
 
-def test_a_zone_moves_from_one_api_to_another_with_the_script_of_the_howto(api, greenroom, tmp_path) -> None:
+def test_a_zone_moves_from_one_api_to_another_with_the_script_of_the_howto(
+    api, greenroom, tmp_path
+) -> None:
     zone = api.ask("POST", "/zones", {"name": "example.com"}).result["id"]
     limits = {"total_active_users": 300, "new_users_per_minute": 200}
     rooms = f"/zones/{zone}/waiting_rooms"
     page = {"custom_page_html": "<p>{{waitTime}}", "queueing_method": "random"}
-    room = api.ask("POST", rooms, {"name": "shop", "host": "shop.example.com", **limits, **page}).result["id"]
+    room = api.ask(
+        "POST", rooms, {"name": "shop", "host": "shop.example.com", **limits, **page}
+    ).result["id"]
     api.ask("POST", rooms, {"name": "plain", "host": "plain.example.com", **limits})
     times = {"event_start_time": "2030-01-01T11:00:00Z", "event_end_time": "2030-01-01T12:00:00Z"}
-    api.ask("POST", f"{rooms}/{room}/events", {"name": "sale", "disable_session_renewal": False, **times})
-    api.ask("PUT", f"{rooms}/{room}/rules", [{"action": "bypass_waiting_room", "expression": "ssl", "enabled": False}])
+    api.ask(
+        "POST",
+        f"{rooms}/{room}/events",
+        {"name": "sale", "disable_session_renewal": False, **times},
+    )
+    api.ask(
+        "PUT",
+        f"{rooms}/{room}/rules",
+        [{"action": "bypass_waiting_room", "expression": "ssl", "enabled": False}],
+    )
     api.ask("PUT", f"{rooms}/settings", {"search_engine_crawler_bypass": True})
 
-    target = greenroom.room("http://127.0.0.1:9", 1000, 1000, "--host", "elsewhere.example.org", "--data", str(tmp_path / "other"))
+    target = greenroom.room(
+        "http://127.0.0.1:9",
+        1000,
+        1000,
+        "--host",
+        "elsewhere.example.org",
+        "--data",
+        str(tmp_path / "other"),
+    )
     other = Api(target.control, create_token(tmp_path / "other", "howto", "--scope", "edit"))
     script = block("move-from-cloudflare.md", "python", "import os")
-    printed = run([sys.executable, "-c", script, "example.com"], other, THEIRS=api.base_url, CLOUDFLARE_API_TOKEN=api.token)
+    printed = run(
+        [sys.executable, "-c", script, "example.com"],
+        other,
+        THEIRS=api.base_url,
+        CLOUDFLARE_API_TOKEN=api.token,
+    )
     assert printed == "shop: shop.example.com/\nplain: plain.example.com/\n"
     copied = f"/zones/{zone_id(other, 'example.com')}/waiting_rooms"
     assert other.ask("GET", f"{copied}/settings").result == {"search_engine_crawler_bypass": True}
@@ -77,13 +113,26 @@ def test_a_zone_moves_from_one_api_to_another_with_the_script_of_the_howto(api, 
         assert {**here[there["name"]], **own(there)} == there
     inside = f"{copied}/{here['shop']['id']}"
     (event,) = other.ask("GET", f"{inside}/events").result
-    assert (event["name"], event["disable_session_renewal"], event["event_start_time"]) == ("sale", False, "2030-01-01T11:00:00Z")
+    assert (event["name"], event["disable_session_renewal"], event["event_start_time"]) == (
+        "sale",
+        False,
+        "2030-01-01T11:00:00Z",
+    )
     (rule,) = other.ask("GET", f"{inside}/rules").result
     assert (rule["expression"], rule["enabled"]) == ("ssl", False)
 
 
 def own(room: dict) -> dict:
-    return {name: room[name] for name in ("id", "created_on", "modified_on", "next_event_start_time", "next_event_prequeue_start_time")}
+    return {
+        name: room[name]
+        for name in (
+            "id",
+            "created_on",
+            "modified_on",
+            "next_event_start_time",
+            "next_event_prequeue_start_time",
+        )
+    }
 
 
 def zone_id(api: Api, name: str) -> str:

@@ -43,18 +43,36 @@ def soon(greenroom):
     assert median_low(took) < WITHIN_S, took
 
 
-def test_a_room_made_by_the_api_holds_visitors_and_tells_how_it_is_doing(api, running, zone, soon) -> None:
+def test_a_room_made_by_the_api_holds_visitors_and_tells_how_it_is_doing(
+    api, running, zone, soon
+) -> None:
     rooms = f"/zones/{zone}/waiting_rooms"
-    document = {"name": "shop", "host": "shop.example.com", "total_active_users": 1, "new_users_per_minute": 1}
+    document = {
+        "name": "shop",
+        "host": "shop.example.com",
+        "total_active_users": 1,
+        "new_users_per_minute": 1,
+    }
     room = api.ask("POST", rooms, {**document, "json_response_enabled": True}).result["id"]
     soon(lambda: running.visitor().get().waiting, "the room holds a newcomer")
     waiting = running.visitor()
     waiting.take_place()
     status = api.ask("GET", f"{rooms}/{room}/status").result
-    assert (status["status"], status["estimated_total_active_users"], status["estimated_queued_users"]) == ("queueing", 1, 1)
+    assert (
+        status["status"],
+        status["estimated_total_active_users"],
+        status["estimated_queued_users"],
+    ) == ("queueing", 1, 1)
     told = waiting.get(headers={"Accept": "application/json"}).told
-    assert api.ask("GET", f"{rooms}/{room}/status").result["max_estimated_time_minutes"] == told["waitTime"], told
-    api.ask("POST", f"{rooms}/{room}/rules", {"action": "bypass_waiting_room", "expression": 'http.request.uri.path eq "/free"'})
+    assert (
+        api.ask("GET", f"{rooms}/{room}/status").result["max_estimated_time_minutes"]
+        == told["waitTime"]
+    ), told
+    api.ask(
+        "POST",
+        f"{rooms}/{room}/rules",
+        {"action": "bypass_waiting_room", "expression": 'http.request.uri.path eq "/free"'},
+    )
     soon(lambda: not running.visitor().get("/free").waiting, "a rule lets a visitor by")
     api.ask("PATCH", f"{rooms}/{room}", {"custom_page_html": "<p>{{queueingMethod}} of ours"})
     soon(lambda: running.visitor().get().text == "<p>fifo of ours", "the page is another")
@@ -72,7 +90,13 @@ def test_a_room_made_by_the_api_holds_visitors_and_tells_how_it_is_doing(api, ru
 def test_a_list_that_rules_refer_to_counts_as_soon_as_it_changes(api, running, zone, soon) -> None:
     lists = f"/accounts/{ACCOUNT}/rules/lists"
     named = api.ask("POST", lists, {"name": "hosts", "kind": "hostname"}).result["id"]
-    document = {"name": "all", "host": "shop.example.com", "total_active_users": 1, "new_users_per_minute": 1, "queue_all": True}
+    document = {
+        "name": "all",
+        "host": "shop.example.com",
+        "total_active_users": 1,
+        "new_users_per_minute": 1,
+        "queue_all": True,
+    }
     room = api.ask("POST", f"/zones/{zone}/waiting_rooms", document).result["id"]
     rule = {"action": "bypass_waiting_room", "expression": "http.host in $hosts"}
     assert api.ask("POST", f"/zones/{zone}/waiting_rooms/{room}/rules", rule).status == 200
@@ -84,13 +108,23 @@ def test_a_list_that_rules_refer_to_counts_as_soon_as_it_changes(api, running, z
 
 
 def test_a_room_from_a_file_is_shown_and_cannot_be_changed_or_covered(api, zone) -> None:
-    (room,) = (room for room in api.ask("GET", f"/accounts/{ACCOUNT}/waiting_rooms").result if room["name"] == "from-file")
+    (room,) = (
+        room
+        for room in api.ask("GET", f"/accounts/{ACCOUNT}/waiting_rooms").result
+        if room["name"] == "from-file"
+    )
     assert room["greenroom"]["read_only"] is True
-    (home,) = (found for found in api.ask("GET", "/zones").result if found["greenroom"]["read_only"])
+    (home,) = (
+        found for found in api.ask("GET", "/zones").result if found["greenroom"]["read_only"]
+    )
     path = f"/zones/{home['id']}/waiting_rooms/{room['id']}"
     assert api.ask("GET", path).result == room
     assert api.ask("GET", f"{path}/status").result["status"] == "not_queueing"
-    event = {"name": "e", "event_start_time": "2030-01-01T00:00:00Z", "event_end_time": "2030-01-02T00:00:00Z"}
+    event = {
+        "name": "e",
+        "event_start_time": "2030-01-01T00:00:00Z",
+        "event_end_time": "2030-01-02T00:00:00Z",
+    }
     changes = [
         ("PATCH", path, {"suspended": True}),
         ("PUT", path, room),
@@ -105,7 +139,11 @@ def test_a_room_from_a_file_is_shown_and_cannot_be_changed_or_covered(api, zone)
         assert (reply.status, reply.codes) == (403, [28040]), f"{method} {where}"
     other = api.ask("POST", "/zones", {"name": "example.org"}).result["id"]
     limits = {"total_active_users": 200, "new_users_per_minute": 200}
-    twin = api.ask("POST", f"/zones/{other}/waiting_rooms", {"name": "twin", "host": "file.example.org", **limits})
+    twin = api.ask(
+        "POST",
+        f"/zones/{other}/waiting_rooms",
+        {"name": "twin", "host": "file.example.org", **limits},
+    )
     assert (twin.status, twin.codes) == (400, [28021])
 
 
@@ -125,7 +163,9 @@ def test_a_list_from_a_file_is_shown_used_by_rules_and_cannot_be_changed(api, zo
         reply = api.ask(method, where, document)
         assert (reply.status, reply.codes) == (403, [28040]), f"{method} {where}"
     limits = {"total_active_users": 9, "new_users_per_minute": 9}
-    room = api.ask("POST", f"/zones/{zone}/waiting_rooms", {"name": "r", "host": "example.com", **limits}).result["id"]
+    room = api.ask(
+        "POST", f"/zones/{zone}/waiting_rooms", {"name": "r", "host": "example.com", **limits}
+    ).result["id"]
     rule = {"action": "bypass_waiting_room", "expression": "ip.src in $staff"}
     assert api.ask("POST", f"/zones/{zone}/waiting_rooms/{room}/rules", rule).status == 200
 
@@ -134,7 +174,12 @@ def test_of_many_who_want_the_same_name_at_once_one_gets_it(api, zone) -> None:
     replies = []
 
     def want(number: int) -> None:
-        document = {"name": "same", "host": f"h{number}.example.com", "total_active_users": 9, "new_users_per_minute": 9}
+        document = {
+            "name": "same",
+            "host": f"h{number}.example.com",
+            "total_active_users": 9,
+            "new_users_per_minute": 9,
+        }
         replies.append(api.ask("POST", f"/zones/{zone}/waiting_rooms", document))
 
     threads = [threading.Thread(target=want, args=(number,)) for number in range(8)]

@@ -29,7 +29,9 @@ class App(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def send(self, body: str | bytes, kind: str = "text/html; charset=utf-8", *more: tuple[str, str]) -> None:
+    def send(
+        self, body: str | bytes, kind: str = "text/html; charset=utf-8", *more: tuple[str, str]
+    ) -> None:
         data = body.encode() if isinstance(body, str) else body
         self.send_response(200)
         for name, value in (("Content-Type", kind), ("Content-Length", str(len(data))), *more):
@@ -96,7 +98,9 @@ def app() -> Iterator[ThreadingHTTPServer]:
 def shop(app, shared_greenroom) -> str:
     """A room with space on /api; under the name `full` one with a single place."""
     rooms = ROOM.format(name="shop", places=40) + ROOM.format(name="full", places=1)
-    running = shared_greenroom.config(f'origin = "http://127.0.0.1:{app.server_address[1]}"\n{rooms}')
+    running = shared_greenroom.config(
+        f'origin = "http://127.0.0.1:{app.server_address[1]}"\n{rooms}'
+    )
     app.shop = f"http://shop.localhost:{running.address[1]}"
     return app.shop
 
@@ -108,13 +112,17 @@ def page(browser: Browser) -> Iterator[Page]:
     opened.close()
 
 
-def test_a_page_outside_the_room_uses_its_api_inside_and_hears_events(page: Page, shop: str) -> None:
+def test_a_page_outside_the_room_uses_its_api_inside_and_hears_events(
+    page: Page, shop: str
+) -> None:
     page.goto(shop)
     expect(page.locator("#items li")).to_have_text(["tea", "cake"])
     expect(page.locator("#news")).to_have_text("012")
 
 
-def test_when_the_room_is_full_its_script_is_told_and_nothing_is_taken_for_data(page: Page, browser: Browser, shop: str) -> None:
+def test_when_the_room_is_full_its_script_is_told_and_nothing_is_taken_for_data(
+    page: Page, browser: Browser, shop: str
+) -> None:
     full = shop.replace("shop", "full")
     page.goto(f"{full}/api/form")
     expect(page).to_have_title("Upload")
@@ -123,25 +131,38 @@ def test_when_the_room_is_full_its_script_is_told_and_nothing_is_taken_for_data(
         late.goto(full)
     assert response.value.headers["content-type"] == "application/json"
     assert response.value.json()["cfWaitingRoom"]["inWaitingRoom"] is True
-    assert response.value.headers["retry-after"] if response.value.status == 503 else response.value.headers["refresh"]
+    assert (
+        response.value.headers["retry-after"]
+        if response.value.status == 503
+        else response.value.headers["refresh"]
+    )
     late.context.close()
 
 
 def test_an_upload_keeps_its_token_and_its_bytes(page: Page, shop: str) -> None:
     page.goto(f"{shop}/api/form")
-    page.set_input_files("input[type=file]", files=[{"name": "a.bin", "mimeType": "application/octet-stream", "buffer": bytes(300_000)}])
+    page.set_input_files(
+        "input[type=file]",
+        files=[{"name": "a.bin", "mimeType": "application/octet-stream", "buffer": bytes(300_000)}],
+    )
     page.click("button")
     expect(page).to_have_title("Taken")
     assert int(page.locator("body").inner_text()) > 300_000
 
 
-def test_a_form_from_a_payment_page_arrives_and_the_visitor_keeps_the_session(page: Page, shop: str, app) -> None:
+def test_a_form_from_a_payment_page_arrives_and_the_visitor_keeps_the_session(
+    page: Page, shop: str, app
+) -> None:
     page.goto(f"{shop}/api/form")
-    (ticket,) = [cookie for cookie in page.context.cookies() if cookie["name"].startswith("__cfwaitingroom")]
+    (ticket,) = [
+        cookie for cookie in page.context.cookies() if cookie["name"].startswith("__cfwaitingroom")
+    ]
     page.goto(f"http://pay.localhost:{app.server_address[1]}/pay")
     page.click("button")
     expect(page).to_have_title("Paid")
     page.goto(f"{shop}/api/form")
-    (after,) = [cookie for cookie in page.context.cookies() if cookie["name"].startswith("__cfwaitingroom")]
+    (after,) = [
+        cookie for cookie in page.context.cookies() if cookie["name"].startswith("__cfwaitingroom")
+    ]
     assert page.title() == "Upload"
     assert after["path"] == ticket["path"] == "/api"

@@ -27,7 +27,9 @@ cookie_attributes = {{ samesite = "lax", secure = "{secure}" }}
 
 def opened(greenroom: Any, origin: Any, secure: str, all_wait: bool = False) -> tuple[Any, str]:
     """A room in which visitors wait, because of `all_wait` or of one who is in it; and an address there."""
-    running = greenroom.config(CONFIG.format(origin=origin.url, secure=secure, all_wait=str(all_wait).lower()))
+    running = greenroom.config(
+        CONFIG.format(origin=origin.url, secure=secure, all_wait=str(all_wait).lower())
+    )
     if not all_wait:
         assert running.visitor("shop.example").get("/inside").status == 200
     return running, f"http://shop.example:{running.address[1]}/shop"
@@ -40,11 +42,17 @@ def told_to_allow_them(page: Page) -> None:
     expect(page.locator("#say")).to_have_text(SAID)
 
 
-def test_it_is_said_where_the_browser_blocks_them(browser: Browser, greenroom: Any, origin: Any, tmp_path: Path) -> None:
+def test_it_is_said_where_the_browser_blocks_them(
+    browser: Browser, greenroom: Any, origin: Any, tmp_path: Path
+) -> None:
     folder = tmp_path / "profile" / "Default"
     folder.mkdir(parents=True)
-    (folder / "Preferences").write_text(json.dumps({"profile": {"default_content_setting_values": {"cookies": 2}}}))
-    context = browser.browser_type.launch_persistent_context(str(folder.parent), executable_path=CHROMIUM, args=ARGUMENTS)
+    (folder / "Preferences").write_text(
+        json.dumps({"profile": {"default_content_setting_values": {"cookies": 2}}})
+    )
+    context = browser.browser_type.launch_persistent_context(
+        str(folder.parent), executable_path=CHROMIUM, args=ARGUMENTS
+    )
     page = context.new_page()
     _, url = opened(greenroom, origin, "never")
     page.goto(url)
@@ -53,9 +61,13 @@ def test_it_is_said_where_the_browser_blocks_them(browser: Browser, greenroom: A
     context.close()
 
 
-def test_it_is_said_at_once_where_the_browser_says_so_itself(browser: Browser, greenroom: Any, origin: Any) -> None:
+def test_it_is_said_at_once_where_the_browser_says_so_itself(
+    browser: Browser, greenroom: Any, origin: Any
+) -> None:
     context = browser.new_context()
-    context.add_init_script("Object.defineProperty(Navigator.prototype, 'cookieEnabled', { get: () => false })")
+    context.add_init_script(
+        "Object.defineProperty(Navigator.prototype, 'cookieEnabled', { get: () => false })"
+    )
     page = context.new_page()
     _, url = opened(greenroom, origin, "always")
     page.goto(url, wait_until="commit")
@@ -64,28 +76,38 @@ def test_it_is_said_at_once_where_the_browser_says_so_itself(browser: Browser, g
     context.close()
 
 
-def test_it_is_said_when_they_do_not_come_back_and_no_longer_when_they_do(browser: Browser, greenroom: Any, origin: Any) -> None:
+def test_it_is_said_when_they_do_not_come_back_and_no_longer_when_they_do(
+    browser: Browser, greenroom: Any, origin: Any
+) -> None:
     context = browser.new_context(locale="de-DE")
     page = context.new_page()
     _, url = opened(greenroom, origin, "always", all_wait=True)
     page.goto(url)
     expect(page.locator("#notice")).to_be_hidden()
-    expect(page.locator("#notice")).to_contain_text("Ihr Browser speichert keine Cookies dieser Website", timeout=PATIENCE_MS)
-    (greenroom.folder / "greenroom.toml").write_text(CONFIG.format(origin=origin.url, secure="never", all_wait="true"))
+    expect(page.locator("#notice")).to_contain_text(
+        "Ihr Browser speichert keine Cookies dieser Website", timeout=PATIENCE_MS
+    )
+    (greenroom.folder / "greenroom.toml").write_text(
+        CONFIG.format(origin=origin.url, secure="never", all_wait="true")
+    )
     expect(page.locator("#notice")).to_be_hidden(timeout=PATIENCE_MS)
     expect(page.locator("#hero")).to_have_text("1", timeout=PATIENCE_MS)
     expect(page.locator("#keep")).to_be_visible()
     context.close()
 
 
-def test_nothing_of_it_is_said_to_those_who_keep_them(browser: Browser, greenroom: Any, origin: Any) -> None:
+def test_nothing_of_it_is_said_to_those_who_keep_them(
+    browser: Browser, greenroom: Any, origin: Any
+) -> None:
     context = browser.new_context()
     page = context.new_page()
     _, url = opened(greenroom, origin, "never")
     page.goto(url)
     expect(page.locator("#hero")).to_have_text("1", timeout=PATIENCE_MS)
     for _ in range(2):
-        with page.expect_response(lambda answer: "greenroom-update" in answer.request.headers, timeout=PATIENCE_MS):
+        with page.expect_response(
+            lambda answer: "greenroom-update" in answer.request.headers, timeout=PATIENCE_MS
+        ):
             pass
         expect(page.locator("#notice")).to_be_hidden()
     context.close()

@@ -22,7 +22,14 @@ AT_MS = 1_790_000_000_000
 
 
 def waiting(**changes: Any) -> Held:
-    said = {"position": 3, "ahead": 2, "waiting": 9, "in_line": True, "joined_ms": AT_MS - 60_000, "next_try_s": 1} | changes
+    said = {
+        "position": 3,
+        "ahead": 2,
+        "waiting": 9,
+        "in_line": True,
+        "joined_ms": AT_MS - 60_000,
+        "next_try_s": 1,
+    } | changes
     return Held(AT_MS, "fifo", AT_MS, 20, estimate=None, **said)
 
 
@@ -37,7 +44,11 @@ def open_page(browser: Browser, held: Held, **context: Any) -> Page:
         update = route.request.headers.get("greenroom-update")
         headers = spoken.json_headers if update else spoken.html_headers
         body = spoken.update(held, update.encode()) if update else spoken.html(held)
-        route.fulfill(status=200, headers={name.decode(): value.decode() for name, value in headers.pairs}, body=body)
+        route.fulfill(
+            status=200,
+            headers={name.decode(): value.decode() for name, value in headers.pairs},
+            body=body,
+        )
 
     page.route("**/*", answer)
     page.goto("http://shop.example.com/")
@@ -55,9 +66,14 @@ def test_the_page_belongs_to_the_site(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("locale", ["en-US", "de-DE", "ar-EG", "ja-JP"])
-def test_how_old_the_news_is_is_said_in_the_language_of_the_page(browser: Browser, locale: str) -> None:
+def test_how_old_the_news_is_is_said_in_the_language_of_the_page(
+    browser: Browser, locale: str
+) -> None:
     page = open_page(browser, waiting(next_try_s=50), locale=locale)
-    wanted = page.evaluate("locale => [...Array(9).keys()].map(s => new Intl.RelativeTimeFormat(locale).format(-s, 'second'))", locale)
+    wanted = page.evaluate(
+        "locale => [...Array(9).keys()].map(s => new Intl.RelativeTimeFormat(locale).format(-s, 'second'))",
+        locale,
+    )
     assert page.locator("#updated").text_content() in wanted
     expect(page.locator("#updated")).to_have_text(wanted[2])
 
@@ -94,5 +110,7 @@ def test_blocked_cookies_are_said_where_they_are_seen(browser: Browser) -> None:
     page = open_page(browser, held, viewport={"width": 375, "height": 600})
     expect(page.locator("#notice")).to_contain_text("keeps no cookies")
     expect(page.locator("#notice")).to_be_in_viewport()
-    assert page.locator("main").inner_text().count("keeps no cookies") == 1, "said once, and no promise that a place is kept"
+    assert page.locator("main").inner_text().count("keeps no cookies") == 1, (
+        "said once, and no promise that a place is kept"
+    )
     expect(page.locator("#keep")).to_be_hidden()

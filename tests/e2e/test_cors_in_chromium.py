@@ -37,7 +37,12 @@ class Application(BaseHTTPRequestHandler):
         self.send_response(204 if self.command == "OPTIONS" else 200)
         origin = self.headers.get("Origin", "")
         if origin.startswith("http://www.shop.example:"):
-            for name, value in (("Origin", origin), ("Credentials", "true"), ("Methods", "PUT"), ("Headers", "X-App")):
+            for name, value in (
+                ("Origin", origin),
+                ("Credentials", "true"),
+                ("Methods", "PUT"),
+                ("Headers", "X-App"),
+            ):
                 self.send_header(f"Access-Control-Allow-{name}", value)
         self.send_header("Content-Type", "text/html")
         if body:
@@ -76,15 +81,23 @@ class Shop(NamedTuple):
     open: Callable[[str], Page]
 
     def call(self, page: Page, method: str = "PUT", accept: str = "*/*") -> dict[str, Any]:
-        told: dict[str, Any] = page.evaluate(CALL, {"url": f"{self.api}/order", "method": method, "accept": accept})
+        told: dict[str, Any] = page.evaluate(
+            CALL, {"url": f"{self.api}/order", "method": method, "accept": accept}
+        )
         return told
 
 
 @pytest.fixture
-def shop(greenroom: Any, application: ThreadingHTTPServer, browser: Browser) -> Callable[[bool], Shop]:
+def shop(
+    greenroom: Any, application: ThreadingHTTPServer, browser: Browser
+) -> Callable[[bool], Shop]:
     def opened(listed: bool) -> Shop:
         www = f"http://www.shop.example:{application.server_port}"
-        running = greenroom.config(ROOM.format(port=application.server_port, listed=f'cors_origins = ["{www}"]' if listed else ""))
+        running = greenroom.config(
+            ROOM.format(
+                port=application.server_port, listed=f'cors_origins = ["{www}"]' if listed else ""
+            )
+        )
 
         def open_page(host: str) -> Page:
             page = browser.new_context().new_page()
@@ -107,7 +120,11 @@ def test_a_script_works_inside_a_full_room_and_sees_that_another_visitor_waits(
     shop: Callable[[bool], Shop], application: ThreadingHTTPServer
 ) -> None:
     here = shop(True)
-    inside, outside, foreign = here.open("www.shop.example"), here.open("www.shop.example"), here.open("evil.example")
+    inside, outside, foreign = (
+        here.open("www.shop.example"),
+        here.open("www.shop.example"),
+        here.open("evil.example"),
+    )
     enter(here, inside)
     told = here.call(inside)
     assert (told["status"], told["body"]) == (200, "the application")
@@ -118,7 +135,9 @@ def test_a_script_works_inside_a_full_room_and_sees_that_another_visitor_waits(
     waiting = here.call(outside, accept="application/json")
     assert '"inWaitingRoom":true' in waiting["body"]
     assert int(waiting["retry"]) > 0
-    assert [cookie["name"] for cookie in outside.context.cookies()] == ["__cfwaitingroom"], "its script has a place"
+    assert [cookie["name"] for cookie in outside.context.cookies()] == ["__cfwaitingroom"], (
+        "its script has a place"
+    )
     assert here.call(foreign) == {"failed": "Failed to fetch"}
     assert here.call(foreign, "GET") == {"failed": "Failed to fetch"}
     assert here.running.room("api")["active_users"] == 1
@@ -126,7 +145,9 @@ def test_a_script_works_inside_a_full_room_and_sees_that_another_visitor_waits(
     assert not [command for command, cookies in application.seen if "__cfwaitingroom" in cookies]  # type: ignore[attr-defined]
 
 
-def test_without_the_option_the_preflight_of_a_visitor_inside_is_held(shop: Callable[[bool], Shop]) -> None:
+def test_without_the_option_the_preflight_of_a_visitor_inside_is_held(
+    shop: Callable[[bool], Shop],
+) -> None:
     here = shop(False)
     inside = here.open("www.shop.example")
     enter(here, inside)

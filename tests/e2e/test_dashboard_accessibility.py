@@ -10,7 +10,15 @@ from greenroom.dashboard.routes import ROUTES
 
 # The explorer is GraphiQL as npm has it: its editor has three faults of its own that only its makers can fix.
 # The page of visitors and the status page are not the dashboard's, and may run no script in its frames: tests of their own check them.
-OTHERS = (".json", "csv", "/stream", "/live.events", "/explorer", "/page/visitor", "/status-page/preview")
+OTHERS = (
+    ".json",
+    "csv",
+    "/stream",
+    "/live.events",
+    "/explorer",
+    "/page/visitor",
+    "/status-page/preview",
+)
 ROWS = [row for row in ROUTES if row.method == "GET" and not row.path.endswith(OTHERS)]
 FILE = '[log]\nlevel = "error"\n[[rooms]]\nname = "shop"\nhost = "shop.example.com"\ntotal_active_users = 5\nnew_users_per_minute = 5\n'
 
@@ -21,7 +29,9 @@ def at(shared_greenroom) -> Iterator[DashboardBrowser]:
     running = shared_greenroom.config(f'origin = "http://127.0.0.1:9"\n{FILE}')
     host, port = running.control
     with chromium() as browser:
-        window = DashboardBrowser(browser.new_context(bypass_csp=True, reduced_motion="reduce"), f"http://{host}:{port}")
+        window = DashboardBrowser(
+            browser.new_context(bypass_csp=True, reduced_motion="reduce"), f"http://{host}:{port}"
+        )
         page = window.first_sign_in(running.output)
         window.go("/zones/new")
         page.get_by_label("Domain").fill("example.com")
@@ -30,7 +40,9 @@ def at(shared_greenroom) -> Iterator[DashboardBrowser]:
         page.get_by_role("button", name="Review").click()
         page.get_by_role("button", name="Create the room").click()
         page.wait_for_url("**/rooms/*notice=created*")
-        window.ids = dict(zip(("zone_id", "room_id"), re.findall(r"[0-9a-f]{32}", page.url), strict=True))  # type: ignore[attr-defined]
+        window.ids = dict(
+            zip(("zone_id", "room_id"), re.findall(r"[0-9a-f]{32}", page.url), strict=True)
+        )  # type: ignore[attr-defined]
         yield window
 
 
@@ -71,7 +83,9 @@ FULL_ROW = """() => {
 
 
 @pytest.mark.parametrize("width", [961, 1100, 1200, 1280])
-def test_the_table_of_rooms_shows_its_last_column_beside_the_menu(at: DashboardBrowser, width: int) -> None:
+def test_the_table_of_rooms_shows_its_last_column_beside_the_menu(
+    at: DashboardBrowser, width: int
+) -> None:
     at.page.set_viewport_size({"width": width, "height": 900})
     at.go("/rooms")
     assert at.page.evaluate(FULL_ROW) <= 0
@@ -86,7 +100,9 @@ BESIDE_ARROW = """() => [...document.querySelectorAll(".form-select")].map((one)
 
 
 @pytest.mark.parametrize("width", [1280, 1440])
-def test_the_peaks_of_a_quiet_room_with_a_long_name_are_one_line(at: DashboardBrowser, width: int) -> None:
+def test_the_peaks_of_a_quiet_room_with_a_long_name_are_one_line(
+    at: DashboardBrowser, width: int
+) -> None:
     at.page.set_viewport_size({"width": width, "height": 900})
     at.go("/rooms")
     assert at.page.evaluate(PEAKS) < 30
@@ -121,7 +137,14 @@ AT_FOCUS = """() => {
 
 
 @pytest.mark.parametrize(
-    "path", ["/rooms?tour=1", "/status-page", "/zones/{zone_id}/rooms/new", "/zones/{zone_id}/rooms/{room_id}/dry-run", "/lists/new"]
+    "path",
+    [
+        "/rooms?tour=1",
+        "/status-page",
+        "/zones/{zone_id}/rooms/new",
+        "/zones/{zone_id}/rooms/{room_id}/dry-run",
+        "/lists/new",
+    ],
 )
 def test_the_tab_key_reaches_every_control(at: DashboardBrowser, path: str) -> None:
     at.page.set_viewport_size({"width": 1280, "height": 900})

@@ -36,7 +36,11 @@ def test_dragging_over_a_chart_zooms_and_the_back_button_steps_out(rig, browser)
         page.mouse.move(box["x"] + box["width"] * 0.9, middle, steps=4)
         page.mouse.up()
         page.wait_for_url("**from=*", timeout=PATIENCE_MS)
-        expect(page.get_by_text("in steps of 5 minutes").or_(page.get_by_text("in steps of 60 seconds"))).to_be_visible()
+        expect(
+            page.get_by_text("in steps of 5 minutes").or_(
+                page.get_by_text("in steps of 60 seconds")
+            )
+        ).to_be_visible()
         page.go_back()
         page.wait_for_url("**/analytics?span=24h", timeout=PATIENCE_MS)
         csv = page.request.get(f"{rig.path}/analytics/csv?span=1h")
@@ -70,8 +74,13 @@ def test_an_event_is_planned_reviewed_and_a_clash_is_shown_before_saving(rig, br
         expect(page.get_by_role("row", name="Session length 5 5 Inherited")).to_be_visible()
         page.get_by_role("button", name="Create the event").click()
         page.wait_for_url("**/events?notice=created*")
-        made = rig.api.ask("GET", f"/zones/{rig.zone_id}/waiting_rooms/{rig.room_id}/events").result[0]
-        assert (made["event_start_time"], made["total_active_users"]) == ("2040-11-30T17:00:00Z", 50)  # 18:00 in Berlin
+        made = rig.api.ask(
+            "GET", f"/zones/{rig.zone_id}/waiting_rooms/{rig.room_id}/events"
+        ).result[0]
+        assert (made["event_start_time"], made["total_active_users"]) == (
+            "2040-11-30T17:00:00Z",
+            50,
+        )  # 18:00 in Berlin
 
         page.goto(f"{rig.path}/events/new")
         page.get_by_label("Name").fill("late-friday")

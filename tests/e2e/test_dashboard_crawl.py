@@ -44,14 +44,36 @@ def rig(shared_greenroom: Any) -> Iterator[LiveRig]:
     with plain_origin() as origin:
         found = LiveRig.start(shared_greenroom, origin)
         room = f"/zones/{found.zone_id}/waiting_rooms/{found.room_id}"
-        made = found.api.ask("POST", f"/accounts/{ACCOUNT_ID}/rules/lists", {"name": "office", "kind": "ip"}).result
+        made = found.api.ask(
+            "POST", f"/accounts/{ACCOUNT_ID}/rules/lists", {"name": "office", "kind": "ip"}
+        ).result
         items = [{"ip": f"192.0.2.{number}", "comment": "head office"} for number in range(1, 6)]
-        found.api.ask("POST", f"/accounts/{ACCOUNT_ID}/rules/lists/{made['id']}/items", items).result  # noqa: B018  fails if refused
-        found.api.ask("POST", f"{room}/rules", {"action": "bypass_waiting_room", "expression": 'http.host eq "a"'}).result  # noqa: B018
-        sale = {"name": "spring", "event_start_time": "2040-01-01T10:00:00Z", "event_end_time": "2040-01-01T12:00:00Z"}
+        found.api.ask(  # noqa: B018 - fails if refused
+            "POST", f"/accounts/{ACCOUNT_ID}/rules/lists/{made['id']}/items", items
+        ).result
+        found.api.ask(  # noqa: B018 - fails if refused
+            "POST",
+            f"{room}/rules",
+            {"action": "bypass_waiting_room", "expression": 'http.host eq "a"'},
+        ).result
+        sale = {
+            "name": "spring",
+            "event_start_time": "2040-01-01T10:00:00Z",
+            "event_end_time": "2040-01-01T12:00:00Z",
+        }
         found.api.ask("POST", f"{room}/events", sale).result  # noqa: B018
         for role in ROLES:
-            command = [GREENROOM, "account", "add", role, "--role", role, "--password-stdin", "--data", shared_greenroom.data]
+            command = [
+                GREENROOM,
+                "account",
+                "add",
+                role,
+                "--role",
+                role,
+                "--password-stdin",
+                "--data",
+                shared_greenroom.data,
+            ]
             subprocess.run(command, input=PASSWORD, text=True, check=True, capture_output=True)
         found.list_id = made["id"]  # type: ignore[attr-defined]
         yield found
@@ -89,7 +111,9 @@ def test_every_link_leads_somewhere(browser: Browser, rig: LiveRig, role: str) -
 
     def answered(response: Response) -> None:
         if response.status >= 400:
-            problems.append(f"{response.status} {response.url}, linked from {came_from.get(response.url, page.url)}")
+            problems.append(
+                f"{response.status} {response.url}, linked from {came_from.get(response.url, page.url)}"
+            )
 
     page.on("console", heard)
     page.on("pageerror", lambda error: problems.append(f"script of {page.url}: {error}"))
@@ -100,7 +124,12 @@ def test_every_link_leads_somewhere(browser: Browser, rig: LiveRig, role: str) -
         page.goto(at)
         for link in (urldefrag(found).url for found in page.evaluate(LINKS)):
             path = re.sub("^/help/.*", "/help/", urlsplit(link).path)
-            if link.startswith(rig.base) and link not in seen and not path.endswith(LEFT_OUT) and queries[path] < QUERIES_MAX:
+            if (
+                link.startswith(rig.base)
+                and link not in seen
+                and not path.endswith(LEFT_OUT)
+                and queries[path] < QUERIES_MAX
+            ):
                 queries[path] += 1
                 seen.add(link)
                 came_from[link] = at
@@ -121,7 +150,9 @@ def test_no_main_page_moves_while_it_loads(browser: Browser, rig: LiveRig) -> No
     context.add_init_script(SHIFTS)
     page = context.new_page()
     found = {}
-    for path in [f"{rig.base}{path}" for path in MAIN_PAGES] + [f"{rig.path}{path}" for path in ROOM_PAGES]:
+    for path in [f"{rig.base}{path}" for path in MAIN_PAGES] + [
+        f"{rig.path}{path}" for path in ROOM_PAGES
+    ]:
         page.goto(path)
         page.wait_for_load_state("load")
         page.wait_for_timeout(600)  # charts and live figures come in after the load
@@ -139,18 +170,26 @@ def test_no_main_page_moves_while_it_loads(browser: Browser, rig: LiveRig) -> No
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_list_with_items_has_no_violations_and_is_reached_by_keyboard(browser: Browser, rig: LiveRig, theme: str) -> None:
+def test_a_list_with_items_has_no_violations_and_is_reached_by_keyboard(
+    browser: Browser, rig: LiveRig, theme: str
+) -> None:
     context = signed_in(browser, rig, "operator")
     page = context.new_page()
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     page.goto(f"{rig.base}/lists/{rig.list_id}")  # type: ignore[attr-defined]
     assert "192.0.2.5" in page.content()
     assert violations(page) == []
-    wanted = page.locator("main :is(a[href], button, input:not([type=hidden]), textarea, summary):visible").count()
+    wanted = page.locator(
+        "main :is(a[href], button, input:not([type=hidden]), textarea, summary):visible"
+    ).count()
     reached = set()
     for _ in range(wanted + 40):
         page.keyboard.press("Tab")
-        reached.add(page.evaluate("() => document.activeElement.closest('main') && document.activeElement.outerHTML.slice(0, 200)"))
+        reached.add(
+            page.evaluate(
+                "() => document.activeElement.closest('main') && document.activeElement.outerHTML.slice(0, 200)"
+            )
+        )
     assert wanted >= 5
     assert len(reached - {None}) >= min(wanted, 5)
     context.close()

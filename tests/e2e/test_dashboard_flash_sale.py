@@ -45,17 +45,30 @@ def plan_and_rehearse(page: Page, rig: LiveRig) -> None:
     page.get_by_role("button", name="Create the event").click()
     expect(page.get_by_role("row", name="friday Pre-queue")).to_be_visible(timeout=PATIENCE_MS)
     page.goto(f"{rig.path}/events")
-    event = page.get_by_role("row", name="friday Pre-queue").get_by_role("link", name="friday", exact=True).get_attribute("href") or ""
+    event = (
+        page.get_by_role("row", name="friday Pre-queue")
+        .get_by_role("link", name="friday", exact=True)
+        .get_attribute("href")
+        or ""
+    )
     page.get_by_role("link", name="Dry run of friday").click()
     page.get_by_text("From a table instead").click()
     arrivals = b"second,visitors\n0,30\n2400,30\n"
-    page.locator("#rows-file").set_input_files({"name": "friday.csv", "mimeType": "text/csv", "buffer": arrivals})
-    expect(page.get_by_label("Arrivals", exact=True)).to_have_value(arrivals.decode(), timeout=PATIENCE_MS)
+    page.locator("#rows-file").set_input_files(
+        {"name": "friday.csv", "mimeType": "text/csv", "buffer": arrivals}
+    )
+    expect(page.get_by_label("Arrivals", exact=True)).to_have_value(
+        arrivals.decode(), timeout=PATIENCE_MS
+    )
     page.get_by_label("Other limit: active").fill("40")
     page.get_by_label("Other limit: new").fill("40")
     page.get_by_role("button", name="Start the dry run").click()
-    expect(page.get_by_text("The other limits save the last visitor")).to_be_visible(timeout=PATIENCE_MS)
-    expect(page.get_by_text("Places of the pre-queue were drawn by lot.")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("The other limits save the last visitor")).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    expect(page.get_by_text("Places of the pre-queue were drawn by lot.")).to_be_visible(
+        timeout=PATIENCE_MS
+    )
     sound_in_both_themes(page)
     page.goto(f"{rig.base}{event}")
 
@@ -67,13 +80,17 @@ def waits(rig: LiveRig, cookie: str) -> bool:
         refresh_s, cookie = rig.visit(cookie)
         if not refresh_s:
             return True
-        time.sleep(min(refresh_s, 1))  # the gateway holds the answer to a try that comes before its turn
+        time.sleep(
+            min(refresh_s, 1)
+        )  # the gateway holds the answer to a try that comes before its turn
     return False
 
 
 def steer(page: Page) -> None:
     """The first four are inside; the operator raises the limits."""
-    expect(page.locator('[data-live="title"]')).to_have_text("Both limits are reached", timeout=PATIENCE_MS)
+    expect(page.locator('[data-live="title"]')).to_have_text(
+        "Both limits are reached", timeout=PATIENCE_MS
+    )
     expect(page.locator('[data-live="active"]')).to_have_text("4", timeout=PATIENCE_MS)
     expect(page.locator('[data-live="event"]')).to_contain_text("friday", timeout=PATIENCE_MS)
     page.keyboard.press("1")
@@ -96,7 +113,9 @@ def test_a_flash_sale_from_the_plan_to_the_figures(shared_greenroom, browser: Br
             title = page.locator('[data-live="title"]')
             expect(title).to_have_text("Pre-queue", timeout=PATIENCE_MS)
             cookies = rig.crowd(CROWD)
-            expect(page.locator('[data-live="waiting"]')).to_have_text(str(CROWD), timeout=PATIENCE_MS)
+            expect(page.locator('[data-live="waiting"]')).to_have_text(
+                str(CROWD), timeout=PATIENCE_MS
+            )
             assert page.locator('[data-live="active"]').inner_text() == "0"
 
             page.goto(form)
@@ -108,7 +127,9 @@ def test_a_flash_sale_from_the_plan_to_the_figures(shared_greenroom, browser: Br
                 visitors = [people.submit(waits, rig, cookie) for cookie in cookies]
                 steer(page)
                 assert all(visitor.result() for visitor in visitors)
-            expect(page.locator('[data-live="active"]')).to_have_text(str(CROWD), timeout=PATIENCE_MS)
+            expect(page.locator('[data-live="active"]')).to_have_text(
+                str(CROWD), timeout=PATIENCE_MS
+            )
 
             page.get_by_role("link", name="Extend the event").click()
             page.get_by_role("button", name="Extend the event").click()
@@ -119,9 +140,14 @@ def test_a_flash_sale_from_the_plan_to_the_figures(shared_greenroom, browser: Br
         rig.running = started(shared_greenroom, "http://127.0.0.1:9")
         rig.api.address = rig.running.control
         with operator(browser, rig, viewport={"width": 1280, "height": 900}) as page:
-            row = page.get_by_role("row", name="friday").filter(has=page.get_by_role("link", name="Analytics of friday"))
+            row = page.get_by_role("row", name="friday").filter(
+                has=page.get_by_role("link", name="Analytics of friday")
+            )
             result = row.get_by_role("link", name="Result")
-            shared_greenroom.eventually(lambda: page.goto(f"{rig.path}/events") and result.count(), "the result of the draw is shown")
+            shared_greenroom.eventually(
+                lambda: page.goto(f"{rig.path}/events") and result.count(),
+                "the result of the draw is shown",
+            )
             sound_in_both_themes(page)
             row.get_by_role("link", name="Analytics of friday").click()
             figure = page.locator(".glance > div").filter(has_text=re.compile(r"^\s*Let in\s*\d"))

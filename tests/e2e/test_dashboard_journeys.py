@@ -116,7 +116,9 @@ def test_the_keyboard_reaches_everything_in_order(browser, running) -> None:
     page.keyboard.type("audit")
     page.keyboard.press("Enter")
     page.wait_for_url("**/search?q=audit")
-    page.get_by_role("link", name="Audit log", exact=True).and_(page.locator("main a")).first.focus()
+    page.get_by_role("link", name="Audit log", exact=True).and_(
+        page.locator("main a")
+    ).first.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/audit")
     assert at.complaints == []

@@ -24,17 +24,23 @@ def rig(process) -> LiveRig:
     return process
 
 
-def test_holding_everybody_is_one_confirmed_step_and_says_why_no_visitor_is_let_in(rig, browser) -> None:
+def test_holding_everybody_is_one_confirmed_step_and_says_why_no_visitor_is_let_in(
+    rig, browser
+) -> None:
     with operator(browser, rig) as page:
         page.goto(f"{rig.path}/live")
         page.get_by_role("link", name="Hold everybody").click()
         assert rig.room["queue_all"] is False
         page.get_by_role("button", name="Hold all new visitors").click()
-        expect(page.locator('[data-live="title"]')).to_have_text("You hold all new visitors", timeout=PATIENCE_MS)
+        expect(page.locator('[data-live="title"]')).to_have_text(
+            "You hold all new visitors", timeout=PATIENCE_MS
+        )
         assert rig.visit()[0] > 0
         page.get_by_role("link", name="Let visitors in again").click()
         page.get_by_role("button", name="Let visitors in again").click()
-        expect(page.locator('[data-live="title"]')).to_have_text("No limit is reached", timeout=PATIENCE_MS)
+        expect(page.locator('[data-live="title"]')).to_have_text(
+            "No limit is reached", timeout=PATIENCE_MS
+        )
 
 
 def test_a_change_by_another_person_is_not_overwritten(rig, browser) -> None:
@@ -51,10 +57,17 @@ def test_the_stream_ends_with_the_session_and_the_page_asks_to_sign_in(rig, brow
     with operator(browser, rig) as page:
         page.goto(f"{rig.path}/live")
         expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)
-        cookie = next(one for one in page.context.cookies() if one["name"] == "greenroom_session")["value"]
+        cookie = next(one for one in page.context.cookies() if one["name"] == "greenroom_session")[
+            "value"
+        ]
         connection = HTTPConnection(*rig.api.address)
         csrf = page.locator('meta[name="csrf-token"]').get_attribute("content") or ""
-        headers = {"Cookie": f"greenroom_session={cookie}", "Origin": rig.base, "X-CSRF-Token": csrf, "Content-Length": "0"}
+        headers = {
+            "Cookie": f"greenroom_session={cookie}",
+            "Origin": rig.base,
+            "X-CSRF-Token": csrf,
+            "Content-Length": "0",
+        }
         connection.request("POST", "/sign-out", headers=headers)
         assert connection.getresponse().status == 303
         page.wait_for_url("**/sign-in**", timeout=PATIENCE_MS)
@@ -83,13 +96,17 @@ def test_the_page_works_without_scripts(rig, browser) -> None:
     context.close()
 
 
-def test_an_operator_sees_the_line_grow_and_raises_the_limits(shared_greenroom, rig, browser) -> None:
+def test_an_operator_sees_the_line_grow_and_raises_the_limits(
+    shared_greenroom, rig, browser
+) -> None:
     with operator(browser, rig, viewport={"width": 1280, "height": 900}) as page:
         page.goto(f"{rig.path}/live")
         expect(page.get_by_role("heading", name="sale")).to_be_visible()
         expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)
         cookies = rig.crowd(24)
-        expect(page.locator('[data-live="waiting"]')).to_have_text(re.compile(r"^1[0-9]$"), timeout=PATIENCE_MS)
+        expect(page.locator('[data-live="waiting"]')).to_have_text(
+            re.compile(r"^1[0-9]$"), timeout=PATIENCE_MS
+        )
         expect(page.locator('[data-live="title"]')).to_have_text("Both limits are reached")
         assert page.locator("#live-charts svg").count() == 3
 
@@ -105,7 +122,10 @@ def test_an_operator_sees_the_line_grow_and_raises_the_limits(shared_greenroom, 
         page.get_by_role("button", name="Change the limits").click()
         page.wait_for_url("**/live?notice=done")
         expect(page.locator('[data-live="active_limit"]')).to_have_text("40", timeout=PATIENCE_MS)
-        shared_greenroom.eventually(lambda: all(rig.visit(cookie)[0] == 0 for cookie in cookies[-3:]), "those who waited come in")
+        shared_greenroom.eventually(
+            lambda: all(rig.visit(cookie)[0] == 0 for cookie in cookies[-3:]),
+            "those who waited come in",
+        )
 
         page.get_by_role("button", name="Undo").click()
         page.wait_for_url("**/live?notice=undone")
@@ -115,11 +135,17 @@ def test_an_operator_sees_the_line_grow_and_raises_the_limits(shared_greenroom, 
         assert audit.count("in the dashboard") >= 2
 
 
-def test_the_page_comes_back_by_itself_after_greenroom_was_restarted(shared_greenroom, rig, browser) -> None:
+def test_the_page_comes_back_by_itself_after_greenroom_was_restarted(
+    shared_greenroom, rig, browser
+) -> None:
     with operator(browser, rig) as page:
         page.goto(f"{rig.path}/live")
         expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)
         rig.running.stop()
-        expect(page.locator("#live-sign")).to_have_text(re.compile("^(Connecting again|No figures for)"), timeout=PATIENCE_MS)
-        rig.running = started(shared_greenroom, "http://127.0.0.1:9", "--control", f"127.0.0.1:{rig.api.address[1]}")
+        expect(page.locator("#live-sign")).to_have_text(
+            re.compile("^(Connecting again|No figures for)"), timeout=PATIENCE_MS
+        )
+        rig.running = started(
+            shared_greenroom, "http://127.0.0.1:9", "--control", f"127.0.0.1:{rig.api.address[1]}"
+        )
         expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)

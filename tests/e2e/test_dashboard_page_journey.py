@@ -48,7 +48,9 @@ def test_a_page_is_themed_in_arabic_and_visitors_get_it(rig: LiveRig, browser: B
     expect(visitor).to_have_title(re.compile("متجر"))
 
 
-def test_a_template_is_edited_and_its_faults_are_marked_at_their_lines(rig: LiveRig, browser: Browser) -> None:
+def test_a_template_is_edited_and_its_faults_are_marked_at_their_lines(
+    rig: LiveRig, browser: Browser
+) -> None:
     with operator(browser, rig) as page:
         page.goto(f"{rig.path}/page")
         page.get_by_label("Show my own HTML").check()
@@ -58,7 +60,9 @@ def test_a_template_is_edited_and_its_faults_are_marked_at_their_lines(rig: Live
         page.get_by_role("textbox", name="HTML").focus()
         page.keyboard.press("Control+Home")
         page.keyboard.insert_text("{{/nothing}}")
-        expect(page.locator("#template-problems")).to_contain_text("Line 1: {{/nothing}} closes a section")
+        expect(page.locator("#template-problems")).to_contain_text(
+            "Line 1: {{/nothing}} closes a section"
+        )
         expect(preview(page).get_by_role("heading", name="No preview")).to_be_visible()
         assert violations(page) == []
 
@@ -74,8 +78,12 @@ def test_a_template_cannot_act_for_the_operator(rig: LiveRig, browser: Browser) 
 
 
 def test_it_works_without_scripts(rig: LiveRig, browser: Browser) -> None:
-    with operator(browser, rig, java_script_enabled=False, viewport={"width": 390, "height": 800}) as page:
+    with operator(
+        browser, rig, java_script_enabled=False, viewport={"width": 390, "height": 800}
+    ) as page:
         page.goto(f"{rig.path}/page")
         page.get_by_label("Moment").select_option("random")
         page.get_by_role("button", name="Show", exact=True).click()
-        expect(page.frame_locator("iframe").locator("#room")).to_have_attribute("data-view", "random")
+        expect(page.frame_locator("iframe").locator("#room")).to_have_attribute(
+            "data-view", "random"
+        )

@@ -15,7 +15,9 @@ def rig(shared_greenroom: Any) -> Iterator[LiveRig]:
         yield LiveRig.start(shared_greenroom, origin)
 
 
-def add_rule(page: Page, rig: LiveRig, name: str, field: str, comparison: str, value: str, expression: str) -> None:
+def add_rule(
+    page: Page, rig: LiveRig, name: str, field: str, comparison: str, value: str, expression: str
+) -> None:
     """Builds one rule from one row; what the row writes is what is saved."""
     page.goto(f"{rig.path}/rules/new")
     page.get_by_label("What is it for?").fill(name)
@@ -33,15 +35,41 @@ def order(page: Page) -> list[str]:
 
 def test_a_rule_is_built_read_back_put_in_order_and_tried(browser: Browser, rig: LiveRig) -> None:
     with operator(browser, rig) as page:
-        add_rule(page, rig, "Office", "ip.src", "in", "192.0.2.0/24\n198.51.100.7", "ip.src in {192.0.2.0/24 198.51.100.7}")
-        add_rule(page, rig, "Status", "http.request.uri.path", "eq", "/status", 'http.request.uri.path eq "/status"')
-        add_rule(page, rig, "Robots", "http.request.uri.path", "eq", "/robots", 'http.request.uri.path eq "/robots"')
+        add_rule(
+            page,
+            rig,
+            "Office",
+            "ip.src",
+            "in",
+            "192.0.2.0/24\n198.51.100.7",
+            "ip.src in {192.0.2.0/24 198.51.100.7}",
+        )
+        add_rule(
+            page,
+            rig,
+            "Status",
+            "http.request.uri.path",
+            "eq",
+            "/status",
+            'http.request.uri.path eq "/status"',
+        )
+        add_rule(
+            page,
+            rig,
+            "Robots",
+            "http.request.uri.path",
+            "eq",
+            "/robots",
+            'http.request.uri.path eq "/robots"',
+        )
         assert order(page) == ["Office", "Status", "Robots"]
         assert violations(page) == []
 
         page.get_by_role("link", name="Office").click()  # read back into rows
         expect(page.get_by_label("Field of condition 1")).to_have_value("ip.src")
-        expect(page.get_by_label("Value of condition 1")).to_have_value("192.0.2.0/24\n198.51.100.7")
+        expect(page.get_by_label("Value of condition 1")).to_have_value(
+            "192.0.2.0/24\n198.51.100.7"
+        )
         page.get_by_role("link", name="Cancel").click()
 
         page.get_by_role("button", name="Move Status up").focus()
@@ -49,7 +77,9 @@ def test_a_rule_is_built_read_back_put_in_order_and_tried(browser: Browser, rig:
         expect(page.locator("tbody th a").first).to_have_text("Status")
         assert order(page) == ["Status", "Office", "Robots"]
 
-        page.locator("tbody tr").nth(2).locator(".drag-handle").drag_to(page.locator("tbody tr").nth(0), target_position={"x": 60, "y": 4})
+        page.locator("tbody tr").nth(2).locator(".drag-handle").drag_to(
+            page.locator("tbody tr").nth(0), target_position={"x": 60, "y": 4}
+        )
         expect(page.locator("tbody th a").first).to_have_text("Robots")
         expect(page.get_by_role("status")).to_contain_text("Saved")
         assert order(page) == ["Robots", "Status", "Office"]

@@ -14,7 +14,12 @@ START_S = 200
 
 
 def test_limits_hold_and_no_one_loses_a_place_while_edges_the_coordinator_and_redis_die() -> None:
-    ran = subprocess.run([sys.executable, str(CAMPAIGN), *SMALL.split()], capture_output=True, text=True, timeout=START_S + 60)
+    ran = subprocess.run(
+        [sys.executable, str(CAMPAIGN), *SMALL.split()],
+        capture_output=True,
+        text=True,
+        timeout=START_S + 60,
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
     assert ran.stdout.endswith("ok\n")
     assert "another one led" in ran.stdout

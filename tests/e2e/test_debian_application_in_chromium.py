@@ -30,8 +30,18 @@ def fossil(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[int]:
     home, port = tmp_path / "home", free_port()
     home.mkdir()
     environment = {"HOME": str(home), "FOSSIL_USER": "admin", "PATH": "/usr/bin:/bin"}
-    for arguments in (("new", "shop.fossil", "--project-name", "Shop"), ("user", "password", "admin", PASSWORD, "-R", "shop.fossil")):
-        subprocess.run(["fossil", *arguments], cwd=home, env=environment, check=True, capture_output=True, timeout=60)
+    for arguments in (
+        ("new", "shop.fossil", "--project-name", "Shop"),
+        ("user", "password", "admin", PASSWORD, "-R", "shop.fossil"),
+    ):
+        subprocess.run(
+            ["fossil", *arguments],
+            cwd=home,
+            env=environment,
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
     with (tmp_path / "fossil.log").open("wb") as log:
         serving = ["fossil", "server", "shop.fossil", "--localhost", "--port", str(port)]
         server = subprocess.Popen(serving, cwd=home, env=environment, stdout=log, stderr=log)
@@ -53,7 +63,12 @@ def journey(page: Page, url: str, title: str) -> list[tuple[str, str, int]]:
     """Signs in, writes a ticket, attaches a picture to it, and reads it; each request that was made: method, path, status."""
     seen: list[tuple[str, str, int]] = []
     page.set_default_timeout(PATIENCE_MS)
-    page.on("response", lambda answer: seen.append((answer.request.method, answer.url.partition(url)[2].partition("?")[0], answer.status)))
+    page.on(
+        "response",
+        lambda answer: seen.append(
+            (answer.request.method, answer.url.partition(url)[2].partition("?")[0], answer.status)
+        ),
+    )
     page.goto(f"{url}/login")
     page.locator("#u").fill("admin")
     page.locator("#p").fill(PASSWORD)
@@ -66,13 +81,17 @@ def journey(page: Page, url: str, title: str) -> list[tuple[str, str, int]]:
         page.locator("input[name=submit]").click()
     expect(page.locator("body")).to_contain_text(title)
     page.get_by_role("link", name="Attach").click()
-    page.locator("input[type=file]").set_input_files({"name": "note.txt", "mimeType": "text/plain", "buffer": b"tea and cake\n" * 20_000})
+    page.locator("input[type=file]").set_input_files(
+        {"name": "note.txt", "mimeType": "text/plain", "buffer": b"tea and cake\n" * 20_000}
+    )
     page.locator("input[type=submit]").first.click()
     expect(page.locator("body")).to_contain_text("note.txt")
     return seen
 
 
-def test_a_server_of_debian_works_as_without_greenroom(browser: Browser, fossil: int, greenroom: StartGreenroom, tmp_path: Path) -> None:
+def test_a_server_of_debian_works_as_without_greenroom(
+    browser: Browser, fossil: int, greenroom: StartGreenroom, tmp_path: Path
+) -> None:
     running = greenroom.config(ROOM.format(origin=f"http://127.0.0.1:{fossil}"))
     journeys = []
     for name, port in (("plain", fossil), ("behind", running.address[1])):
@@ -83,6 +102,13 @@ def test_a_server_of_debian_works_as_without_greenroom(browser: Browser, fossil:
         journeys.append(journey(page, f"http://fossil.localhost:{port}", f"Tea is cold, {name}"))
         assert errors == []
         context.close()
-    plain, behind = ([(method, NAMES.sub("", path), status) for method, path, status in one if "favicon" not in path] for one in journeys)
+    plain, behind = (
+        [
+            (method, NAMES.sub("", path), status)
+            for method, path, status in one
+            if "favicon" not in path
+        ]
+        for one in journeys
+    )
     assert behind == plain
     assert running.room()["active_users"] == 1

@@ -55,13 +55,21 @@ WHOLE_CHECK = {
     "tcp_config": {"method": "connection_established", "port": 0},
     "type": "HTTPS",
 }
-POLICY = {"alert_type": "access_custom_certificate_expiration_type", "enabled": True, "mechanisms": {}, "name": "SSL Notification"}
+POLICY = {
+    "alert_type": "access_custom_certificate_expiration_type",
+    "enabled": True,
+    "mechanisms": {},
+    "name": "SSL Notification",
+}
 WHOLE_POLICY = {
     **POLICY,
     "alert_type": "health_check_status_notification",
     "alert_interval": "30m",
     "description": "Something describing the policy.",
-    "filters": {"health_check_id": ["699d98642c564d2e855e9661899b7252"], "status": ["Healthy", "Unhealthy"]},
+    "filters": {
+        "health_check_id": ["699d98642c564d2e855e9661899b7252"],
+        "status": ["Healthy", "Unhealthy"],
+    },
     "mechanisms": {
         "email": [{"id": "test@example.com"}],
         "pagerduty": [{"id": "e8133a15-00a4-4d69-aec1-32f70c51f6e5"}],
@@ -105,7 +113,17 @@ CALLS = [
     Call("alerting.destinations.webhooks.list"),
     Call("alerting.destinations.webhooks.delete", "webhook"),
     Call("alerting.destinations.webhooks.get", "webhook"),
-    Call("alerting.history.list", "", {}, {"before": "2040-10-20T05:20:00Z", "since": "2022-05-19T20:29:58Z", "page": 1, "per_page": 5}),
+    Call(
+        "alerting.history.list",
+        "",
+        {},
+        {
+            "before": "2040-10-20T05:20:00Z",
+            "since": "2022-05-19T20:29:58Z",
+            "page": 1,
+            "per_page": 5,
+        },
+    ),
     Call("alerting.policies.create", "", POLICY, WHOLE_POLICY),
     Call("alerting.policies.update", "policy", {}, WHOLE_POLICY),
     Call("alerting.policies.list"),
@@ -151,7 +169,10 @@ def thing(api: Api, zone: str, kind: str) -> str:
     """The id of one that was made for this call."""
     alerting = f"/accounts/{ACCOUNT}/alerting/v3"
     where = {
-        "check": (f"/zones/{zone}/healthchecks", {**CHECK, "name": f"c{next(NUMBERS)}", "suspended": True}),
+        "check": (
+            f"/zones/{zone}/healthchecks",
+            {**CHECK, "name": f"c{next(NUMBERS)}", "suspended": True},
+        ),
         "preview": (f"/zones/{zone}/healthchecks/preview", CHECK),
         "link": (f"{alerting}/destinations/pagerduty/connect", None),
         "webhook": (f"{alerting}/destinations/webhooks", _hook()),
@@ -180,7 +201,9 @@ def arguments(api: Api, zone: str, call: Call, given: Any) -> tuple[list[str], d
 
 def smart_shield(request: httpx.Request) -> None:
     """Sends a request of the SDK to the other address of health checks."""
-    request.url = request.url.copy_with(path=request.url.path.replace("/healthchecks", "/smart_shield/healthchecks"))
+    request.url = request.url.copy_with(
+        path=request.url.path.replace("/healthchecks", "/smart_shield/healthchecks")
+    )
 
 
 async def smart_shield_later(request: httpx.Request) -> None:
@@ -190,9 +213,13 @@ async def smart_shield_later(request: httpx.Request) -> None:
 def client(api: Api, asynchronous: bool, strict: bool, alias: bool) -> Any:
     options: dict[str, Any] = {"_strict_response_validation": strict}
     if alias and asynchronous:
-        options["http_client"] = cloudflare.DefaultAsyncHttpxClient(event_hooks={"request": [smart_shield_later]})
+        options["http_client"] = cloudflare.DefaultAsyncHttpxClient(
+            event_hooks={"request": [smart_shield_later]}
+        )
     elif alias:
-        options["http_client"] = cloudflare.DefaultHttpxClient(event_hooks={"request": [smart_shield]})
+        options["http_client"] = cloudflare.DefaultHttpxClient(
+            event_hooks={"request": [smart_shield]}
+        )
     return api.sdk(asynchronous=asynchronous, **options)
 
 
@@ -212,7 +239,9 @@ async def plain(cf: Any, method: str, ids: list[str], named: dict[str, Any]) -> 
 
 async def raw(cf: Any, method: str, ids: list[str], named: dict[str, Any]) -> str:
     resource, _, name = method.rpartition(".")
-    response = await done(getattr(reached(cf, f"{resource}.with_raw_response"), name)(*ids, **named))
+    response = await done(
+        getattr(reached(cf, f"{resource}.with_raw_response"), name)(*ids, **named)
+    )
     assert response.is_closed
     found = await done(response.parse())
     return "pages" if hasattr(found, "has_next_page") else type(found).__name__
@@ -231,15 +260,24 @@ async def streamed(cf: Any, method: str, ids: list[str], named: dict[str, Any]) 
     return "pages" if hasattr(found, "has_next_page") else type(found).__name__
 
 
-ADDRESSED = [(call, alias) for alias in (False, True) for call in CALLS if not alias or call.method.startswith("healthchecks")]
+ADDRESSED = [
+    (call, alias)
+    for alias in (False, True)
+    for call in CALLS
+    if not alias or call.method.startswith("healthchecks")
+]
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["loose", "strict"])
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize(
-    ("call", "alias"), ADDRESSED, ids=[f"{'smart_shield.' if alias else ''}{call.method}" for call, alias in ADDRESSED]
+    ("call", "alias"),
+    ADDRESSED,
+    ids=[f"{'smart_shield.' if alias else ''}{call.method}" for call, alias in ADDRESSED],
 )
-def test_a_method(api: Api, zone: str, call: Call, asynchronous: bool, strict: bool, alias: bool) -> None:
+def test_a_method(
+    api: Api, zone: str, call: Call, asynchronous: bool, strict: bool, alias: bool
+) -> None:
     async def story() -> None:
         cf = client(api, asynchronous, strict, alias)
         try:
@@ -258,10 +296,16 @@ def test_a_method(api: Api, zone: str, call: Call, asynchronous: bool, strict: b
     asyncio.run(story())
 
 
-def test_an_alert_type_of_greenrooms_own_works_with_the_client_as_it_comes_and_strict_mode_says_so(api: Api) -> None:
+def test_an_alert_type_of_greenrooms_own_works_with_the_client_as_it_comes_and_strict_mode_says_so(
+    api: Api,
+) -> None:
     loose, strict = client(api, False, False, False), client(api, False, True, False)
-    made = loose.alerting.policies.create(**{**POLICY, "alert_type": "greenroom_queueing"}, account_id=ACCOUNT)
-    assert loose.alerting.policies.get(made.id, account_id=ACCOUNT).alert_type == "greenroom_queueing"
+    made = loose.alerting.policies.create(
+        **{**POLICY, "alert_type": "greenroom_queueing"}, account_id=ACCOUNT
+    )
+    assert (
+        loose.alerting.policies.get(made.id, account_id=ACCOUNT).alert_type == "greenroom_queueing"
+    )
     with pytest.raises(cloudflare.APIResponseValidationError):
         strict.alerting.policies.get(made.id, account_id=ACCOUNT)
     loose.alerting.policies.delete(made.id, account_id=ACCOUNT)

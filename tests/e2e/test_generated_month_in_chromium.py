@@ -24,12 +24,18 @@ TOTAL = """{ viewer { zones { waitingRoomAnalyticsAdaptiveGroups(limit: 1) {
 @pytest.fixture(scope="module")
 def at(shared_greenroom) -> Iterator[DashboardBrowser]:
     """A demo with its history, and an operator in the dashboard."""
-    running = shared_greenroom.run("demo", "--history", *FREE, env={"TMPDIR": str(shared_greenroom.folder)})
-    shared_greenroom.eventually(lambda: "Ctrl-C stops the demo." in running.output, "a month of history", 180)
+    running = shared_greenroom.run(
+        "demo", "--history", *FREE, env={"TMPDIR": str(shared_greenroom.folder)}
+    )
+    shared_greenroom.eventually(
+        lambda: "Ctrl-C stops the demo." in running.output, "a month of history", 180
+    )
     running.wait_until_ready()
     host, port = running.control
     with chromium() as browser:
-        window = DashboardBrowser(browser.new_context(accept_downloads=True), f"http://{host}:{port}")
+        window = DashboardBrowser(
+            browser.new_context(accept_downloads=True), f"http://{host}:{port}"
+        )
         page = window.first_sign_in(running.output)
         page.set_default_timeout(PATIENCE_MS)
         found = re.search(r"/zones/[^/]+/rooms/(?!new)[^/\"?]+", page.content())
@@ -59,7 +65,9 @@ def test_every_chart_has_something_to_show_and_a_label(at: DashboardBrowser, que
             expect(chart.locator("svg").first).to_be_visible()
         expect(chart.locator("h2")).to_contain_text(LABEL)
     if "compare" in query:
-        expect(page.locator(".chart-legend", has_text="a week earlier").first).to_contain_text(LABEL)
+        expect(page.locator(".chart-legend", has_text="a week earlier").first).to_contain_text(
+            LABEL
+        )
     assert at.complaints == []
 
 

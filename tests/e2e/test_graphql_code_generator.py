@@ -32,16 +32,30 @@ WRONG = PROGRAM.replace("totalTimeWaitedP95", "totalTimeWaitedP42")
 
 
 @pytest.mark.campaign
-def test_the_guide_makes_types_that_a_program_compiles_with(greenroom: Any, origin: Any, tmp_path: Path) -> None:
+def test_the_guide_makes_types_that_a_program_compiles_with(
+    greenroom: Any, origin: Any, tmp_path: Path
+) -> None:
     running = greenroom.room(origin.url)
     token = create_token(greenroom.data, "generator", "--scope", "analytics")
-    (commands,) = (block for block in re.findall(r"^```\n(.*?)^```", GUIDE.read_text(), re.M | re.S) if "graphql-codegen" in block)
+    (commands,) = (
+        block
+        for block in re.findall(r"^```\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
+        if "graphql-codegen" in block
+    )
     commands = commands.replace("127.0.0.1:8081", f"{running.control[0]}:{running.control[1]}")
     (tmp_path / "query.graphql").write_text(QUERY)
-    env = {**os.environ, "GREENROOM_TOKEN": token, "npm_config_ignore_scripts": "true", "npm_config_audit": "false", "CI": "true"}
+    env = {
+        **os.environ,
+        "GREENROOM_TOKEN": token,
+        "npm_config_ignore_scripts": "true",
+        "npm_config_audit": "false",
+        "CI": "true",
+    }
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=900)
+        return subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=900
+        )
 
     done = run("bash", "-ec", commands)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -35,15 +35,26 @@ FETCHED = "performance.getEntriesByType('resource').filter(one => one.initiatorT
 def certificate(folder: Path) -> str:
     """Writes cert.pem and key.pem; gives what Chromium knows the key by."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SITE)]), datetime.datetime.now(datetime.UTC)
-    begun = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    begun = begun.serial_number(x509.random_serial_number()).add_extension(x509.SubjectAlternativeName([x509.DNSName(SITE)]), False)
+    name, now = (
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SITE)]),
+        datetime.datetime.now(datetime.UTC),
+    )
+    begun = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    )
+    begun = begun.serial_number(x509.random_serial_number()).add_extension(
+        x509.SubjectAlternativeName([x509.DNSName(SITE)]), False
+    )
     day = datetime.timedelta(days=1)
     made = begun.not_valid_before(now - day).not_valid_after(now + day).sign(key, hashes.SHA256())
     pem = serialization.Encoding.PEM
-    (folder / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
     (folder / "cert.pem").write_bytes(made.public_bytes(pem))
-    public = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     return base64.b64encode(hashlib.sha256(public).digest()).decode()
 
 
@@ -51,7 +62,9 @@ def caddy_over_http3(text: str, port: int, folder: Path) -> str:
     """The example with this certificate: Caddy then speaks HTTP/3 too."""
     written = f"http://:{port} {{\n"
     assert written in text
-    return text.replace(written, f"https://{SITE}:{port} {{\n\ttls {folder}/cert.pem {folder}/key.pem\n")
+    return text.replace(
+        written, f"https://{SITE}:{port} {{\n\ttls {folder}/cert.pem {folder}/key.pem\n"
+    )
 
 
 def envoy_over_http3(text: str, port: int, folder: Path) -> str:
@@ -61,9 +74,15 @@ def envoy_over_http3(text: str, port: int, folder: Path) -> str:
     listener |= {"name": "visitors-http3", "udp_listener_config": {"quic_options": {}}}
     listener["address"]["socket_address"]["protocol"] = "UDP"
     (chain,) = listener["filter_chains"]
-    pair = {"certificate_chain": {"filename": f"{folder}/cert.pem"}, "private_key": {"filename": f"{folder}/key.pem"}}
+    pair = {
+        "certificate_chain": {"filename": f"{folder}/cert.pem"},
+        "private_key": {"filename": f"{folder}/key.pem"},
+    }
     kind = "type.googleapis.com/envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport"
-    tls = {"@type": kind, "downstream_tls_context": {"common_tls_context": {"tls_certificates": [pair]}}}
+    tls = {
+        "@type": kind,
+        "downstream_tls_context": {"common_tls_context": {"tls_certificates": [pair]}},
+    }
     chain["transport_socket"] = {"name": "envoy.transport_sockets.quic", "typed_config": tls}
     chain["filters"][0]["typed_config"] |= {"codec_type": "HTTP3", "http3_protocol_options": {}}
     config["static_resources"]["listeners"].append(listener)
@@ -74,16 +93,38 @@ OVER_HTTP3 = {"caddy": caddy_over_http3, "envoy": envoy_over_http3}
 
 
 @pytest.fixture(params=OVER_HTTP3)
-def site(request: Any, tmp_path: Path, greenroom: Any, origin: Any, free_port: Callable[[], int]) -> Iterator[tuple[str, str]]:
+def site(
+    request: Any, tmp_path: Path, greenroom: Any, origin: Any, free_port: Callable[[], int]
+) -> Iterator[tuple[str, str]]:
     """The address of a proxy with its example and a certificate, greenroom and an application behind it; and the certificate's key."""
     name = request.param
-    spki, at = certificate(tmp_path), {"proxy": free_port(), "greenroom": free_port(), "origin": int(origin.url.rpartition(":")[2])}
-    write_configuration(name, tmp_path, at, ROOM, lambda text: OVER_HTTP3[name](text, at["proxy"], tmp_path))
-    config = ("--config", str(tmp_path / "greenroom.toml"), "--control", "127.0.0.1:0", "--data", str(tmp_path / "data"))
+    spki, at = (
+        certificate(tmp_path),
+        {
+            "proxy": free_port(),
+            "greenroom": free_port(),
+            "origin": int(origin.url.rpartition(":")[2]),
+        },
+    )
+    write_configuration(
+        name, tmp_path, at, ROOM, lambda text: OVER_HTTP3[name](text, at["proxy"], tmp_path)
+    )
+    config = (
+        "--config",
+        str(tmp_path / "greenroom.toml"),
+        "--control",
+        "127.0.0.1:0",
+        "--data",
+        str(tmp_path / "data"),
+    )
     running = greenroom.run(command_of(name), *config)
     with running_proxy(name, tmp_path) as proxy:
         greenroom.eventually(lambda: "\nready" in running.output, lambda: running.output, START_S)
-        greenroom.eventually(lambda: listens(proxy, tmp_path, at["proxy"]), lambda: (tmp_path / "proxy.log").read_text(), START_S)
+        greenroom.eventually(
+            lambda: listens(proxy, tmp_path, at["proxy"]),
+            lambda: (tmp_path / "proxy.log").read_text(),
+            START_S,
+        )
         yield f"https://{SITE}:{at['proxy']}/", spki
 
 
@@ -130,16 +171,28 @@ def test_a_visitor_waits_is_let_in_and_sends_a_body_over_http3(
     assert held is not None
     assert (held.headers.get("x-origin"), has_ticket(waiting)) == (None, True)
     assert waiting.evaluate(NAVIGATED) == "h3"
-    greenroom.eventually(lambda: waiting.evaluate(FETCHED), "an update", PATIENCE_S)  # no wait_for_function: the page's policy forbids eval
+    greenroom.eventually(
+        lambda: waiting.evaluate(FETCHED), "an update", PATIENCE_S
+    )  # no wait_for_function: the page's policy forbids eval
     assert set(waiting.evaluate(FETCHED)) == {"h3"}, "the page asks for news over HTTP/3 too"
 
-    said = json.loads(inside.evaluate("fetch('/order', { method: 'POST', body: 'x'.repeat(300_000) }).then(answer => answer.text())"))
+    said = json.loads(
+        inside.evaluate(
+            "fetch('/order', { method: 'POST', body: 'x'.repeat(300_000) }).then(answer => answer.text())"
+        )
+    )
     assert (said["method"], said["path"], len(said["body"])) == ("POST", "/order", 300_000)
-    assert not [name for name, _ in said["headers"] if name.lower() == "cookie"], "the application does not see the ticket"
-    assert set(greenroom.eventually(lambda: inside.evaluate(FETCHED), "the timing of the POST", PATIENCE_S)) == {"h3"}
+    assert not [name for name, _ in said["headers"] if name.lower() == "cookie"], (
+        "the application does not see the ticket"
+    )
+    assert set(
+        greenroom.eventually(lambda: inside.evaluate(FETCHED), "the timing of the POST", PATIENCE_S)
+    ) == {"h3"}
 
     assert origin.requests[0] == "GET /"
     assert '"method"' not in waiting.inner_text("body")
     inside.evaluate("fetch('/?greenroom=leave', { method: 'POST' }).then(answer => answer.text())")
-    greenroom.eventually(lambda: '"method"' in waiting.inner_text("body"), "the visitor is let in", PATIENCE_S)
+    greenroom.eventually(
+        lambda: '"method"' in waiting.inner_text("body"), "the visitor is let in", PATIENCE_S
+    )
     assert waiting.evaluate(NAVIGATED) == "h3"

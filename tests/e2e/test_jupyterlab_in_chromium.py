@@ -33,8 +33,19 @@ pace_admissions = false
 """
 CELL = "with open('ran.txt', 'a') as file: file.write('x')"
 NOTEBOOK = {
-    "cells": [{"cell_type": "code", "id": "a", "metadata": {}, "execution_count": None, "outputs": [], "source": CELL}],
-    "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    "cells": [
+        {
+            "cell_type": "code",
+            "id": "a",
+            "metadata": {},
+            "execution_count": None,
+            "outputs": [],
+            "source": CELL,
+        }
+    ],
+    "metadata": {
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
+    },
     "nbformat": 4,
     "nbformat_minor": 5,
 }
@@ -56,13 +67,25 @@ def lab(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Lab]:
     folder, port = tmp_path / "work", free_port()
     folder.mkdir()
     (folder / "a.ipynb").write_text(json.dumps(NOTEBOOK))
-    own = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
+    own = {
+        name: str(tmp_path / name)
+        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+    }
     options = (
         "--no-browser --allow-root --ServerApp.ip=127.0.0.1 --IdentityProvider.token= --ServerApp.allow_remote_access=True "
         "--ServerApp.terminals_enabled=False --LabApp.news_url= --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"
     ).split()
-    command = [sys.executable, "-m", "jupyterlab", *options, f"--ServerApp.port={port}", f"--ServerApp.root_dir={folder}"]
-    process = subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        *options,
+        f"--ServerApp.port={port}",
+        f"--ServerApp.root_dir={folder}",
+    ]
+    process = subprocess.Popen(
+        command, env={**os.environ, **own}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     lab = Lab(f"http://127.0.0.1:{port}", folder)
 
     def answers() -> bool:
@@ -80,7 +103,11 @@ def lab(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Lab]:
 @pytest.fixture
 def page() -> Iterator[Page]:
     with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP *.localhost 127.0.0.1"]
+        arguments = [
+            "--no-sandbox",
+            "--disable-gpu",
+            "--host-resolver-rules=MAP *.localhost 127.0.0.1",
+        ]
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
         page = browser.new_page()
         page.set_default_timeout(60_000)
@@ -108,7 +135,9 @@ def run_cell(page: Page, lab: Lab) -> None:
     def ran() -> bool:
         close_dialogs(page)
         status = ":is([data-status=idle], [data-status=unknown])"  # it is unknown after a reconnection, until something runs
-        expect(page.locator(f".jp-Notebook-ExecutionIndicator{status}").first).to_be_attached(timeout=PATIENCE_MS)
+        expect(page.locator(f".jp-Notebook-ExecutionIndicator{status}").first).to_be_attached(
+            timeout=PATIENCE_MS
+        )
         if len(lab.ran) == before:
             with contextlib.suppress(NotInTime):  # a dialog that has come over it meanwhile
                 cell.click(timeout=2_000)
@@ -123,7 +152,9 @@ def save(page: Page) -> int:
     """Changes the notebook and saves it; the status of the answer, or of the question before it whether the file has changed."""
 
     def decides(response: Response) -> bool:
-        return "/api/contents/a.ipynb" in response.url and (response.request.method != "GET" or response.status >= 400)
+        return "/api/contents/a.ipynb" in response.url and (
+            response.request.method != "GET" or response.status >= 400
+        )
 
     def into_the_cell() -> bool:
         close_dialogs(page)
@@ -143,7 +174,9 @@ def save(page: Page) -> int:
     return saved.value.status
 
 
-def test_a_session_that_ends_while_jupyterlab_is_open_loses_nothing(greenroom: Any, lab: Lab, page: Page) -> None:
+def test_a_session_that_ends_while_jupyterlab_is_open_loses_nothing(
+    greenroom: Any, lab: Lab, page: Page
+) -> None:
     running = greenroom.config(ROOM.format(origin=lab.url))
     page.goto(f"http://lab.localhost:{running.address[1]}/lab/tree/a.ipynb")
     expect(page.locator(".jp-Notebook .cm-content").first).to_be_visible(timeout=PATIENCE_MS)
@@ -152,7 +185,11 @@ def test_a_session_that_ends_while_jupyterlab_is_open_loses_nothing(greenroom: A
     assert save(page) == 200
     assert running.room()["active_users"] == 1
 
-    ticket = {cookie["name"]: cookie["value"] for cookie in page.context.cookies() if cookie["name"].startswith("__cfwaitingroom")}
+    ticket = {
+        cookie["name"]: cookie["value"]
+        for cookie in page.context.cookies()
+        if cookie["name"].startswith("__cfwaitingroom")
+    }
     mine, other = running.visitor("lab.localhost"), running.visitor("lab.localhost")
     mine.cookies |= ticket
     other.take_place("/api")
@@ -164,14 +201,19 @@ def test_a_session_that_ends_while_jupyterlab_is_open_loses_nothing(greenroom: A
         return '"version"' in answer.text
 
     eventually(admitted, "the one who waited is let in")
-    eventually(lambda: running.metric("greenroom_gateway_streams_closed_total") >= 1, "the kernel's WebSocket is closed")
+    eventually(
+        lambda: running.metric("greenroom_gateway_streams_closed_total") >= 1,
+        "the kernel's WebSocket is closed",
+    )
     assert save(page) == 503, "never behind a success"
     assert running.room()["active_users"] == 1, "one visitor"
 
     other.get("/?greenroom=leave", method="POST")
     eventually(lambda: save(page) == 200, "the notebook is saved again", 60)
     page.get_by_role("menuitem", name="Kernel", exact=True).click()
-    page.get_by_role("menuitem", name="Reconnect to Kernel").click()  # or JupyterLab waits up to a minute between its attempts
+    page.get_by_role(
+        "menuitem", name="Reconnect to Kernel"
+    ).click()  # or JupyterLab waits up to a minute between its attempts
     run_cell(page, lab)
     assert page.evaluate("window.loadedOnce"), "without a reload"
     assert running.room()["active_users"] == 1

@@ -75,7 +75,10 @@ def order(page: Page, shop: str, query: str = "", next_page: str = "/done") -> N
     page.goto(f"{shop}/shop{query}")
     page.fill("[name=cake]", "3")
     page.fill("[name=note]", NOTE)
-    page.evaluate("to => { document.getElementById('order').action += '?next=' + encodeURIComponent(to) }", next_page)
+    page.evaluate(
+        "to => { document.getElementById('order').action += '?next=' + encodeURIComponent(to) }",
+        next_page,
+    )
     page.click("button")
 
 
@@ -93,25 +96,33 @@ def test_the_form_is_kept_and_sent_once_with_its_token_and_may_lead_to_another_s
     expect(page).to_have_title("Thank you")
     direct = django.received()
     order(page, room.url, query, f"http://pay.example:{django.port}/done")
-    expect(page.locator("#kept")).to_contain_text("Your form is kept on this page, and is sent when it is your turn.")
+    expect(page.locator("#kept")).to_contain_text(
+        "Your form is kept on this page, and is sent when it is your turn."
+    )
     expect(page.locator("h1")).to_have_text("You are in line", timeout=PATIENCE_MS)
     assert page.locator("#kept button").count() == 0
     assert django.received() == direct
     room.let_in()
     expect(page).to_have_title("Thank you", timeout=PATIENCE_MS)
     assert page.url == f"http://pay.example:{django.port}/done"
-    assert django.received() == [*direct, direct[-1]], "what Django is given when no room is in front"
+    assert django.received() == [*direct, direct[-1]], (
+        "what Django is given when no room is in front"
+    )
     assert [text for text in problems if "Content Security Policy" in text] == []
     page.context.close()
 
 
-def test_without_a_script_there_is_a_button(browser: Browser, full: Callable[[str], Full], django: Django) -> None:
+def test_without_a_script_there_is_a_button(
+    browser: Browser, full: Callable[[str], Full], django: Django
+) -> None:
     room, before = full("two.localhost"), django.received()
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(f"{room.url}/shop")
     page.fill("[name=note]", NOTE)
     page.click("button")
-    expect(page.locator("#kept")).to_contain_text("To send it, press this button every few minutes until then.")
+    expect(page.locator("#kept")).to_contain_text(
+        "To send it, press this button every few minutes until then."
+    )
     page.get_by_role("button", name="Send the form").click()
     expect(page.locator("#kept")).to_be_visible()
     room.let_in()
@@ -120,33 +131,49 @@ def test_without_a_script_there_is_a_button(browser: Browser, full: Callable[[st
             break
         page.wait_for_timeout(1_000)  # a visitor who presses now and then
         page.get_by_role("button", name="Send the form").click()
-    assert django.received() == [*before, {"cake": "", "note": NOTE.replace("\n", "\r\n"), "submit": "7", "how": "now"}]
+    assert django.received() == [
+        *before,
+        {"cake": "", "note": NOTE.replace("\n", "\r\n"), "submit": "7", "how": "now"},
+    ]
     page.context.close()
 
 
-def test_a_file_is_not_kept_the_page_says_so_and_never_repeats_it(browser: Browser, full: Callable[[str], Full], django: Django) -> None:
+def test_a_file_is_not_kept_the_page_says_so_and_never_repeats_it(
+    browser: Browser, full: Callable[[str], Full], django: Django
+) -> None:
     room, before = full("three.localhost"), django.received()
     page = browser.new_context().new_page()
     page.goto(f"{room.url}/shop?multipart")
-    page.set_input_files("[name=photo]", files=[{"name": "a.png", "mimeType": "image/png", "buffer": bytes(UPLOAD)}])
+    page.set_input_files(
+        "[name=photo]", files=[{"name": "a.png", "mimeType": "image/png", "buffer": bytes(UPLOAD)}]
+    )
     page.click("button")
-    expect(page.locator("#lost")).to_have_text("What you sent was not kept. Please send it again when it is your turn.")
+    expect(page.locator("#lost")).to_have_text(
+        "What you sent was not kept. Please send it again when it is your turn."
+    )
     room.let_in()
     expect(page).to_have_title("No form", timeout=PATIENCE_MS)
     assert django.received() == before, "the page was loaded, not sent again"
     page.go_back()
-    page.set_input_files("[name=photo]", files=[{"name": "a.png", "mimeType": "image/png", "buffer": bytes(UPLOAD)}])
+    page.set_input_files(
+        "[name=photo]", files=[{"name": "a.png", "mimeType": "image/png", "buffer": bytes(UPLOAD)}]
+    )
     page.click("button")
     expect(page).to_have_title("Thank you")
     assert django.received()[-1]["photo"] == UPLOAD
     page.context.close()
 
 
-def test_the_form_of_another_site_is_never_repeated(browser: Browser, full: Callable[[str], Full], django: Django) -> None:
+def test_the_form_of_another_site_is_never_repeated(
+    browser: Browser, full: Callable[[str], Full], django: Django
+) -> None:
     room, before = full("four.localhost"), django.received()
     page = browser.new_context().new_page()
     sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.method) if request.is_navigation_request() else None)
+    page.on(
+        "request",
+        lambda request: sent.append(request.method) if request.is_navigation_request() else None,
+    )
     page.goto(f"{room.url}/order")
     expect(page.locator("h1")).to_have_text("You are in line", timeout=PATIENCE_MS)
     page.goto(f"http://evil.example:{django.port}/shop")

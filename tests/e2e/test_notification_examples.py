@@ -8,7 +8,13 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def run(name: str) -> str:
-    done = subprocess.run([sys.executable, str(EXAMPLES / name / "run.py")], capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name / "run.py")],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

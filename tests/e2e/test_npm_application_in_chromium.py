@@ -36,20 +36,31 @@ def journey(page: Page, application: Path, url: str) -> Counter[tuple[str, str, 
     asked: list[tuple[str, str, int]] = []
     sockets: list[str] = []
     page.set_default_timeout(PATIENCE_MS)
-    page.on("response", lambda answer: asked.append((answer.request.method, answer.url.partition(url)[2].partition("?")[0], answer.status)))
+    page.on(
+        "response",
+        lambda answer: asked.append(
+            (answer.request.method, answer.url.partition(url)[2].partition("?")[0], answer.status)
+        ),
+    )
     page.on("websocket", lambda socket: sockets.append(socket.url))
     words = application / "src" / "words.js"
     page.goto(f"{url}/")
     expect(page.locator("h1")).to_have_text(READY)
     expect(page.locator("h1")).to_have_css("color", "rgb(1, 2, 3)")
     expect(page.locator("body")).to_have_attribute("data-tea", "oolong")
-    eventually(lambda: page.evaluate("document.getElementById('cup').naturalWidth") == 20, "the picture is there", 30)
+    eventually(
+        lambda: page.evaluate("document.getElementById('cup').naturalWidth") == 20,
+        "the picture is there",
+        30,
+    )
     page.evaluate("window.same = true")
     words.write_text(words.read_text().replace(READY, COLD))
     expect(page.locator("h1")).to_have_text(COLD)
     assert page.evaluate("window.same"), "changed in its place, over the WebSocket"
     assert sockets, "the hot reload is connected"
-    assert all(socket.startswith(url.replace("http", "ws", 1)) for socket in sockets), "by the same way as the page"
+    assert all(socket.startswith(url.replace("http", "ws", 1)) for socket in sockets), (
+        "by the same way as the page"
+    )
     page.get_by_role("button", name="Order").click()
     expect(page.locator("#order")).to_have_text("POST tea=Earl+Grey+%26+milk")
     words.write_text(words.read_text().replace(COLD, READY))

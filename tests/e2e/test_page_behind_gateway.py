@@ -24,12 +24,17 @@ def pages_of(origin: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
-def test_who_waits_is_let_in_and_the_origin_sees_one_page_load(browser: Browser, full: Any, origin: Any, script: bool) -> None:
+def test_who_waits_is_let_in_and_the_origin_sees_one_page_load(
+    browser: Browser, full: Any, origin: Any, script: bool
+) -> None:
     running, inside = full
     context = browser.new_context(java_script_enabled=script)
     page = context.new_page()
     loads: list[str] = []
-    page.on("request", lambda request: loads.append(request.url) if request.is_navigation_request() else None)
+    page.on(
+        "request",
+        lambda request: loads.append(request.url) if request.is_navigation_request() else None,
+    )
     page.goto(f"http://{running.address[0]}:{running.address[1]}/shop?item=5")
     expect(page.locator("h1")).to_have_text("You are in line", timeout=PATIENCE_MS)
     expect(page.locator("#hero")).to_have_text("1")
@@ -43,7 +48,9 @@ def test_who_waits_is_let_in_and_the_origin_sees_one_page_load(browser: Browser,
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
-def test_who_leaves_is_out_of_the_line_and_may_join_again(browser: Browser, full: Any, script: bool) -> None:
+def test_who_leaves_is_out_of_the_line_and_may_join_again(
+    browser: Browser, full: Any, script: bool
+) -> None:
     running, _ = full
     context = browser.new_context(java_script_enabled=script)
     page = context.new_page()

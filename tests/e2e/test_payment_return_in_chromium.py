@@ -51,7 +51,12 @@ def page() -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", "--disable-gpu", "--disable-quic", "--host-resolver-rules=MAP * 127.0.0.1"],
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--host-resolver-rules=MAP * 127.0.0.1",
+            ],
         )
         context = browser.new_context(ignore_https_errors=True)
         yield context.new_page()
@@ -85,7 +90,9 @@ def test_over_https_the_visitor_comes_back_into_the_session_even_when_the_room_i
     assert running.room()["active_users"] == 1, "one visitor, one session"
 
 
-def test_over_http_the_return_goes_on_and_the_ticket_of_the_shop_stays(greenroom: Any, origin: Any, page: Page, payment: int) -> None:
+def test_over_http_the_return_goes_on_and_the_ticket_of_the_shop_stays(
+    greenroom: Any, origin: Any, page: Page, payment: int
+) -> None:
     running = greenroom.config(ROOM.format(origin=origin.url, tls="", active=8))
     shop = f"http://shop.example:{running.address[1]}"
     page.goto(f"{shop}/basket")

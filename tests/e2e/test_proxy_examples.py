@@ -31,7 +31,9 @@ class Started:
 
     def shared_memory(self) -> set[str]:
         """The files of shared memory that its processes have mapped: directly in /dev/shm, where a test's own folder may be too."""
-        found = subprocess.run(["pgrep", "-g", str(self.group)], capture_output=True, text=True, check=True).stdout.split()
+        found = subprocess.run(
+            ["pgrep", "-g", str(self.group)], capture_output=True, text=True, check=True
+        ).stdout.split()
         files = set()
         for pid in found:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -42,7 +44,9 @@ class Started:
     def give_place(self) -> None:
         """The operator opens a second place: greenroom reads its changed file by itself."""
         file = self.folder / "greenroom.toml"
-        file.write_text(file.read_text().replace("total_active_users = 1", "total_active_users = 5"))
+        file.write_text(
+            file.read_text().replace("total_active_users = 1", "total_active_users = 5")
+        )
 
 
 def copied(name: str, to: Path, at: dict[str, int], control: int) -> Path:
@@ -50,7 +54,11 @@ def copied(name: str, to: Path, at: dict[str, int], control: int) -> Path:
     folder = to / name
     shutil.copytree(EXAMPLES / name, folder)
     for path in folder.iterdir():
-        path.write_text(ports(path.read_text(), **at).replace("total_active_users = 5", "total_active_users = 1"))
+        path.write_text(
+            ports(path.read_text(), **at).replace(
+                "total_active_users = 5", "total_active_users = 1"
+            )
+        )
     text = (folder / "run").read_text()
     data = '--data "$state/greenroom"'
     assert data in text
@@ -63,9 +71,15 @@ def copied(name: str, to: Path, at: dict[str, int], control: int) -> Path:
 def run(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     """In a process group of its own."""
     (temporary := folder.parent / "tmp").mkdir()
-    env = {"PATH": f"{BIN}:/usr/sbin:{os.environ['PATH']}", "HOME": str(folder.parent), "TMPDIR": str(temporary)}
+    env = {
+        "PATH": f"{BIN}:/usr/sbin:{os.environ['PATH']}",
+        "HOME": str(folder.parent),
+        "TMPDIR": str(temporary),
+    }
     with log.open("a") as out:
-        return subprocess.Popen([folder / "run"], stdout=out, stderr=out, env=env, start_new_session=True)
+        return subprocess.Popen(
+            [folder / "run"], stdout=out, stderr=out, env=env, start_new_session=True
+        )
 
 
 def end_all(process: subprocess.Popen[bytes]) -> bool:
@@ -77,9 +91,14 @@ def end_all(process: subprocess.Popen[bytes]) -> bool:
 
 
 @pytest.fixture
-def started(request, tmp_path: Path, free_port: Callable[[], int], greenroom: Any, visitor_class: Any) -> Iterator[Started]:
+def started(
+    request, tmp_path: Path, free_port: Callable[[], int], greenroom: Any, visitor_class: Any
+) -> Iterator[Started]:
     """The example of this name, ready, with its only place taken."""
-    log, at = tmp_path / "log", {"proxy": free_port(), "greenroom": free_port(), "origin": free_port()}
+    log, at = (
+        tmp_path / "log",
+        {"proxy": free_port(), "greenroom": free_port(), "origin": free_port()},
+    )
     folder = copied(request.param, tmp_path, at, free_port())
     process = run(folder, log)
     try:
@@ -112,7 +131,9 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
-@pytest.mark.parametrize("started", [name for name in FILES if name not in IN_CHROMIUM], indirect=True)
+@pytest.mark.parametrize(
+    "started", [name for name in FILES if name not in IN_CHROMIUM], indirect=True
+)
 def test_run_starts_the_demo_shop_behind_the_proxy(started: Started, visitor_class: Any) -> None:
     second = visitor_class(("127.0.0.1", started.port))
     assert second.get("/").waiting
@@ -137,7 +158,9 @@ def test_a_browser_waits_is_let_in_and_buys(started: Started, page: Page) -> Non
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_run_ends_and_says_why_when_greenroom_cannot_start(name: str, tmp_path: Path, free_port: Callable[[], int]) -> None:
+def test_run_ends_and_says_why_when_greenroom_cannot_start(
+    name: str, tmp_path: Path, free_port: Callable[[], int]
+) -> None:
     log = tmp_path / "log"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         at = {"proxy": free_port(), "greenroom": taken.getsockname()[1], "origin": free_port()}

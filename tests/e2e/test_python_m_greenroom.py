@@ -15,8 +15,12 @@ def run(*command: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("check", "no-such-file.toml"), ("no-such-command",)])
-def test_the_module_answers_like_the_command(arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "arguments", [("--version",), ("--help",), ("check", "no-such-file.toml"), ("no-such-command",)]
+)
+def test_the_module_answers_like_the_command(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(*MODULE, *arguments) == run(SCRIPT, *arguments)
 

@@ -22,9 +22,17 @@ PATIENCE_MS = 60_000
 
 STATES = [
     state
-    for queue, full, method, event, shuffle in itertools.product((False, True), (False, True), METHODS, EVENTS, (False, True))
+    for queue, full, method, event, shuffle in itertools.product(
+        (False, True), (False, True), METHODS, EVENTS, (False, True)
+    )
     if not (
-        state := PreviewState(force_queue=queue, queue_is_full=full, queueing_method=method, event=event, shuffle_at_event_start=shuffle)
+        state := PreviewState(
+            force_queue=queue,
+            queue_is_full=full,
+            queueing_method=method,
+            event=event,
+            shuffle_at_event_start=shuffle,
+        )
     ).passes
 ]
 
@@ -34,7 +42,12 @@ def shown(template: Path, held: Held) -> str:
 
 
 def test_there_are_some() -> None:
-    assert {path.name for path in TEMPLATES} == {"countdown.html", "multi-language.html", "plain.html", "storefront.html"}
+    assert {path.name for path in TEMPLATES} == {
+        "countdown.html",
+        "multi-language.html",
+        "plain.html",
+        "storefront.html",
+    }
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
@@ -44,7 +57,9 @@ def test_a_template_is_right_and_shows_every_state(template: Path) -> None:
         page = shown(template, state.held(NOW_MS))
         assert "{{" not in page
         assert "unavailable" not in page
-    assert not re.search(r"(?:src|href)=", template.read_text()), "whatever it loads would wait in line, too"
+    assert not re.search(r"(?:src|href)=", template.read_text()), (
+        "whatever it loads would wait in line, too"
+    )
 
 
 @pytest.fixture
@@ -71,12 +86,19 @@ def visit(page: Page, url: str, html: str) -> None:
         ("http://shop.example/es/product_123", "es", "Está en la cola", "Faltan unos 25 minutos."),
         ("http://shop.example/en/product_123", "en", "You are in line", "About 25 minutes to go."),
         ("http://shop.example/product_123", "en", "You are in line", "About 25 minutes to go."),
-        ("http://de.shop.example/product_123", "de", "Sie sind in der Warteschlange", "Noch etwa 25 Minuten."),
+        (
+            "http://de.shop.example/product_123",
+            "de",
+            "Sie sind in der Warteschlange",
+            "Noch etwa 25 Minuten.",
+        ),
         ("http://shop.example/constructor", "en", "You are in line", "About 25 minutes to go."),
         ("http://ar.shop.example/", "ar", "أنت في الصف", "تبقى نحو 25 دقيقة."),
     ],
 )
-def test_one_page_speaks_the_language_of_the_path_or_the_host(page: Page, url: str, language: str, title: str, wait: str) -> None:
+def test_one_page_speaks_the_language_of_the_path_or_the_host(
+    page: Page, url: str, language: str, title: str, wait: str
+) -> None:
     template = next(path for path in TEMPLATES if path.name == "multi-language.html")
     visit(page, url, shown(template, PreviewState(wait_minutes=25).held(NOW_MS)))
     assert page.title() == title
@@ -94,7 +116,9 @@ def test_no_state_breaks_the_page_in_a_browser(page: Page, template: Path) -> No
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
-def test_everybody_can_use_the_page_in_every_state_and_on_a_phone(page: Page, template: Path, scheme: Literal["light", "dark"]) -> None:
+def test_everybody_can_use_the_page_in_every_state_and_on_a_phone(
+    page: Page, template: Path, scheme: Literal["light", "dark"]
+) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 320, "height": 640})
     for state in (*STATES[::7], PreviewState(wait_minutes=25)):
@@ -105,17 +129,26 @@ def test_everybody_can_use_the_page_in_every_state_and_on_a_phone(page: Page, te
 
 def test_the_countdown_counts(page: Page) -> None:
     template = next(path for path in TEMPLATES if path.name == "countdown.html")
-    visit(page, "http://shop.example/", shown(template, PreviewState(event="prequeueing", wait_minutes=3).held(NOW_MS)))
+    visit(
+        page,
+        "http://shop.example/",
+        shown(template, PreviewState(event="prequeueing", wait_minutes=3).held(NOW_MS)),
+    )
     page.wait_for_function("document.getElementById('clock').textContent.match(/^2:5/)")
 
 
-def test_every_language_fits_a_narrow_phone_and_is_mirrored_where_it_is_read_from_the_right(page: Page) -> None:
+def test_every_language_fits_a_narrow_phone_and_is_mirrored_where_it_is_read_from_the_right(
+    page: Page,
+) -> None:
     page.set_viewport_size({"width": 320, "height": 640})
     for tag in LANGUAGES:
         built_in = compile_page(Room(**LIMITS, default_template_language=tag))
         for method in ("fifo", "random"):
             page.set_content(
-                built_in.html(PreviewState(queueing_method=method, wait_minutes=1_395).held(NOW_MS)).decode(), wait_until="commit"
+                built_in.html(
+                    PreviewState(queueing_method=method, wait_minutes=1_395).held(NOW_MS)
+                ).decode(),
+                wait_until="commit",
             )
             measured = page.evaluate(
                 "(() => { const h = document.querySelector('h1').getBoundingClientRect(), r = document.createRange();"

@@ -47,17 +47,29 @@ class Installation:
     """What a test sees of it: the check, its regions, its agents, its events, and the webhooks that came."""
 
     def __init__(self, running: Any, data: Any, eventually: Callable[..., Any]) -> None:
-        self.api = Api(running.control, create_token(data, "operator", "--scope", "edit", "--scope", "analytics"))
+        self.api = Api(
+            running.control,
+            create_token(data, "operator", "--scope", "edit", "--scope", "analytics"),
+        )
         self.eventually = eventually
         zone = self.api.ask("GET", "/zones").result[0]["id"]
         (check,) = self.api.ask("GET", f"/zones/{zone}/healthchecks").result
         self.path = f"/zones/{zone}/healthchecks/{check['id']}"
         self.web = WebReceiver()
         alerting = f"/accounts/{ACCOUNT}/alerting/v3"
-        hook = self.api.ask("POST", f"{alerting}/destinations/webhooks", {"name": "w", "url": self.web.url}).result["id"]
+        hook = self.api.ask(
+            "POST", f"{alerting}/destinations/webhooks", {"name": "w", "url": self.web.url}
+        ).result["id"]
         self.web.taken.clear()
         wanted = {"name": "p", "enabled": True, "alert_type": "health_check_status_notification"}
-        assert self.api.ask("POST", f"{alerting}/policies", {**wanted, "mechanisms": {"webhooks": [{"id": hook}]}}).status == 200
+        assert (
+            self.api.ask(
+                "POST",
+                f"{alerting}/policies",
+                {**wanted, "mechanisms": {"webhooks": [{"id": hook}]}},
+            ).status
+            == 200
+        )
 
     @property
     def status(self) -> str:
@@ -72,17 +84,28 @@ class Installation:
         return [each["data"]["new_status"] for each in self.web.taken]
 
     def lost(self) -> list[str]:
-        return sorted(agent["name"] for agent in self.api.ask("GET", f"/accounts/{ACCOUNT}/probe_agents").result if agent["lost"])
+        return sorted(
+            agent["name"]
+            for agent in self.api.ask("GET", f"/accounts/{ACCOUNT}/probe_agents").result
+            if agent["lost"]
+        )
 
     def failures(self, region: str, since_s: float) -> list[dict[str, Any]]:
         since = datetime.fromtimestamp(since_s, UTC).isoformat()
-        found = self.api.ask("GET", f"{self.path}/events?region={region}&limit=1000&since={since.replace('+', '%2B')}").result
+        found = self.api.ask(
+            "GET",
+            f"{self.path}/events?region={region}&limit=1000&since={since.replace('+', '%2B')}",
+        ).result
         return [event for event in found if event["status"] == "Unhealthy"]
 
     def until(self, true: Callable[[], object], what: str, within_s: float = 20 + SLOW_S) -> float:
         """How long it took."""
         began = time.monotonic()
-        self.eventually(true, lambda: f"{what}; {self.status}, {self.regions}, {self.alerts}, lost {self.lost()}", within_s)
+        self.eventually(
+            true,
+            lambda: f"{what}; {self.status}, {self.regions}, {self.alerts}, lost {self.lost()}",
+            within_s,
+        )
         return time.monotonic() - began
 
 
@@ -101,7 +124,9 @@ def test_thirteen_regions_with_three_processes_each(greenroom, origin: RegionalO
     road = Road(running.control)
     try:
         for region in REGIONS:
-            join(agents, region, road.port if region in REGIONS[10:] else running.control[1], origin)
+            join(
+                agents, region, road.port if region in REGIONS[10:] else running.control[1], origin
+            )
         regions_decide(here, origin)
         killed_agents_are_missing_votes(here, agents, running.control[1], origin)
         cut_off_agents_report_later(here, road, origin)
@@ -113,12 +138,18 @@ def test_thirteen_regions_with_three_processes_each(greenroom, origin: RegionalO
 
 def join(agents: AgentProcesses, region: str, port: int, origin: RegionalOrigin) -> None:
     for number in range(3):
-        agents.start(f"{region}-{number}", region, f"http://127.0.0.1:{port}", origin.address(region))
+        agents.start(
+            f"{region}-{number}", region, f"http://127.0.0.1:{port}", origin.address(region)
+        )
 
 
 def regions_decide(here: Installation, origin: RegionalOrigin) -> None:
     """Six regions are not enough, seven are, and the message comes within an interval and what a probe and a delivery take."""
-    here.until(lambda: here.regions == dict.fromkeys(REGIONS, "healthy"), "all regions are heard", 60 + SLOW_S)
+    here.until(
+        lambda: here.regions == dict.fromkeys(REGIONS, "healthy"),
+        "all regions are heard",
+        60 + SLOW_S,
+    )
     assert here.status == "healthy"
     origin.down(*REGIONS[:6])
     here.until(lambda: list(here.regions.values()).count("unhealthy") == 6, "six regions see it")
@@ -135,23 +166,35 @@ def regions_decide(here: Installation, origin: RegionalOrigin) -> None:
     here.until(lambda: here.regions == dict.fromkeys(REGIONS, "healthy"), "all regions are well")
 
 
-def killed_agents_are_missing_votes(here: Installation, agents: AgentProcesses, port: int, origin: RegionalOrigin) -> None:
+def killed_agents_are_missing_votes(
+    here: Installation, agents: AgentProcesses, port: int, origin: RegionalOrigin
+) -> None:
     """One of three changes nothing; six whole regions change nothing; with a seventh the status is unknown, and that is no alert."""
     for region in REGIONS:
         agents.kill(f"{region}-0")
     for region in REGIONS[:6]:
         agents.kill(f"{region}-1")
         agents.kill(f"{region}-2")
-    here.until(lambda: len(here.lost()) == 25, "one agent of each region and six whole regions are lost", LOST_S + 10 + SLOW_S)
+    here.until(
+        lambda: len(here.lost()) == 25,
+        "one agent of each region and six whole regions are lost",
+        LOST_S + 10 + SLOW_S,
+    )
     assert here.status == "healthy"
     assert [here.regions[region] for region in REGIONS] == ["unknown"] * 6 + ["healthy"] * 7
     agents.kill(f"{REGIONS[6]}-1")
-    here.until(lambda: here.status == "unknown", "too few report", LOST_S + 3 * INTERVAL_S + 30 + SLOW_S)
+    here.until(
+        lambda: here.status == "unknown", "too few report", LOST_S + 3 * INTERVAL_S + 30 + SLOW_S
+    )
     for region in REGIONS[:7]:
         for number in (0, 1, 2):
             if f"{region}-{number}" not in agents.pids:
-                agents.start(f"{region}-{number}", region, f"http://127.0.0.1:{port}", origin.address(region))
-    here.until(lambda: here.regions == dict.fromkeys(REGIONS, "healthy"), "they are back", 30 + SLOW_S)
+                agents.start(
+                    f"{region}-{number}", region, f"http://127.0.0.1:{port}", origin.address(region)
+                )
+    here.until(
+        lambda: here.regions == dict.fromkeys(REGIONS, "healthy"), "they are back", 30 + SLOW_S
+    )
     assert here.status == "healthy"
     assert here.alerts == ["Unhealthy", "Healthy"]
 
@@ -173,7 +216,9 @@ def cut_off_agents_report_later(here: Installation, road: Road, origin: Regional
     for region in cut:
         found = here.failures(region, cut_s)
         times = [datetime.fromisoformat(event["time"]).timestamp() for event in found]
-        assert cut_s - 1 <= min(times) <= max(times) <= back_s + 1, "with the time of the probe, not of the report"
+        assert cut_s - 1 <= min(times) <= max(times) <= back_s + 1, (
+            "with the time of the probe, not of the report"
+        )
         assert len(set(times)) == len(times), "nothing is told twice"
         assert len(times) >= 3, "two agents or more, several probes"
     here.until(lambda: here.regions == dict.fromkeys(REGIONS, "healthy"), "all is well")

@@ -13,7 +13,9 @@ STEPS_MOST = 60
 def test_the_tutorial_is_followed_word_by_word(greenroom) -> None:
     running = greenroom.config('origin = "http://127.0.0.1:9"\n')
     with chromium() as browser:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+        context = browser.new_context(
+            viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
+        )
         at = DashboardBrowser(context, sign_in_link(running.output).partition("/sign-in")[0])
         at.go(sign_in_link(running.output))
         follow(at.page, steps_of(TUTORIAL.read_text()))

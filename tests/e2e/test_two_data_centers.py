@@ -30,7 +30,9 @@ async def stopped_in_order(world: World) -> None:
     entered = await Visitor(world, 1).enters(first, 60)
     await asyncio.to_thread(first.stop)
     waiting = asyncio.create_task(Visitor(world, 2).enters(there, FREE_S + LATE_S))
-    await asyncio.sleep(5)  # the room is full, and the data center goes on: another process is there
+    await asyncio.sleep(
+        5
+    )  # the room is full, and the data center goes on: another process is there
     assert not waiting.done()
     stopping = time.monotonic()
     await asyncio.to_thread(last.stop)
@@ -38,7 +40,9 @@ async def stopped_in_order(world: World) -> None:
     inside = await waiting
     assert inside - entered > SESSION_S, "the visitor inside could have come back until then"
     assert inside - stopping > SESSION_S, "a process may have renewed the session until it stopped"
-    assert inside - stopped < FREE_S + LATE_S, "the unit was not free one session after the farewell"
+    assert inside - stopped < FREE_S + LATE_S, (
+        "the unit was not free one session after the farewell"
+    )
 
 
 async def followed(world: World) -> None:
@@ -100,9 +104,13 @@ def test_a_session_follows_its_visitor_and_is_counted_once(ended: Callable[[Stor
     ended(followed)
 
 
-def test_inside_stays_inside_when_the_other_data_center_is_out_of_reach(ended: Callable[[Story], None]) -> None:
+def test_inside_stays_inside_when_the_other_data_center_is_out_of_reach(
+    ended: Callable[[Story], None],
+) -> None:
     ended(cut_off)
 
 
-def test_the_last_process_of_a_data_center_frees_its_units_before_the_fence(ended: Callable[[Story], None]) -> None:
+def test_the_last_process_of_a_data_center_frees_its_units_before_the_fence(
+    ended: Callable[[Story], None],
+) -> None:
     ended(stopped_in_order)

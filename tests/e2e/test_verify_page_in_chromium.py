@@ -25,7 +25,9 @@ DRAW = hold(
 MINE = receipt(DRAW.draw, Random(7).randbytes(12))
 
 
-def checked(browser: Browser, folder: Path, draw: dict, saved: dict | None = None, **typed: str) -> tuple[str, list[str]]:
+def checked(
+    browser: Browser, folder: Path, draw: dict, saved: dict | None = None, **typed: str
+) -> tuple[str, list[str]]:
     """The verdict of the page, and what it found wrong."""
     page: Page = browser.new_page()
     asked: list[str] = []
@@ -51,12 +53,23 @@ def published() -> dict:
     return json.loads(msgspec.json.encode(DRAW))
 
 
-def test_a_true_draw_fits_and_the_saved_receipt_finds_its_place(browser: Browser, tmp_path: Path) -> None:
-    saved = {"format": "greenroom-receipt-1", "draw": DRAW.draw, "receipt": MINE, "commitment": DRAW.commitment}
+def test_a_true_draw_fits_and_the_saved_receipt_finds_its_place(
+    browser: Browser, tmp_path: Path
+) -> None:
+    saved = {
+        "format": "greenroom-receipt-1",
+        "draw": DRAW.draw,
+        "receipt": MINE,
+        "commitment": DRAW.commitment,
+    }
     verdict, shown = checked(browser, tmp_path, published(), saved)
     assert verdict == "The draw is valid"
-    place = next(place for place in range(1, RECEIPTS + 1) if f"place {place} of {RECEIPTS}." in shown[-1])
-    assert checked(browser, tmp_path, published(), receipt=MINE)[1][-2].endswith(f"place {place} of {RECEIPTS}.")
+    place = next(
+        place for place in range(1, RECEIPTS + 1) if f"place {place} of {RECEIPTS}." in shown[-1]
+    )
+    assert checked(browser, tmp_path, published(), receipt=MINE)[1][-2].endswith(
+        f"place {place} of {RECEIPTS}."
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,6 +90,14 @@ def test_a_changed_draw_is_found_out(browser: Browser, tmp_path: Path, change, s
     assert any(said in line for line in wrong)
 
 
-def test_a_foreign_receipt_is_not_in_the_list_and_a_file_that_is_no_draw_is_said_to_be_none(browser: Browser, tmp_path: Path) -> None:
-    assert "Your receipt is not in the list." in checked(browser, tmp_path, published(), receipt="0" * 32)[1]
-    assert checked(browser, tmp_path, {"some": "thing"})[0] in ("The draw cannot be verified", "The draw is not valid")
+def test_a_foreign_receipt_is_not_in_the_list_and_a_file_that_is_no_draw_is_said_to_be_none(
+    browser: Browser, tmp_path: Path
+) -> None:
+    assert (
+        "Your receipt is not in the list."
+        in checked(browser, tmp_path, published(), receipt="0" * 32)[1]
+    )
+    assert checked(browser, tmp_path, {"some": "thing"})[0] in (
+        "The draw cannot be verified",
+        "The draw is not valid",
+    )

@@ -7,13 +7,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted(path for folder in ("bench", "examples", "scripts", "docs") for path in (ROOT / folder).rglob("*.py"))
+FILES = sorted(
+    path
+    for folder in ("bench", "examples", "scripts", "docs")
+    for path in (ROOT / folder).rglob("*.py")
+)
 
 
 def imports(text: str) -> list[tuple[str, str]]:
     """(module, name) of each name that is imported from greenroom."""
     found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    return [(str(node.module), one.name) for node in found if str(node.module).partition(".")[0] == "greenroom" for one in node.names]
+    return [
+        (str(node.module), one.name)
+        for node in found
+        if str(node.module).partition(".")[0] == "greenroom"
+        for one in node.names
+    ]
 
 
 def missing(module: str, name: str) -> bool:
@@ -28,11 +37,15 @@ def missing(module: str, name: str) -> bool:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_name_is_there(path: Path) -> None:
-    assert [f"{module}.{name}" for module, name in imports(path.read_text()) if missing(module, name)] == []
+    assert [
+        f"{module}.{name}" for module, name in imports(path.read_text()) if missing(module, name)
+    ] == []
 
 
 def test_a_name_that_moved_would_be_found() -> None:
-    assert imports("from greenroom.health.network import ProbeGuard") == [("greenroom.health.network", "ProbeGuard")]
+    assert imports("from greenroom.health.network import ProbeGuard") == [
+        ("greenroom.health.network", "ProbeGuard")
+    ]
     assert missing("greenroom.health.network", "ProbeGuard")
     assert missing("greenroom.nowhere", "x")
     assert not missing("greenroom.health", "network")

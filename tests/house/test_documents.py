@@ -9,19 +9,36 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TRACKED = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+TRACKED = subprocess.run(
+    ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+).stdout.split("\0")
 FILES = [ROOT / name for name in TRACKED if name and (ROOT / name).is_file()]
 DOCUMENTS = [path for path in FILES if path.suffix == ".md"]
-TEXTS = [path for path in FILES if path.suffix not in {".png", ".webp", ".lock", ".ico", ".woff2"} and path != Path(__file__)]
-TOP = {path.name for path in ROOT.iterdir() if path.is_dir()} | {"src", "tests", "docs", "examples", "scripts", "bench"}
+TEXTS = [
+    path
+    for path in FILES
+    if path.suffix not in {".png", ".webp", ".lock", ".ico", ".woff2"} and path != Path(__file__)
+]
+TOP = {path.name for path in ROOT.iterdir() if path.is_dir()} | {
+    "src",
+    "tests",
+    "docs",
+    "examples",
+    "scripts",
+    "bench",
+}
 ROOMS = ROOT / "src" / "greenroom"
 
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 PATH = re.compile(r"`\.?/?([\w.-]+(?:/[\w.-]+)+/?)`")
-OWN_MACHINE = re.compile(r"(?<![\w.])/(?:work|workspace|home|Users|root)/[\w.]+|\.\./shared\b|\bissues? #?\d+\b|\bshared reference\b")
+OWN_MACHINE = re.compile(
+    r"(?<![\w.])/(?:work|workspace|home|Users|root)/[\w.]+|\.\./shared\b|\bissues? #?\d+\b|\bshared reference\b"
+)
 
-every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+every_document = pytest.mark.parametrize(
+    "path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
+)
 
 
 def anchors(text: str) -> set[str]:
@@ -68,7 +85,9 @@ def test_no_file_knows_the_machine_it_was_written_on(path: Path) -> None:
     text = path.read_text()
     assert OWN_MACHINE.findall(text) == []
     named = set(re.findall(r"\b[\w-]+\.md\b", text))
-    assert named - {document.name for document in DOCUMENTS} == set(), "names a document that is not here"
+    assert named - {document.name for document in DOCUMENTS} == set(), (
+        "names a document that is not here"
+    )
 
 
 def test_every_document_can_be_reached_from_the_readme() -> None:
@@ -78,9 +97,15 @@ def test_every_document_can_be_reached_from_the_readme() -> None:
         if path in reached or path.suffix != ".md" or not path.exists():
             continue
         reached.add(path)
-        targets = [target.partition("#")[0] for target in LINK.findall(path.read_text()) if not re.match(r"[a-z]+:", target)]
+        targets = [
+            target.partition("#")[0]
+            for target in LINK.findall(path.read_text())
+            if not re.match(r"[a-z]+:", target)
+        ]
         open_ends += [(path.parent / target).resolve() for target in targets if target]
-    assert [str(path.relative_to(ROOT)) for path in DOCUMENTS if path.resolve() not in reached] == []
+    assert [
+        str(path.relative_to(ROOT)) for path in DOCUMENTS if path.resolve() not in reached
+    ] == []
 
 
 @pytest.mark.parametrize("command", ["demo", "test"])
@@ -97,20 +122,35 @@ def test_continuous_integration_runs_the_same_tests() -> None:
 
 def test_every_dependency_says_what_it_is_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    compiling = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["compiled-requires"]
-    groups = [project["project"]["dependencies"], *project["dependency-groups"].values(), project["build-system"]["requires"], compiling]
+    compiling = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"][
+        "compiled-requires"
+    ]
+    groups = [
+        project["project"]["dependencies"],
+        *project["dependency-groups"].values(),
+        project["build-system"]["requires"],
+        compiling,
+    ]
     wanted = {re.match(r"[\w-]+", line)[0].lower() for group in groups for line in group}  # type: ignore[index]
-    rows = set(re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs/decisions/dependencies.md").read_text(), re.M))
+    rows = set(
+        re.findall(
+            r"^\| `([\w-]+)` \|", (ROOT / "docs/decisions/dependencies.md").read_text(), re.M
+        )
+    )
     assert wanted - rows == set(), "without a row"
     assert rows - wanted == set(), "a row for something that is not used"
 
 
 def test_the_checks_catch_what_they_are_for() -> None:
-    assert broken_links(ROOT / "README.md", "[a](missing.md) [b](README.md#no-such-place) [c](https://example.com)") == [
+    assert broken_links(
+        ROOT / "README.md", "[a](missing.md) [b](README.md#no-such-place) [c](https://example.com)"
+    ) == [
         "missing.md",
         "README.md#no-such-place",
     ]
-    assert missing_paths("see `docs/nowhere.md`, `core/nowhere.py`, `src/greenroom/errors.py` and `text/html`") == [
+    assert missing_paths(
+        "see `docs/nowhere.md`, `core/nowhere.py`, `src/greenroom/errors.py` and `text/html`"
+    ) == [
         "docs/nowhere.md",
         "core/nowhere.py",
     ]

@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "greenroom"
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
 CONTRACT = CONTRACTS[0]
 FLOORS = [[room.strip(" ()") for room in layer.split("|")] for layer in CONTRACT["layers"]]
 LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
@@ -26,7 +28,9 @@ def rooms_in_the_source() -> set[str]:
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [LINT_IMPORTS, "--config", ROOT / "pyproject.toml", "--no-cache"]
     environment = {**os.environ, "PYTHONPATH": str(folder)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("room", sorted(rooms_in_the_source()))
@@ -48,7 +52,9 @@ def test_no_package_may_hide_a_cycle() -> None:
 
 
 def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
-    drawn = re.findall(r"^(\d+)  +((?:\w+)(?: \| \w+)*)(?:  .*)?$", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    drawn = re.findall(
+        r"^(\d+)  +((?:\w+)(?: \| \w+)*)(?:  .*)?$", (ROOT / "ARCHITECTURE.md").read_text(), re.M
+    )
     assert [int(number) for number, _ in drawn] == list(reversed(range(len(FLOORS))))
     assert [set(rooms.split(" | ")) for _, rooms in drawn] == [set(floor) for floor in FLOORS]
 
@@ -62,7 +68,13 @@ def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
         ("gateway/visitor/contracts.py", "if TYPE_CHECKING:\n    import greenroom.gateway.server"),
         ("sync/schedule.py", "import greenroom.stores.redis.link"),
     ],
-    ids=["an import that goes up", "an import between neighbours", "a room without a floor", "a hidden cycle", "Redis in a sync loop"],
+    ids=[
+        "an import that goes up",
+        "an import between neighbours",
+        "a room without a floor",
+        "a hidden cycle",
+        "Redis in a sync loop",
+    ],
 )
 def test_the_check_catches(room: str, line: str, tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "greenroom", ignore=shutil.ignore_patterns("__pycache__"))

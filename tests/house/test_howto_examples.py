@@ -25,7 +25,9 @@ ORIGIN = 'origin = "http://127.0.0.1:3000"\ndata = "."\n'
 def blocks(language: str) -> list:
     found = []
     for path in DOCUMENTS:
-        for index, text in enumerate(re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)):
+        for index, text in enumerate(
+            re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)
+        ):
             found.append(pytest.param(text, id=f"{path.relative_to(ROOT)}:{index}"))
     return found
 
@@ -42,8 +44,14 @@ def test_a_configuration_in_the_documents_is_correct(text: str, tmp_path: Path) 
     (tmp_path / "oidc-secret").write_text("hush")
     (tmp_path / "slack-url").write_text("https://hooks.slack.com/services/T000/B000/XXXX\n")
     given = {"data": str(tmp_path)}
-    if names := tomllib.loads(whole).get("datacenters"):  # where a machine is comes from its command line
-        given |= {"datacenter": names[0], "redis": "redis://127.0.0.1", "global_redis": "redis://127.0.0.1:6380"}
+    if names := tomllib.loads(whole).get(
+        "datacenters"
+    ):  # where a machine is comes from its command line
+        given |= {
+            "datacenter": names[0],
+            "redis": "redis://127.0.0.1",
+            "global_redis": "redis://127.0.0.1:6380",
+        }
     read_config(whole, tmp_path / "greenroom.toml", Overrides(given))
 
 
@@ -56,4 +64,10 @@ def test_a_wrong_configuration_would_be_found(tmp_path: Path) -> None:
 def test_a_page_in_the_documents_is_a_good_template(text: str) -> None:
     assert "{{" in text
     assert template_problems(text, "page") == []
-    Room(name="a", host="a.example.com", total_active_users=1, new_users_per_minute=1, custom_page_html=text)
+    Room(
+        name="a",
+        host="a.example.com",
+        total_active_users=1,
+        new_users_per_minute=1,
+        custom_page_html=text,
+    )

@@ -16,7 +16,9 @@ STANDARD = frozenset(
 )
 THIRD_PARTY = frozenset({"msgspec", "lark", "re2"})
 READS_A_CLOCK = frozenset({"now", "utcnow", "today"})
-TOUCHES_THE_WORLD = frozenset({"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"})
+TOUCHES_THE_WORLD = frozenset(
+    {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
+)
 
 
 def pure_files() -> list[Path]:
@@ -37,12 +39,24 @@ def impurities(source: str) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
         for name in names:
-            ours = name.split(".")[0] == "greenroom" and name.split(".")[1:2] and name.split(".")[1] in PURE_ROOMS
+            ours = (
+                name.split(".")[0] == "greenroom"
+                and name.split(".")[1:2]
+                and name.split(".")[1] in PURE_ROOMS
+            )
             if not ours and name not in STANDARD and name.split(".")[0] not in THIRD_PARTY:
                 found.append(f"{node.lineno}: imports {name}")
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in READS_A_CLOCK:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in READS_A_CLOCK
+        ):
             found.append(f"{node.lineno}: calls .{node.func.attr}()")
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TOUCHES_THE_WORLD:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in TOUCHES_THE_WORLD
+        ):
             found.append(f"{node.lineno}: calls {node.func.id}()")
     return found
 

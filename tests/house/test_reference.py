@@ -16,10 +16,15 @@ _spec.loader.exec_module(generate)
 
 @pytest.mark.parametrize("name", generate.PAGES)
 def test_the_reference_says_what_the_source_says(name: str) -> None:
-    assert (DOCS / "reference" / name).read_text() == generate.PAGES[name](), "run .venv/bin/python docs/generate.py"
+    assert (DOCS / "reference" / name).read_text() == generate.PAGES[name](), (
+        "run .venv/bin/python docs/generate.py"
+    )
 
 
-BY_HAND = {"README.md": "the list of pages", "proxies.md": "compared with real servers by tests/integration/test_conformance.py"}
+BY_HAND = {
+    "README.md": "the list of pages",
+    "proxies.md": "compared with real servers by tests/integration/test_conformance.py",
+}
 
 
 def test_no_page_of_the_reference_is_left_over() -> None:

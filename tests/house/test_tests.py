@@ -8,7 +8,17 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 WAITS = frozenset({"sleep", "wait_for_timeout"})
-FLOORS_OF_TESTS = {"unit", "properties", "contracts", "integration", "e2e", "fuzz", "simulation", "house", "bench"}
+FLOORS_OF_TESTS = {
+    "unit",
+    "properties",
+    "contracts",
+    "integration",
+    "e2e",
+    "fuzz",
+    "simulation",
+    "house",
+    "bench",
+}
 
 
 def bare_sleeps(source: str) -> list[int]:
@@ -18,20 +28,34 @@ def bare_sleeps(source: str) -> list[int]:
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not node.args:
             continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+        name = (
+            node.func.attr
+            if isinstance(node.func, ast.Attribute)
+            else node.func.id
+            if isinstance(node.func, ast.Name)
+            else ""
+        )
         free = isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
-        if name in WAITS and not free and "#" not in lines[node.lineno - 1]:
+        if (
+            name in WAITS
+            and not free
+            and not any("#" in line for line in lines[node.lineno - 1 : node.end_lineno])
+        ):
             found.append(node.lineno)
     return found
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
+@pytest.mark.parametrize(
+    "path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS))
+)
 def test_a_real_sleep_says_why(path: Path) -> None:
     assert bare_sleeps(path.read_text()) == []
 
 
 def test_the_check_catches_a_bare_sleep() -> None:
-    assert bare_sleeps("import time\ntime.sleep(1)\ntime.sleep(0)\ntime.sleep(1)  # the kernel needs a moment\n") == [2]
+    assert bare_sleeps(
+        "import time\ntime.sleep(1)\ntime.sleep(0)\ntime.sleep(1)  # the kernel needs a moment\n"
+    ) == [2]
 
 
 def test_every_test_file_has_a_name_of_its_own() -> None:
@@ -40,5 +64,7 @@ def test_every_test_file_has_a_name_of_its_own() -> None:
 
 
 def test_tests_live_in_the_known_folders() -> None:
-    assert {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py")} <= FLOORS_OF_TESTS
+    assert {
+        path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py")
+    } <= FLOORS_OF_TESTS
     assert list(TESTS.rglob("__init__.py")) == []

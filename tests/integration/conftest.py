@@ -34,7 +34,11 @@ PATIENCE_S = 40
 TICKET = b"__cfwaitingroom=sealed; Path=/; HttpOnly"
 PAGE = Answer(
     200,
-    AnswerHeaders((b"Content-Type", b"text/html"), (b"Cache-Control", b"no-store"), (b"Set-Cookie", b"__cfwaitingroom=waiting")),
+    AnswerHeaders(
+        (b"Content-Type", b"text/html"),
+        (b"Cache-Control", b"no-store"),
+        (b"Set-Cookie", b"__cfwaitingroom=waiting"),
+    ),
     b"<h1>please wait</h1>",
 )
 
@@ -70,11 +74,15 @@ class Response:
 
 async def read_head(reader: asyncio.StreamReader) -> tuple[str, list[tuple[str, str]]]:
     lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
-    headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines[1:])]
+    headers = [
+        (name, value.strip()) for name, _, value in (line.partition(":") for line in lines[1:])
+    ]
     return lines[0], headers
 
 
-async def read_body(reader: asyncio.StreamReader, headers: list[tuple[str, str]], until_close: bool) -> tuple[bytes, bool]:
+async def read_body(
+    reader: asyncio.StreamReader, headers: list[tuple[str, str]], until_close: bool
+) -> tuple[bytes, bool]:
     """The body and whether it is whole. Chunks are read by their own sizes, trailers are not expected."""
     facts = {name.lower(): value for name, value in headers}
     try:
@@ -118,9 +126,20 @@ class Talk:
         body, whole = await asyncio.wait_for(read_body(self.reader, headers, True), PATIENCE_S)
         return Response(status, headers, body, whole)
 
-    async def get(self, target: str = "/", *, method: str = "GET", head: str = "", body: bytes = b"", minor: int = 1) -> Response:
+    async def get(
+        self,
+        target: str = "/",
+        *,
+        method: str = "GET",
+        head: str = "",
+        body: bytes = b"",
+        minor: int = 1,
+    ) -> Response:
         length = f"Content-Length: {len(body)}\r\n" if body else ""
-        self.send(f"{method} {target} HTTP/1.{minor}\r\nHost: shop.example\r\n{length}{head}\r\n".encode() + body)
+        self.send(
+            f"{method} {target} HTTP/1.{minor}\r\nHost: shop.example\r\n{length}{head}\r\n".encode()
+            + body
+        )
         return await self.response(method)
 
     async def rest(self) -> bytes:
@@ -147,7 +166,9 @@ class ScriptedDecisions:
         self.over = False
         self.finished = 0
 
-    def verdict(self, arrival: Arrival, later: Callable[[Verdict], None], late: object = None) -> Verdict | None:
+    def verdict(
+        self, arrival: Arrival, later: Callable[[Verdict], None], late: object = None
+    ) -> Verdict | None:
         self.arrivals.append(arrival)
         verdict = self.decide(arrival)
         if self.delay_s is None:
@@ -188,7 +209,11 @@ App = Callable[[Request, asyncio.StreamWriter], Awaitable[None]]
 
 async def hello(request: Request, writer: asyncio.StreamWriter) -> None:
     body = b"" if request.method == "HEAD" else b"hello from " + request.target.encode()
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-Origin: yes\r\n\r\n" % (11 + len(request.target)) + body)
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-Origin: yes\r\n\r\n"
+        % (11 + len(request.target))
+        + body
+    )
 
 
 def says(*pieces: bytes, close: bool = False) -> App:
@@ -308,8 +333,12 @@ class Rig:
         assert self.errors == []
 
     @contextlib.asynccontextmanager
-    async def visitor(self, *, tls: ssl.SSLContext | None = None, buffer: int = 1 << 20) -> AsyncIterator[Talk]:
-        reader, writer = await asyncio.open_connection(*self.address, ssl=tls, server_hostname="localhost" if tls else None, limit=buffer)
+    async def visitor(
+        self, *, tls: ssl.SSLContext | None = None, buffer: int = 1 << 20
+    ) -> AsyncIterator[Talk]:
+        reader, writer = await asyncio.open_connection(
+            *self.address, ssl=tls, server_hostname="localhost" if tls else None, limit=buffer
+        )
         try:
             yield Talk(reader, writer)
         finally:
@@ -381,12 +410,21 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Of an empty database, of both kinds."""
-    return default_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()
+    return (
+        default_url(tmp_path)
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres").new_database()
+    )
 
 
 @pytest.fixture(params=FILES)
 def chain(
-    request: pytest.FixtureRequest, tmp_path: Path, greenroom: Any, origin: Any, visitor_class: Any, free_port: Callable[[], int]
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    greenroom: Any,
+    origin: Any,
+    visitor_class: Any,
+    free_port: Callable[[], int],
 ) -> Iterator[Chain]:
     """The real proxy of an example before greenroom and an application."""
     with chain_of(request.param, tmp_path, greenroom, origin, visitor_class, free_port) as found:

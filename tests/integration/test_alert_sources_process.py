@@ -33,7 +33,13 @@ def with_policies(data: Path, web: WebReceiver) -> None:
     store = SqlStore(default_url(data))
     filters = {name: {"limit": (limit,)} for name, limit in LIMITS.items()}
     policies = [
-        AlertPolicy(id=name.replace("_", "-"), name=name, alert_type=name, webhook_ids=("w1",), filters=filters.get(name, {}))
+        AlertPolicy(
+            id=name.replace("_", "-"),
+            name=name,
+            alert_type=name,
+            webhook_ids=("w1",),
+            filters=filters.get(name, {}),
+        )
         for name in ALERTS
     ]
     store.write(
@@ -49,7 +55,13 @@ def told(web: WebReceiver, alert_type: str) -> list[dict]:
     return [body for body in web.taken if body["alert_type"] == alert_type]
 
 
-def wait_for(web: WebReceiver, alert_type: str, event: str = "", seconds: float = 90, meanwhile: Callable[[], object] = bool) -> dict:
+def wait_for(
+    web: WebReceiver,
+    alert_type: str,
+    event: str = "",
+    seconds: float = 90,
+    meanwhile: Callable[[], object] = bool,
+) -> dict:
     """The alert, once it has arrived; `meanwhile` is what visitors do until then."""
     found: list[dict] = []
 
@@ -67,9 +79,7 @@ def at(minutes: float) -> str:
 
 
 def room(name: str, path: str, more: str = "", active: int = 1000, minute: int = 1000) -> str:
-    return (
-        f'[[rooms]]\nname = "{name}"\nhost = "*"\npath = "{path}"\ntotal_active_users = {active}\nnew_users_per_minute = {minute}\n{more}\n'
-    )
+    return f'[[rooms]]\nname = "{name}"\nhost = "*"\npath = "{path}"\ntotal_active_users = {active}\nnew_users_per_minute = {minute}\n{more}\n'
 
 
 def event(name: str, start: float, end: float) -> str:
@@ -102,11 +112,23 @@ def test_queueing_waits_rejections_and_events(greenroom, origin, web) -> None:
     line = [running.visitor() for _ in range(4)]
     for visitor in line:
         visitor.take_place("/slow")
-    wait = wait_for(web, "greenroom_wait_time", "START", meanwhile=lambda: [visitor.get("/slow") for visitor in line])
+    wait = wait_for(
+        web,
+        "greenroom_wait_time",
+        "START",
+        meanwhile=lambda: [visitor.get("/slow") for visitor in line],
+    )
     assert wait["data"]["minutes"] > wait["data"]["limit"] == 1
 
     (greenroom.folder / "greenroom.toml").write_text(
-        "".join([f'origin = "{origin.url}"\n', HERE, room("closed", "/closed"), room("sale", "/sale", event("now", -60, -1))])
+        "".join(
+            [
+                f'origin = "{origin.url}"\n',
+                HERE,
+                room("closed", "/closed"),
+                room("sale", "/sale", event("now", -60, -1)),
+            ]
+        )
     )
     opened = wait_for(web, "greenroom_rejecting", "END")
     assert opened["alert_correlation_id"] == closed["alert_correlation_id"]
@@ -129,7 +151,9 @@ def test_a_configuration_that_is_refused_and_corrected(greenroom, origin, web) -
 
 def test_an_origin_that_fails(greenroom, web, free_port) -> None:
     with_policies(greenroom.data, web)
-    running = greenroom.config(f'origin = "http://127.0.0.1:{free_port()}"\n{HERE}{room("main", "/")}')
+    running = greenroom.config(
+        f'origin = "http://127.0.0.1:{free_port()}"\n{HERE}{room("main", "/")}'
+    )
     visitor = running.visitor()
     for _ in range(25):
         assert visitor.get("/").status == 502
@@ -142,12 +166,17 @@ def test_a_certificate_near_its_end_and_its_renewal(greenroom, origin, web) -> N
     authority = trustme.CA()
 
     def issue(days: int) -> None:
-        made = authority.issue_cert("shop.example.com", not_after=datetime.now(UTC) + timedelta(days=days))
+        made = authority.issue_cert(
+            "shop.example.com", not_after=datetime.now(UTC) + timedelta(days=days)
+        )
         made.private_key_pem.write_to_path(str(greenroom.folder / "key.pem"))
         made.cert_chain_pems[0].write_to_path(str(greenroom.folder / "cert.pem"))
 
     issue(3)
-    greenroom.config(f'origin = "{origin.url}"\n{HERE}[tls]\ncert = "cert.pem"\nkey = "key.pem"\n{room("main", "/")}', ready=False)
+    greenroom.config(
+        f'origin = "{origin.url}"\n{HERE}[tls]\ncert = "cert.pem"\nkey = "key.pem"\n{room("main", "/")}',
+        ready=False,
+    )
     late = wait_for(web, "greenroom_certificate_expiring", "START")
     assert (late["data"]["names"], late["data"]["days"]) == ("shop.example.com", 2)
     issue(90)
@@ -165,17 +194,24 @@ def servers(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
         server.stop()
 
 
-def test_a_data_center_that_is_cut_off_and_a_ledger_that_cannot_be_written(greenroom, origin, web, servers) -> None:
+def test_a_data_center_that_is_cut_off_and_a_ledger_that_cannot_be_written(
+    greenroom, origin, web, servers
+) -> None:
     own, everywhere = servers
     with_policies(greenroom.data, web)
     shared = f'redis = "{own.url}"\nglobal_redis = "{everywhere.url}"\ndatacenter = "fra"\ndatacenters = ["fra"]\n'
     running = greenroom.config(f'origin = "{origin.url}"\n{shared}{HERE}{room("main", "/")}')
-    greenroom.eventually(lambda: running.metric("greenroom_sync_lock_held") == 1, "it syncs its data center")
+    greenroom.eventually(
+        lambda: running.metric("greenroom_sync_lock_held") == 1, "it syncs its data center"
+    )
     everywhere.kill()
     cut_off = wait_for(web, "greenroom_data_center_cut_off", "START")
     assert cut_off["data"]["data_center"] == "fra"
     everywhere.start()
-    assert wait_for(web, "greenroom_data_center_cut_off", "END")["alert_correlation_id"] == cut_off["alert_correlation_id"]
+    assert (
+        wait_for(web, "greenroom_data_center_cut_off", "END")["alert_correlation_id"]
+        == cut_off["alert_correlation_id"]
+    )
     own.kill()
     running.visitor().get("/")
     stopped = wait_for(web, "greenroom_admissions_stopped", "START")
@@ -185,4 +221,7 @@ def test_a_data_center_that_is_cut_off_and_a_ledger_that_cannot_be_written(green
     assert f"127.0.0.1:{own.port}" in line, "operators read which Redis it is"
     assert "journal" not in line
     own.start()
-    assert wait_for(web, "greenroom_admissions_stopped", "END")["alert_correlation_id"] == stopped["alert_correlation_id"]
+    assert (
+        wait_for(web, "greenroom_admissions_stopped", "END")["alert_correlation_id"]
+        == stopped["alert_correlation_id"]
+    )

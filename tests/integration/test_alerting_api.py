@@ -53,7 +53,9 @@ def test_a_webhook_that_does_not_take_its_test_is_not_saved(api, web) -> None:
         ("ftp://hooks.example.com/", "must begin with"),
     ],
 )
-def test_a_webhook_that_leads_inside_or_can_be_read_in_two_ways_is_refused(api, url: str, reason: str) -> None:
+def test_a_webhook_that_leads_inside_or_can_be_read_in_two_ways_is_refused(
+    api, url: str, reason: str
+) -> None:
     refused = api.ask("POST", f"{BASE}/destinations/webhooks", {"name": "Team", "url": url})
     assert (refused.status, refused.pointers) == (400, {"/url"})
     assert reason in refused.body["errors"][0]["message"]
@@ -61,17 +63,29 @@ def test_a_webhook_that_leads_inside_or_can_be_read_in_two_ways_is_refused(api, 
 
 
 def test_a_name_that_leads_inside_fails_the_test_of_the_webhook(api, web) -> None:
-    refused = api.ask("POST", f"{BASE}/destinations/webhooks", {"name": "Team", "url": f"http://ip6-localhost:{web.port}/"})
+    refused = api.ask(
+        "POST",
+        f"{BASE}/destinations/webhooks",
+        {"name": "Team", "url": f"http://ip6-localhost:{web.port}/"},
+    )
     assert refused.codes == [28043]
     assert web.requests == []
 
 
 def test_secrets_appear_nowhere(api, web, shared_greenroom) -> None:
     secret, token = "very-s3cret", "T0P/B0P/token-in-url"
-    made = api.ask("POST", f"{BASE}/destinations/webhooks", {"name": "Team", "url": web.url, "secret": secret}).result["id"]
-    slack = {"name": "Chat", "url": f"{web.url}/services/{token}", "greenroom": {"channel": "slack"}}
+    made = api.ask(
+        "POST", f"{BASE}/destinations/webhooks", {"name": "Team", "url": web.url, "secret": secret}
+    ).result["id"]
+    slack = {
+        "name": "Chat",
+        "url": f"{web.url}/services/{token}",
+        "greenroom": {"channel": "slack"},
+    }
     chat = api.ask("POST", f"{BASE}/destinations/webhooks", slack).result["id"]
-    service = api.ask("POST", f"{BASE}/destinations/pagerduty", {"name": "on call", "routing_key": "R0UTING"}).result["id"]
+    service = api.ask(
+        "POST", f"{BASE}/destinations/pagerduty", {"name": "on call", "routing_key": "R0UTING"}
+    ).result["id"]
     assert web.requests[-1][2] == {
         "text": "Hello World! This is a test message sent by greenroom. If you can read it, the webhook is working."
     }
@@ -90,7 +104,11 @@ def test_secrets_appear_nowhere(api, web, shared_greenroom) -> None:
         assert hidden not in str(answers)
         assert hidden not in logs
     found = api.ask("GET", f"{BASE}/destinations/webhooks/{chat}").result
-    assert (found["url"], found["type"], found["greenroom"]) == (f"{web.url}/***", "slack", {"channel": "slack", "read_only": False})
+    assert (found["url"], found["type"], found["greenroom"]) == (
+        f"{web.url}/***",
+        "slack",
+        {"channel": "slack", "read_only": False},
+    )
     for path in (f"webhooks/{made}", f"webhooks/{chat}", f"pagerduty/{service}"):
         assert api.ask("DELETE", f"{BASE}/destinations/{path}").status == 200
 
@@ -98,7 +116,11 @@ def test_secrets_appear_nowhere(api, web, shared_greenroom) -> None:
 def test_a_secret_stays_with_its_server_and_goes_to_no_other(api, web) -> None:
     other = WebReceiver()
     try:
-        made = api.ask("POST", f"{BASE}/destinations/webhooks", {"name": "Team", "url": f"{web.url}/a", "secret": "s3cret"}).result["id"]
+        made = api.ask(
+            "POST",
+            f"{BASE}/destinations/webhooks",
+            {"name": "Team", "url": f"{web.url}/a", "secret": "s3cret"},
+        ).result["id"]
         at = f"{BASE}/destinations/webhooks/{made}"
         assert api.ask("PUT", at, {"name": "Team", "url": f"{web.url}/b"}).status == 200
         assert web.requests[-1][1]["cf-webhook-auth"] == "s3cret"
@@ -123,7 +145,13 @@ def test_everything_wrong_with_a_policy_is_said_at_once(api) -> None:
         },
     )
     assert refused.status == 400
-    assert refused.pointers == {"/name", "/enabled", "/mechanisms/pigeon", "/alert_interval", "/colour"}
+    assert refused.pointers == {
+        "/name",
+        "/enabled",
+        "/mechanisms/pigeon",
+        "/alert_interval",
+        "/colour",
+    }
     fixed = {
         "name": "p",
         "alert_type": "greenroom_wait_time",
@@ -132,14 +160,29 @@ def test_everything_wrong_with_a_policy_is_said_at_once(api) -> None:
         "filters": {"limit": ["many"], "slo": ["1"]},
     }
     assert api.ask("POST", f"{BASE}/policies", fixed).pointers == {"/filters/limit", "/filters/slo"}
-    unknown = {**fixed, "alert_type": "no_such_alert", "filters": {}, "mechanisms": {"email": [{"id": "Ann <a@b>"}]}}
-    assert api.ask("POST", f"{BASE}/policies", unknown).pointers == {"/alert_type", "/mechanisms/email/0/id"}
+    unknown = {
+        **fixed,
+        "alert_type": "no_such_alert",
+        "filters": {},
+        "mechanisms": {"email": [{"id": "Ann <a@b>"}]},
+    }
+    assert api.ask("POST", f"{BASE}/policies", unknown).pointers == {
+        "/alert_type",
+        "/mechanisms/email/0/id",
+    }
 
 
 def test_a_policy_for_a_webhook_that_is_not_there_is_kept_and_says_so(api) -> None:
-    document = {"name": "p", "alert_type": "greenroom_event", "enabled": True, "mechanisms": {"webhooks": [{"id": "nowhere"}]}}
+    document = {
+        "name": "p",
+        "alert_type": "greenroom_event",
+        "enabled": True,
+        "mechanisms": {"webhooks": [{"id": "nowhere"}]},
+    }
     made = api.ask("POST", f"{BASE}/policies", document)
-    assert [message["message"] for message in made.body["messages"]] == ["there is no webhook nowhere"]
+    assert [message["message"] for message in made.body["messages"]] == [
+        "there is no webhook nowhere"
+    ]
     assert api.ask("DELETE", f"{BASE}/policies/{made.result['id']}").status == 200
 
 
@@ -147,7 +190,11 @@ def test_silences_are_checked_each_with_its_place(api) -> None:
     refused = api.ask(
         "POST",
         f"{BASE}/silences",
-        [{}, {"policy_id": "nowhere"}, {"start_time": "2040-01-02T00:00:00Z", "end_time": "2040-01-01T00:00:00Z"}],
+        [
+            {},
+            {"policy_id": "nowhere"},
+            {"start_time": "2040-01-02T00:00:00Z", "end_time": "2040-01-01T00:00:00Z"},
+        ],
     )
     assert refused.pointers == {"/1/policy_id", "/2/end_time"}
     assert api.ask("GET", f"{BASE}/silences").result == []
@@ -161,14 +208,23 @@ def test_times_of_the_history_must_be_times(api) -> None:
 
 
 def test_the_history_says_what_is_still_to_be_delivered(api, web) -> None:
-    made = api.ask("POST", f"{BASE}/destinations/webhooks", {"name": "Team", "url": web.url}).result["id"]
-    document = {"name": "p", "alert_type": "greenroom_event", "enabled": True, "mechanisms": {"webhooks": [{"id": made}]}}
+    made = api.ask(
+        "POST", f"{BASE}/destinations/webhooks", {"name": "Team", "url": web.url}
+    ).result["id"]
+    document = {
+        "name": "p",
+        "alert_type": "greenroom_event",
+        "enabled": True,
+        "mechanisms": {"webhooks": [{"id": made}]},
+    }
     policy = api.ask("POST", f"{BASE}/policies", document).result["id"]
     web.behave = lambda _n: 503
     before = len(web.requests)
     assert api.ask("POST", f"{BASE}/policies/{policy}/test").status == 200
     until(lambda: len(web.requests) > before)
-    assert api.ask("GET", f"{BASE}/history").body["messages"] == [{"code": 1000, "message": "messages waiting to be delivered: 1"}]
+    assert api.ask("GET", f"{BASE}/history").body["messages"] == [
+        {"code": 1000, "message": "messages waiting to be delivered: 1"}
+    ]
     web.behave = lambda _n: 200
     until(lambda: api.ask("GET", f"{BASE}/history").body["messages"] == [], 60)
     assert api.ask("GET", f"{BASE}/history").result[0]["greenroom"]["attempts"] > 1

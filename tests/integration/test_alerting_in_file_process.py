@@ -43,13 +43,22 @@ def test_a_policy_of_the_file(greenroom, web: WebReceiver, refusing_port, origin
     running = greenroom.config(CONFIG.format(port=refusing_port()))
     until(lambda: web.taken, 30)
     path, headers, body = web.requests[0]
-    assert (path, headers["cf-webhook-auth"], body["policy_name"], body["webhook_name"]) == ("/first", "s3cret", "down", "ours")
+    assert (path, headers["cf-webhook-auth"], body["policy_name"], body["webhook_name"]) == (
+        "/first",
+        "s3cret",
+        "down",
+        "ours",
+    )
     assert body["data"]["new_status"] == "Unhealthy"
 
     api = Api(running.control, create_token(greenroom.data, "operator", "--scope", "edit"))
     (hook,) = api.ask("GET", f"{ALERTING}/destinations/webhooks").result
     (policy,) = api.ask("GET", f"{ALERTING}/policies").result
-    assert (hook["name"], hook["greenroom"]["read_only"], policy["greenroom"]["read_only"]) == ("ours", True, True)
+    assert (hook["name"], hook["greenroom"]["read_only"], policy["greenroom"]["read_only"]) == (
+        "ours",
+        True,
+        True,
+    )
     assert "s3cret" not in str(hook)
     assert hook["last_success"]
     for method, where in (
@@ -58,14 +67,21 @@ def test_a_policy_of_the_file(greenroom, web: WebReceiver, refusing_port, origin
         ("PUT", f"{ALERTING}/policies/{policy['id']}"),
         ("DELETE", f"{ALERTING}/policies/{policy['id']}"),
     ):
-        refused = api.ask(method, where, {"name": "x", "url": hook["url"]} if "webhooks" in where else {})
+        refused = api.ask(
+            method, where, {"name": "x", "url": hook["url"]} if "webhooks" in where else {}
+        )
         assert "can only be changed there" in refused.body["errors"][0]["message"], where
     (entry,) = api.ask("GET", f"{ALERTING}/history").result
     assert entry["policy_id"] == policy["id"]
     made = api.ask(
         "POST",
         f"{ALERTING}/policies",
-        {"name": "mine", "enabled": True, "alert_type": "greenroom_queueing", "mechanisms": {"webhooks": [{"id": hook["id"]}]}},
+        {
+            "name": "mine",
+            "enabled": True,
+            "alert_type": "greenroom_queueing",
+            "mechanisms": {"webhooks": [{"id": hook["id"]}]},
+        },
     )
     assert api.ask("POST", f"{ALERTING}/policies/{made.result['id']}/test").status == 200
     until(lambda: len(web.taken) == 2)

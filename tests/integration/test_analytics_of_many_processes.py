@@ -18,7 +18,14 @@ from analytics_material import ALL_WANTED, BEGIN_S, oracle, parts_of
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import Part
-from greenroom.collector.shared import SILENT_MINUTES, SourceWatch, StreamCollector, StreamMessage, _encode, send
+from greenroom.collector.shared import (
+    SILENT_MINUTES,
+    SourceWatch,
+    StreamCollector,
+    StreamMessage,
+    _encode,
+    send,
+)
 from greenroom.collector.writer import Writer
 from greenroom.errors import StorageFailed
 from greenroom.stores.analytics.duck import DuckEngine
@@ -41,7 +48,9 @@ class Fleet:
     def __init__(self, server: RedisServer, folder: Path) -> None:
         self.folder = folder
         self.client = client(server)
-        self.streams = [RedisAnalyticsStream(self.client, f"process-{number}") for number in range(2)]
+        self.streams = [
+            RedisAnalyticsStream(self.client, f"process-{number}") for number in range(2)
+        ]
         self.collectors = [self._collector(stream) for stream in self.streams]
 
     def _collector(self, stream: Any) -> StreamCollector:
@@ -50,7 +59,10 @@ class Fleet:
 
         now_ms = (FIRST + 1) * 60_000
         return StreamCollector(
-            stream, lambda: ("oslo", "lima"), lambda: Writer(open_store, lambda: now_ms, records_here=False), lambda: now_ms
+            stream,
+            lambda: ("oslo", "lima"),
+            lambda: Writer(open_store, lambda: now_ms, records_here=False),
+            lambda: now_ms,
         )
 
     async def close(self) -> None:
@@ -71,12 +83,17 @@ def messages_of(parts: list[Part]) -> list[tuple[str, bytes]]:
     for part in parts:
         by_minute.setdefault((part.source, part.minute), []).append(part)
     return [
-        ("oslo" if source in ("a", "b") else "lima", _encode(StreamMessage(source, minute, found, minute == FIRST + 19)))
+        (
+            "oslo" if source in ("a", "b") else "lima",
+            _encode(StreamMessage(source, minute, found, minute == FIRST + 19)),
+        )
         for (source, minute), found in by_minute.items()
     ]
 
 
-def test_messages_of_two_data_centers_come_once_each_regardless_of_who_collects_them(server: RedisServer, tmp_path: Path) -> None:
+def test_messages_of_two_data_centers_come_once_each_regardless_of_who_collects_them(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def scenario() -> None:
         rng = random.Random(4)
         parts = parts_of(rng, range(FIRST, FIRST + 20), ("r1", "r2"), ("a", "b", "c"))
@@ -114,14 +131,18 @@ async def cut_off(*_: object) -> None:
     raise StorageFailed("cut off")
 
 
-def test_a_process_that_falls_silent_without_a_farewell_leaves_a_mark(server: RedisServer, tmp_path: Path) -> None:
+def test_a_process_that_falls_silent_without_a_farewell_leaves_a_mark(
+    server: RedisServer, tmp_path: Path
+) -> None:
     watch = SourceWatch()
     parts = parts_of(random.Random(1), [FIRST], ("r1", "r2"), ("a",))
     watch.hear(StreamMessage("a", FIRST, parts))
     watch.hear(StreamMessage("b", FIRST, parts, last=True))
     assert watch.killed(FIRST + SILENT_MINUTES) == []
     marks = watch.killed(FIRST + SILENT_MINUTES + 1)
-    assert {(mark.minute, mark.room, mark.rollup.incomplete) for mark in marks} == {(FIRST + 1, part.room, True) for part in parts}
+    assert {(mark.minute, mark.room, mark.rollup.incomplete) for mark in marks} == {
+        (FIRST + 1, part.room, True) for part in parts
+    }
     assert watch.killed(FIRST + 60) == [], "once"
 
 
@@ -145,22 +166,41 @@ def test_what_cannot_be_sent_waits_in_the_process(server: RedisServer) -> None:
 
 def edge(greenroom: Any, server: RedisServer, origin: str, name: str) -> Any:
     path = greenroom.folder / f"{name}.toml"
-    path.write_text(f'origin = "{origin}"\n[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 50\nnew_users_per_minute = 1000\n')
-    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.folder / name))
-    return greenroom.run("edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url})
+    path.write_text(
+        f'origin = "{origin}"\n[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 50\nnew_users_per_minute = 1000\n'
+    )
+    places = (
+        "--listen",
+        "127.0.0.1:0",
+        "--control",
+        "127.0.0.1:0",
+        "--data",
+        str(greenroom.folder / name),
+    )
+    return greenroom.run(
+        "edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url}
+    )
 
 
-def test_two_edges_count_every_visitor_once(greenroom: Any, origin: Any, server: RedisServer) -> None:
-    one, other = (edge(greenroom, server, origin.url, name).wait_until_ready() for name in ("one", "other"))
+def test_two_edges_count_every_visitor_once(
+    greenroom: Any, origin: Any, server: RedisServer
+) -> None:
+    one, other = (
+        edge(greenroom, server, origin.url, name).wait_until_ready() for name in ("one", "other")
+    )
     visitors = [running.visitor() for running in (one, other, one, other, other)]
     for visitor in visitors:
         visitor.wait_until_in()
     for visitor in visitors[:2]:
         visitor.get("/?greenroom=leave", "POST", {"Sec-Fetch-Site": "same-origin"})
     redis = server.client()
-    greenroom.eventually(lambda: not redis.keys("*:tally"), "what the ledgers counted is taken", within_s=30)
     greenroom.eventually(
-        lambda: sum(running.status()["analytics"]["collector"] for running in (one, other)) == 1, "one collects", within_s=30
+        lambda: not redis.keys("*:tally"), "what the ledgers counted is taken", within_s=30
+    )
+    greenroom.eventually(
+        lambda: sum(running.status()["analytics"]["collector"] for running in (one, other)) == 1,
+        "one collects",
+        within_s=30,
     )
     collector, plain = (one, other) if one.status()["analytics"]["collector"] else (other, one)
     plain.send(signal.SIGTERM)
@@ -171,6 +211,10 @@ def test_two_edges_count_every_visitor_once(greenroom: Any, origin: Any, server:
         path = greenroom.folder / name / "analytics.duckdb"
         if path.exists():
             with duckdb.connect(str(path), read_only=True) as connection:
-                row = connection.execute("SELECT coalesce(sum(admitted), 0), coalesce(sum(origin_count), 0) FROM minutes").fetchall()[0]
+                row = connection.execute(
+                    "SELECT coalesce(sum(admitted), 0), coalesce(sum(origin_count), 0) FROM minutes"
+                ).fetchall()[0]
                 found, ended = found + row[0], ended + row[1]
-    assert (found, ended) == (5, 2), "each admission once, and the sessions that ended, in whichever process"
+    assert (found, ended) == (5, 2), (
+        "each admission once, and the sessions that ended, in whichever process"
+    )

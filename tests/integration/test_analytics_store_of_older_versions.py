@@ -25,7 +25,9 @@ NEW_OUTCOME = "turned_back"
 
 def older_file(folder: Path) -> Path:
     path = folder / "analytics.duckdb"
-    path.write_bytes(lzma.decompress(base64.b64decode((FIXTURES / "analytics_0001.duckdb.xz.b64").read_text())))
+    path.write_bytes(
+        lzma.decompress(base64.b64decode((FIXTURES / "analytics_0001.duckdb.xz.b64").read_text()))
+    )
     return path
 
 
@@ -37,8 +39,15 @@ def answers(keeper: Any) -> list[Any]:
     for asked in FIRST_VERSION["answers"]:
         known = [tuple(name.split(".")) for name in asked["rows"][0]]
         metrics = tuple(Wanted(*name) for name in known if name[0])
-        rows = keeper.answer(Question(0, 1 << 32, dimensions=tuple(asked["dimensions"]), metrics=metrics)).rows
-        found.append({"dimensions": asked["dimensions"], "rows": [{".".join(name): row[name] for name in known} for row in rows]})
+        rows = keeper.answer(
+            Question(0, 1 << 32, dimensions=tuple(asked["dimensions"]), metrics=metrics)
+        ).rows
+        found.append(
+            {
+                "dimensions": asked["dimensions"],
+                "rows": [{".".join(name): row[name] for name in known} for row in rows],
+            }
+        )
     return found
 
 
@@ -55,12 +64,17 @@ def writes_three_days_more(keeper: Any, outcomes: dict[str, int]) -> int:
 
     minutes = range(BEGIN_S // 60 + 3 * 1440, BEGIN_S // 60 + 6 * 1440, 200)
     for minute in minutes:
-        keeper.write([Part("later", minute, room, Rollup(outcomes, waited={40: 1})) for room in ROOMS], minute * 60 + 60)
+        keeper.write(
+            [Part("later", minute, room, Rollup(outcomes, waited={40: 1})) for room in ROOMS],
+            minute * 60 + 60,
+        )
     keeper.tend(minutes[-1] * 60 + 60)
     return len(minutes) * len(ROOMS)
 
 
-def test_a_file_of_the_first_version_answers_what_it_answered_then_and_is_written_on(tmp_path: Path) -> None:
+def test_a_file_of_the_first_version_answers_what_it_answered_then_and_is_written_on(
+    tmp_path: Path,
+) -> None:
     from greenroom.analytics.question import Question, Wanted
     from greenroom.stores.analytics.duck import DuckEngine
     from greenroom.stores.analytics.keeper import Keeper
@@ -74,7 +88,9 @@ def test_a_file_of_the_first_version_answers_what_it_answered_then_and_is_writte
     keeper = Keeper(DuckEngine(path))
     begun = total(keeper, "admitted")
     written = writes_three_days_more(keeper, {"admitted": 5})
-    question = Question(0, 1 << 32, dimensions=("date",), metrics=(Wanted("sum", "newUsersPerMinute"),))
+    question = Question(
+        0, 1 << 32, dimensions=("date",), metrics=(Wanted("sum", "newUsersPerMinute"),)
+    )
     by_day = [row["sum", "newUsersPerMinute"] for row in keeper.answer(question).rows]
     assert len(by_day) == 6
     assert sum(map(int, by_day)) == begun + written * 5  # type: ignore[arg-type]
@@ -82,7 +98,9 @@ def test_a_file_of_the_first_version_answers_what_it_answered_then_and_is_writte
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "clickhouse"])
-def test_the_next_version_adds_its_columns_to_a_store_of_the_first_and_keeps_its_numbers(engine: str, tmp_path: Path) -> None:
+def test_the_next_version_adds_its_columns_to_a_store_of_the_first_and_keeps_its_numbers(
+    engine: str, tmp_path: Path
+) -> None:
     command = [sys.executable, __file__, engine, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
@@ -128,7 +146,11 @@ def first_version(engine: str, folder: Path) -> Any:
     with duckdb.connect(str(older_file(folder))) as connection:
         for table in ("parts", "minutes", "hours", "days", "rooms", "facts"):
             found = connection.execute(f"SELECT *, 1 AS version FROM {table}")
-            client.insert(table, found.fetchall(), column_names=[column[0] for column in found.description or ()])
+            client.insert(
+                table,
+                found.fetchall(),
+                column_names=[column[0] for column in found.description or ()],
+            )
     return ClickEngine(where, "chdb")
 
 
@@ -138,7 +160,9 @@ def upgrade(engine: str, folder: Path) -> None:
     from greenroom.stores.analytics.keeper import Keeper
 
     store = first_version(engine, folder)
-    assert [name for (name,) in store.select("SELECT name FROM facts WHERE value = 1")] == ["version"]
+    assert [name for (name,) in store.select("SELECT name FROM facts WHERE value = 1")] == [
+        "version"
+    ]
     for _ in range(2):
         keeper = Keeper(store)
         assert answers(keeper) == FIRST_VERSION["answers"], "the numbers of before"

@@ -43,7 +43,14 @@ def a_minute(number: int, source: str = "one") -> list[Part]:
     for room in ROOMS:
         rollup = a_rollup(rng, busy=1)
         found.append(
-            Part(source, FIRST + number, room, Rollup({"admitted": number % 7 + 1}, rollup.tracks, None, rollup.waited, rollup.origin))
+            Part(
+                source,
+                FIRST + number,
+                room,
+                Rollup(
+                    {"admitted": number % 7 + 1}, rollup.tracks, None, rollup.waited, rollup.origin
+                ),
+            )
         )
     return found
 
@@ -56,14 +63,23 @@ def write(keeper: Keeper, number: int) -> None:
 
 def admitted(keeper: Keeper) -> dict[int, int]:
     """Minute number -> people let in, over all rooms; the sum over hours and days must be the same."""
-    question = Question(0, 1 << 32, dimensions=("datetimeMinute",), metrics=(Wanted("sum", "newUsersPerMinute"),))
+    question = Question(
+        0, 1 << 32, dimensions=("datetimeMinute",), metrics=(Wanted("sum", "newUsersPerMinute"),)
+    )
     rows = keeper.answer(question).rows
     whole = keeper.answer(Question(0, 1 << 32, metrics=question.metrics)).rows
-    assert sum(int(row["sum", "newUsersPerMinute"] or 0) for row in rows) == (whole[0]["sum", "newUsersPerMinute"] if whole else 0)
+    assert sum(int(row["sum", "newUsersPerMinute"] or 0) for row in rows) == (
+        whole[0]["sum", "newUsersPerMinute"] if whole else 0
+    )
     from datetime import datetime
 
-    minutes = [int(datetime.fromisoformat(str(row["", "datetimeMinute"])).timestamp()) // 60 - FIRST for row in rows]
-    return dict(zip(minutes, [int(row["sum", "newUsersPerMinute"] or 0) for row in rows], strict=True))
+    minutes = [
+        int(datetime.fromisoformat(str(row["", "datetimeMinute"])).timestamp()) // 60 - FIRST
+        for row in rows
+    ]
+    return dict(
+        zip(minutes, [int(row["sum", "newUsersPerMinute"] or 0) for row in rows], strict=True)
+    )
 
 
 def expected(numbers: range) -> dict[int, int]:
@@ -79,11 +95,15 @@ def writes_for_ever(folder: Path) -> None:
         number += 1
 
 
-def test_kill_9_at_any_instant_loses_nothing_that_was_written_and_counts_nothing_twice(tmp_path: Path) -> None:
+def test_kill_9_at_any_instant_loses_nothing_that_was_written_and_counts_nothing_twice(
+    tmp_path: Path,
+) -> None:
     rng = random.Random(7)
     last = -1
     for _ in range(ROUNDS):
-        child = subprocess.Popen([sys.executable, __file__, "write", str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [sys.executable, __file__, "write", str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
         assert child.stdout is not None
         for _ in range(rng.randrange(1, 40)):
             last = int(child.stdout.readline())
@@ -96,9 +116,13 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_written_and_counts_nothing
         keeper = opened(tmp_path)
         found = admitted(keeper)
         assert found == expected(range(len(found)))
-        assert len(found) in (last + 1, last + 2), "what was acknowledged is there, and at most one minute more"
+        assert len(found) in (last + 1, last + 2), (
+            "what was acknowledged is there, and at most one minute more"
+        )
         keeper.write(a_minute(len(found) - 1), (FIRST + len(found)) * 60)
-        assert admitted(keeper) == found, "a process that does not know whether it was heard may say it again"
+        assert admitted(keeper) == found, (
+            "a process that does not know whether it was heard may say it again"
+        )
         keeper.close()
 
 
@@ -120,7 +144,9 @@ def on_a_small_disk(disk: Path) -> None:
             failed += 1
         assert number < 2_000, "the disk does not fill up"
     before = admitted(keeper)
-    assert before in (expected(range(number)), expected(range(number + 1))), "all of a minute, or nothing"
+    assert before in (expected(range(number)), expected(range(number + 1))), (
+        "all of a minute, or nothing"
+    )
     filler.unlink()
     for again in range(number, number + 70):
         write(keeper, again)
@@ -131,13 +157,17 @@ def on_a_small_disk(disk: Path) -> None:
 
 
 @pytest.mark.needs("mount")
-def test_a_full_disk_loses_no_written_minute_and_all_goes_on_when_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_written_minute_and_all_goes_on_when_there_is_room(
+    tmp_path: Path,
+) -> None:
     command = [*NAMESPACE, sys.executable, __file__, "disk", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
 
 
-def test_a_clock_that_jumps_back_an_hour_counts_nothing_twice_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_clock_that_jumps_back_an_hour_counts_nothing_twice_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
     """While a process records, and again between its end and its next start."""
     keeper = opened(tmp_path)
     written = 0
@@ -163,7 +193,9 @@ def test_a_clock_that_jumps_back_an_hour_counts_nothing_twice_and_loses_nothing(
     keeper.close()
 
 
-def test_of_a_process_that_is_killed_in_its_first_minute_that_minute_is_marked(tmp_path: Path) -> None:
+def test_of_a_process_that_is_killed_in_its_first_minute_that_minute_is_marked(
+    tmp_path: Path,
+) -> None:
     keeper = opened(tmp_path)
     keeper.begin(FIRST)
     write(keeper, 0)
@@ -176,7 +208,9 @@ def test_of_a_process_that_is_killed_in_its_first_minute_that_minute_is_marked(t
     keeper = opened(tmp_path)
     assert keeper.begin(FIRST + 2) == len(ROOMS)
     write(keeper, 2)
-    question = Question(0, 1 << 32, dimensions=("datetimeMinute",), metrics=(Wanted("sum", "minutesIncomplete"),))
+    question = Question(
+        0, 1 << 32, dimensions=("datetimeMinute",), metrics=(Wanted("sum", "minutesIncomplete"),)
+    )
     marked = [row["sum", "minutesIncomplete"] for row in keeper.answer(question).rows]
     keeper.close()
     assert marked == [0, len(ROOMS), 0]

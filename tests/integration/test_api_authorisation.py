@@ -27,7 +27,9 @@ ANSWERS_DIFFERENTLY = ["/graphql", "/graphql"]
 """POST asks for a token with the scope `analytics`, and says so in the shape of GraphQL (test_graphql_queries.py); GET leads a browser to the
 explorer, which asks for a sign-in."""
 
-every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")
+every_route = pytest.mark.parametrize(
+    "route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,19 +44,35 @@ def ids(api) -> dict[str, str]:
     zone = api.make("/zones", {"name": "example.com"})["id"]
     other = api.make("/zones", {"name": "example.org"})["id"]
     limits = {"new_users_per_minute": 200, "total_active_users": 200}
-    room = api.make(f"/zones/{zone}/waiting_rooms", {"name": "a", "host": "example.com", **limits})["id"]
+    room = api.make(f"/zones/{zone}/waiting_rooms", {"name": "a", "host": "example.com", **limits})[
+        "id"
+    ]
     times = {"event_start_time": "2030-01-01T00:00:00Z", "event_end_time": "2030-01-02T00:00:00Z"}
     event = api.make(f"/zones/{zone}/waiting_rooms/{room}/events", {"name": "a", **times})["id"]
-    rules = api.make(f"/zones/{zone}/waiting_rooms/{room}/rules", {"action": "bypass_waiting_room", "expression": "ssl"})
+    rules = api.make(
+        f"/zones/{zone}/waiting_rooms/{room}/rules",
+        {"action": "bypass_waiting_room", "expression": "ssl"},
+    )
     named = api.make(f"/accounts/{ACCOUNT_ID}/rules/lists", {"name": "a", "kind": "ip"})["id"]
-    operation = api.make(f"/accounts/{ACCOUNT_ID}/rules/lists/{named}/items", [{"ip": "10.0.0.1"}])["operation_id"]
+    operation = api.make(f"/accounts/{ACCOUNT_ID}/rules/lists/{named}/items", [{"ip": "10.0.0.1"}])[
+        "operation_id"
+    ]
     alerting = f"/accounts/{ACCOUNT_ID}/alerting/v3"
     mechanisms = {"email": [{"id": "ops@example.com"}]}
-    policy = api.make(f"{alerting}/policies", {"name": "a", "alert_type": "greenroom_event", "mechanisms": mechanisms})["id"]
-    webhook = api.make(f"{alerting}/destinations/webhooks", {"name": "a", "url": "https://hooks.example.com/a"})["id"]
-    service = api.make(f"{alerting}/destinations/pagerduty", {"name": "a", "routing_key": "R0"})["id"]
+    policy = api.make(
+        f"{alerting}/policies",
+        {"name": "a", "alert_type": "greenroom_event", "mechanisms": mechanisms},
+    )["id"]
+    webhook = api.make(
+        f"{alerting}/destinations/webhooks", {"name": "a", "url": "https://hooks.example.com/a"}
+    )["id"]
+    service = api.make(f"{alerting}/destinations/pagerduty", {"name": "a", "routing_key": "R0"})[
+        "id"
+    ]
     api.ask("POST", f"{alerting}/silences", [{"policy_id": policy}])
-    item = api.ask("GET", f"/accounts/{ACCOUNT_ID}/rules/lists/{named}/items").json()["result"][0]["id"]
+    item = api.ask("GET", f"/accounts/{ACCOUNT_ID}/rules/lists/{named}/items").json()["result"][0][
+        "id"
+    ]
     return {
         "zone_id": zone,
         "other_zone": other,
@@ -62,8 +80,12 @@ def ids(api) -> dict[str, str]:
         "waiting_room_id": room,
         "event_id": event,
         "rule_id": rules[0]["id"],
-        "healthcheck_id": api.make(f"/zones/{zone}/healthchecks", {"name": "a", "address": "a.example.com"})["id"],
-        "preview_id": api.make(f"/zones/{zone}/healthchecks/preview", {"name": "a", "address": "a.example.com"})["id"],
+        "healthcheck_id": api.make(
+            f"/zones/{zone}/healthchecks", {"name": "a", "address": "a.example.com"}
+        )["id"],
+        "preview_id": api.make(
+            f"/zones/{zone}/healthchecks/preview", {"name": "a", "address": "a.example.com"}
+        )["id"],
         "agent_name": "an-agent",
         "list_id": named,
         "item_id": item,
@@ -130,7 +152,9 @@ OTHER_SCOPES = {
 @every_route
 def test_what_changes_something_asks_for_more_than_reading(route) -> None:
     usual = "read" if min(route.methods) == "GET" else "edit"
-    assert permission_of(route).scope == OTHER_SCOPES.get(f"{min(route.methods)} {route.path}", usual)
+    assert permission_of(route).scope == OTHER_SCOPES.get(
+        f"{min(route.methods)} {route.path}", usual
+    )
 
 
 ABOUT_THE_CALLER = ("/user/tokens/verify", "/accounts", "/accounts/{account_id}")
@@ -138,17 +162,25 @@ ABOUT_THE_CALLER = ("/user/tokens/verify", "/accounts", "/accounts/{account_id}"
 
 
 @every_route
-def test_a_token_for_another_zone_reaches_neither_this_one_nor_the_account(route, api, ask, ids, tokens) -> None:
+def test_a_token_for_another_zone_reaches_neither_this_one_nor_the_account(
+    route, api, ask, ids, tokens
+) -> None:
     if route.path in ABOUT_THE_CALLER:
         assert ask(route, tokens["other"])[0] == 200
     elif permission_of(route).filtered:
         result = api.ask("GET", route.path.format(**ids), token=tokens["other"]).json()["result"]
-        assert [entry["id"] for entry in result] == ([ids["other_zone"]] if route.path == "/zones" else [])
+        assert [entry["id"] for entry in result] == (
+            [ids["other_zone"]] if route.path == "/zones" else []
+        )
     else:
         assert ask(route, tokens["other"]) == (403, [10000])
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if min(route.methods) != "DELETE"], ids=lambda route: route.path)
+@pytest.mark.parametrize(
+    "route",
+    [route for route in ROUTES if min(route.methods) != "DELETE"],
+    ids=lambda route: route.path,
+)
 def test_a_token_for_a_zone_reaches_that_zone_and_not_the_account(route, ask, tokens) -> None:
     status, codes = ask(route, tokens["zone"])
     inside = "{zone_id}" in route.path or permission_of(route).filtered
@@ -156,10 +188,25 @@ def test_a_token_for_a_zone_reaches_that_zone_and_not_the_account(route, ask, to
 
 
 def test_a_token_for_a_zone_can_take_a_room_of_it_away(api, ids, tokens) -> None:
-    room = {"name": "gone", "host": "gone.example.com", "new_users_per_minute": 200, "total_active_users": 200}
+    room = {
+        "name": "gone",
+        "host": "gone.example.com",
+        "new_users_per_minute": 200,
+        "total_active_users": 200,
+    }
     made = api.make(f"/zones/{ids['zone_id']}/waiting_rooms", room)["id"]
-    assert api.ask("DELETE", f"/zones/{ids['zone_id']}/waiting_rooms/{made}", token=tokens["other"]).status_code == 403
-    assert api.ask("DELETE", f"/zones/{ids['zone_id']}/waiting_rooms/{made}", token=tokens["zone"]).status_code == 200
+    assert (
+        api.ask(
+            "DELETE", f"/zones/{ids['zone_id']}/waiting_rooms/{made}", token=tokens["other"]
+        ).status_code
+        == 403
+    )
+    assert (
+        api.ask(
+            "DELETE", f"/zones/{ids['zone_id']}/waiting_rooms/{made}", token=tokens["zone"]
+        ).status_code
+        == 200
+    )
 
 
 def test_a_room_cannot_be_reached_through_another_zone(api, ids, tokens) -> None:
@@ -170,16 +217,26 @@ def test_a_room_cannot_be_reached_through_another_zone(api, ids, tokens) -> None
 
 
 def test_every_route_of_the_application_is_walked(api) -> None:
-    described = {(method.upper(), path) for path, methods in api_document()["paths"].items() for method in methods}
+    described = {
+        (method.upper(), path)
+        for path, methods in api_document()["paths"].items()
+        for method in methods
+    }
     assert described == {(method, route.path) for route in ROUTES for method in route.methods}
-    assert sorted(route.path for route in api.routes if not isinstance(route, ApiRoute)) == sorted([*OPEN, *ANSWERS_DIFFERENTLY])
+    assert sorted(route.path for route in api.routes if not isinstance(route, ApiRoute)) == sorted(
+        [*OPEN, *ANSWERS_DIFFERENTLY]
+    )
 
 
 def test_requests_without_a_token_are_no_guesses(api) -> None:
     api.clock.at_ms += FAILURES_MS
-    assert {api.ask("GET", "/zones", token="").status_code for _ in range(FAILURES_MAX + 5)} == {401}
+    assert {api.ask("GET", "/zones", token="").status_code for _ in range(FAILURES_MAX + 5)} == {
+        401
+    }
     assert api.ask("GET", "/zones").status_code == 200
-    assert [api.ask("GET", "/zones", token="grt_no").status_code for _ in range(FAILURES_MAX + 1)][-1] == 429
+    assert [api.ask("GET", "/zones", token="grt_no").status_code for _ in range(FAILURES_MAX + 1)][
+        -1
+    ] == 429
     assert api.ask("GET", "/zones", token="").status_code == 401, "which says nothing about tokens"
 
 
@@ -192,11 +249,15 @@ def test_requests_without_a_token_are_no_guesses(api) -> None:
         ("192.0.2.1", "192.0.2.2", False),
     ],
 )
-def test_a_network_of_ipv6_addresses_is_one_guesser_and_its_neighbours_are_others(one: str, other: str, same: bool) -> None:
+def test_a_network_of_ipv6_addresses_is_one_guesser_and_its_neighbours_are_others(
+    one: str, other: str, same: bool
+) -> None:
     assert (subscriber(one) == subscriber(other)) is same
 
 
-def test_all_processes_of_a_store_count_wrong_tokens_together_and_good_ones_write_nothing(api) -> None:
+def test_all_processes_of_a_store_count_wrong_tokens_together_and_good_ones_write_nothing(
+    api,
+) -> None:
     api.clock.at_ms += FAILURES_MS
     store = SqlStore(api.store.name)
     beside = Authenticator(store, api.clock, store.sessions)
@@ -218,9 +279,13 @@ def test_all_processes_of_a_store_count_wrong_tokens_together_and_good_ones_writ
     store.close()
 
 
-def test_a_client_who_guesses_often_has_to_wait_a_minute_and_then_is_served_again(api, tokens) -> None:
+def test_a_client_who_guesses_often_has_to_wait_a_minute_and_then_is_served_again(
+    api, tokens
+) -> None:
     api.clock.at_ms += FAILURES_MS
-    statuses = [api.ask("GET", "/zones", token="grt_no").status_code for _ in range(FAILURES_MAX + 2)]
+    statuses = [
+        api.ask("GET", "/zones", token="grt_no").status_code for _ in range(FAILURES_MAX + 2)
+    ]
     assert statuses == [401] * FAILURES_MAX + [429] * 2
     assert api.ask("GET", "/zones").status_code == 429
     api.clock.at_ms += FAILURES_MS
@@ -230,7 +295,10 @@ def test_a_client_who_guesses_often_has_to_wait_a_minute_and_then_is_served_agai
 @pytest.fixture(scope="module")
 def nested(api) -> dict[str, str]:
     """Two zones, one within the other, so that their rooms can be in each other's way: `secret` is in the outer one."""
-    outer, inner = (api.make("/zones", {"name": name})["id"] for name in ("nested.example", "inner.nested.example"))
+    outer, inner = (
+        api.make("/zones", {"name": name})["id"]
+        for name in ("nested.example", "inner.nested.example")
+    )
     api.make(f"/zones/{outer}/waiting_rooms", overlapping("secret", "/a", "/b"))
     return {"nested.example": outer, "inner.nested.example": inner}
 
@@ -240,25 +308,45 @@ def overlapping(name: str, path: str, other_path: str) -> dict[str, Any]:
     host = "inner.nested.example"
     limits = {"new_users_per_minute": 200, "total_active_users": 200}
     more = [{"host": host, "path": other_path}]
-    return {"name": name, "host": host, "path": path, "additional_routes": more, "cookie_suffix": "s", **limits}
+    return {
+        "name": name,
+        "host": host,
+        "path": path,
+        "additional_routes": more,
+        "cookie_suffix": "s",
+        **limits,
+    }
 
 
 @pytest.mark.parametrize(
     ("sees", "named"),
     [
         ((), "waiting room secret of the zone nested.example"),
-        (("nested.example", "inner.nested.example"), "waiting room secret of the zone nested.example"),
+        (
+            ("nested.example", "inner.nested.example"),
+            "waiting room secret of the zone nested.example",
+        ),
         (("inner.nested.example",), "a waiting room of another zone"),
     ],
 )
 @pytest.mark.parametrize("paths", [("/a", "/c"), ("/c", "/d")], ids=["route", "cookie"])
-def test_a_refusal_names_the_room_of_another_zone_only_to_those_who_may_see_it(api, nested, sees, named, paths) -> None:
-    token = api.make_token(f"{len(sees)} {paths}"[:10] + paths[0][1:], "edit", zones=tuple(nested[name] for name in sees))
+def test_a_refusal_names_the_room_of_another_zone_only_to_those_who_may_see_it(
+    api, nested, sees, named, paths
+) -> None:
+    token = api.make_token(
+        f"{len(sees)} {paths}"[:10] + paths[0][1:],
+        "edit",
+        zones=tuple(nested[name] for name in sees),
+    )
     rooms = f"/zones/{nested['inner.nested.example']}/waiting_rooms"
     made = api.make(rooms, overlapping("free", "/e", "/f") | {"cookie_suffix": "f"})["id"]
     document = overlapping("wanted", *paths)
     try:
-        for method, path in (("POST", rooms), ("PUT", f"{rooms}/{made}"), ("PATCH", f"{rooms}/{made}")):
+        for method, path in (
+            ("POST", rooms),
+            ("PUT", f"{rooms}/{made}"),
+            ("PATCH", f"{rooms}/{made}"),
+        ):
             (error,) = api.ask(method, path, document, token=token).json()["errors"]
             assert f" {named}" in error["message"]
             assert ("secret" in error["message"]) is (named != "a waiting room of another zone")
@@ -268,5 +356,7 @@ def test_a_refusal_names_the_room_of_another_zone_only_to_those_who_may_see_it(a
 
 def test_a_refusal_names_the_room_of_the_same_zone(api, nested) -> None:
     rooms = f"/zones/{nested['nested.example']}/waiting_rooms"
-    (error,) = api.ask("POST", rooms, overlapping("wanted", "/a", "/c") | {"cookie_suffix": "t"}).json()["errors"]
+    (error,) = api.ask(
+        "POST", rooms, overlapping("wanted", "/a", "/c") | {"cookie_suffix": "t"}
+    ).json()["errors"]
     assert error["message"].endswith("already belongs to waiting room secret")

@@ -26,7 +26,12 @@ BEYOND_A_SCHEMA = ["2xx", "400", "404"]
 
 CONFIG = {
     "checks": {"positive_data_acceptance": {"expected-statuses": BEYOND_A_SCHEMA}},
-    "generation": {"max-examples": EXAMPLES, "deterministic": True, "allow-x00": False, "database": "none"},
+    "generation": {
+        "max-examples": EXAMPLES,
+        "deterministic": True,
+        "allow-x00": False,
+        "database": "none",
+    },
     "phases": {"stateful": {"enabled": False}},
 }
 TAGS = sorted({tag for router in ROUTERS for tag in router.tags})
@@ -48,22 +53,36 @@ class Kept:
         known = self._api.store.read()
         zone_id = self._only(known.zones.values(), "/zones", {"name": "shop.example.com"})
         rooms = f"/zones/{zone_id}/waiting_rooms"
-        room_id = self._only(known.rooms.of(zone_id), rooms, {"name": "kept", "host": "kept.shop.example.com", **LIMITS})
-        event = {"name": "kept", "event_start_time": "2040-01-01T00:00:00Z", "event_end_time": "2040-01-02T00:00:00Z"}
+        room_id = self._only(
+            known.rooms.of(zone_id),
+            rooms,
+            {"name": "kept", "host": "kept.shop.example.com", **LIMITS},
+        )
+        event = {
+            "name": "kept",
+            "event_start_time": "2040-01-01T00:00:00Z",
+            "event_end_time": "2040-01-02T00:00:00Z",
+        }
         rules = known.rules[room_id].record.rules if room_id in known.rules else ()
         rule = {"action": "bypass_waiting_room", "expression": "ssl"}
         lists = f"/accounts/{ACCOUNT_ID}/rules/lists"
         list_id = self._only(known.lists.values(), lists, {"name": "kept", "kind": "ip"})
         if not known.list_items.of(list_id):
-            self._operation = self._api.make(f"{lists}/{list_id}/items", [{"ip": "10.0.0.1"}])["operation_id"]
+            self._operation = self._api.make(f"{lists}/{list_id}/items", [{"ip": "10.0.0.1"}])[
+                "operation_id"
+            ]
         return {
             "account_id": ACCOUNT_ID,
             "zone_id": zone_id,
             "waiting_room_id": room_id,
             "event_id": self._only(known.events.of(room_id), f"{rooms}/{room_id}/events", event),
-            "rule_id": rules[0].id if rules else self._api.make(f"{rooms}/{room_id}/rules", rule)[0]["id"],
+            "rule_id": rules[0].id
+            if rules
+            else self._api.make(f"{rooms}/{room_id}/rules", rule)[0]["id"],
             "healthcheck_id": self._only(
-                known.health_checks.of(zone_id), f"/zones/{zone_id}/healthchecks", {"name": "kept", "address": "origin.shop.example.com"}
+                known.health_checks.of(zone_id),
+                f"/zones/{zone_id}/healthchecks",
+                {"name": "kept", "address": "origin.shop.example.com"},
             ),
             "preview_id": self._preview(zone_id) if "preview" in path else "",
             "agent_name": self._agent() if "probe_agents" in path else "",
@@ -75,7 +94,11 @@ class Kept:
 
     def _alerting(self, known: Configuration) -> dict[str, str]:
         base = f"/accounts/{ACCOUNT_ID}/alerting/v3"
-        policy = {"name": "kept", "alert_type": "greenroom_event", "mechanisms": {"email": [{"id": "a@example.com"}]}}
+        policy = {
+            "name": "kept",
+            "alert_type": "greenroom_event",
+            "mechanisms": {"email": [{"id": "a@example.com"}]},
+        }
         policy_id = self._only(known.alert_policies.values(), f"{base}/policies", policy)
         for entry in list(known.silences.values())[1:]:
             self._api.ask("DELETE", f"{base}/silences/{entry.id}")
@@ -84,23 +107,39 @@ class Kept:
         return {
             "policy_id": policy_id,
             "webhook_id": self._only(
-                known.webhooks.values(), f"{base}/destinations/webhooks", {"name": "kept", "url": "https://hooks.example.com/a"}
+                known.webhooks.values(),
+                f"{base}/destinations/webhooks",
+                {"name": "kept", "url": "https://hooks.example.com/a"},
             ),
             "service_id": self._only(
-                known.pagerduty_services.values(), f"{base}/destinations/pagerduty", {"name": "kept", "routing_key": "R0"}
+                known.pagerduty_services.values(),
+                f"{base}/destinations/pagerduty",
+                {"name": "kept", "routing_key": "R0"},
             ),
             "silence_id": next(iter(self._api.store.read().silences)),
             "token_id": "0" * 32,
-            "page_id": self._only(known.status_pages.values(), f"/accounts/{ACCOUNT_ID}/status_pages", {"title": "kept", "path": "/kept"}),
-            "note_id": next(iter(known.incident_notes), "") or self._make(f"/accounts/{ACCOUNT_ID}/incident_notes", {"text": "kept"}),
+            "page_id": self._only(
+                known.status_pages.values(),
+                f"/accounts/{ACCOUNT_ID}/status_pages",
+                {"title": "kept", "path": "/kept"},
+            ),
+            "note_id": next(iter(known.incident_notes), "")
+            or self._make(f"/accounts/{ACCOUNT_ID}/incident_notes", {"text": "kept"}),
         }
 
     def _preview(self, zone_id: str) -> str:
-        return self._make(f"/zones/{zone_id}/healthchecks/preview", {"name": "kept", "address": "origin.shop.example.com"})
+        return self._make(
+            f"/zones/{zone_id}/healthchecks/preview",
+            {"name": "kept", "address": "origin.shop.example.com"},
+        )
 
     def _agent(self) -> str:
         path = f"/accounts/{ACCOUNT_ID}/probe_agents/kept"
-        reports = self._api.ask("PUT", path, {"region": "WEU", "session": f"session-{self._api.clock.at_ms}", "number": 1})
+        reports = self._api.ask(
+            "PUT",
+            path,
+            {"region": "WEU", "session": f"session-{self._api.clock.at_ms}", "number": 1},
+        )
         assert reports.status_code == 200, reports.text
         self._api.clock.at_ms += FAILURES_MS  # the name is free for another session again
         return "kept"
@@ -109,7 +148,9 @@ class Kept:
         """The id of the one that is kept; the others go, so that there is room for what is asked next."""
         kept = None
         for entry in there:
-            if name_of(KIND_OF[type(entry.record)], entry.record) == document.get("name", document.get("title")):
+            if name_of(KIND_OF[type(entry.record)], entry.record) == document.get(
+                "name", document.get("title")
+            ):
                 kept = entry.id
             else:
                 assert self._api.ask("DELETE", f"{path}/{entry.id}").status_code in (200, 400)
@@ -128,22 +169,30 @@ def api(tmp_path_factory) -> Iterator[ApiInProcess]:
 @pytest.fixture(scope="module")
 def schema(api) -> Iterator[Any]:
     """The document as schemathesis reads it; its requests go to things that are there, now and then to what it made up."""
-    config = SchemathesisConfig.from_dict({**CONFIG, "headers": {"Authorization": f"Bearer {api.token}"}})
+    config = SchemathesisConfig.from_dict(
+        {**CONFIG, "headers": {"Authorization": f"Bearer {api.token}"}}
+    )
     schema = schemathesis.openapi.from_asgi(f"{PREFIX}/openapi.json", api.app, config=config)
     kept, requests = Kept(api), itertools.count(1)
 
     @schemathesis.hook
     def before_call(context: Any, case: Any, **kwargs: Any) -> None:
-        api.clock.at_ms += FAILURES_MS  # wrong tokens are tried too, and must not have to wait for that
+        api.clock.at_ms += (
+            FAILURES_MS  # wrong tokens are tried too, and must not have to wait for that
+        )
         ids = kept.ids(case.operation.path)
         if next(requests) % 8:
-            case.path_parameters = {name: ids.get(name, value) for name, value in (case.path_parameters or {}).items()}
+            case.path_parameters = {
+                name: ids.get(name, value) for name, value in (case.path_parameters or {}).items()
+            }
 
     yield schema
     hooks.unregister(before_call)
 
 
-@pytest.mark.parametrize("tag", [pytest.param(tag, marks=pytest.mark.campaign) if tag in TWICE else tag for tag in TAGS])
+@pytest.mark.parametrize(
+    "tag", [pytest.param(tag, marks=pytest.mark.campaign) if tag in TWICE else tag for tag in TAGS]
+)
 def test_every_answer_is_as_the_document_says(schema, tag) -> None:
     schema = schema.include(tag=tag)
     operations = {operation.ok().label for operation in schema.get_all_operations()}
@@ -154,10 +203,18 @@ def test_every_answer_is_as_the_document_says(schema, tag) -> None:
         if isinstance(event, events.ScenarioFinished):
             asked += len(event.recorder.interactions)
             answers = (found.response for found in event.recorder.interactions.values())
-            reached |= {event.label} if any(answer and answer.status_code == 200 for answer in answers) else set()
+            reached |= (
+                {event.label}
+                if any(answer and answer.status_code == 200 for answer in answers)
+                else set()
+            )
             for case_id, checks in event.recorder.checks.items():
                 request = event.recorder.cases[case_id].value.as_curl_command()
-                wrong += [f"{check.failure_info.failure}\n{request}" for check in checks if check.failure_info]
+                wrong += [
+                    f"{check.failure_info.failure}\n{request}"
+                    for check in checks
+                    if check.failure_info
+                ]
     assert not wrong, "\n\n".join(dict.fromkeys(wrong))
     assert asked > 30 * len(operations)
     assert operations == reached, "never succeeded, so their answers were not compared"

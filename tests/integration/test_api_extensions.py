@@ -22,35 +22,73 @@ def zone(api: ApiInProcess) -> str:
 
 
 @pytest.mark.parametrize(
-    ("host", "pointers"), [("*.example.com", []), ("*.shop.example.com", []), ("*", ["/host"]), ("*.other.test", ["/host"])]
+    ("host", "pointers"),
+    [
+        ("*.example.com", []),
+        ("*.shop.example.com", []),
+        ("*", ["/host"]),
+        ("*.other.test", ["/host"]),
+    ],
 )
-def test_a_host_may_be_all_names_below_one_of_the_zone(api: ApiInProcess, host: str, pointers: list[str]) -> None:
-    answer = api.ask("POST", f"/zones/{zone(api)}/waiting_rooms", {"name": "a", "host": host, **LIMITS})
+def test_a_host_may_be_all_names_below_one_of_the_zone(
+    api: ApiInProcess, host: str, pointers: list[str]
+) -> None:
+    answer = api.ask(
+        "POST", f"/zones/{zone(api)}/waiting_rooms", {"name": "a", "host": host, **LIMITS}
+    )
     assert answer.status_code == (400 if pointers else 200)
     assert [fault["source"]["pointer"] for fault in answer.json()["errors"]] == pointers
 
 
 def test_a_room_may_follow_the_browsers_language(api: ApiInProcess) -> None:
     rooms = f"/zones/{zone(api)}/waiting_rooms"
-    made = api.make(rooms, {"name": "a", "host": "example.com", **LIMITS, "greenroom": {"follow_accept_language": True}})
+    made = api.make(
+        rooms,
+        {
+            "name": "a",
+            "host": "example.com",
+            **LIMITS,
+            "greenroom": {"follow_accept_language": True},
+        },
+    )
     assert made["greenroom"]["follow_accept_language"] is True
-    assert api.ask("GET", f"{rooms}/{made['id']}").json()["result"]["greenroom"]["follow_accept_language"] is True
+    assert (
+        api.ask("GET", f"{rooms}/{made['id']}").json()["result"]["greenroom"][
+            "follow_accept_language"
+        ]
+        is True
+    )
 
 
 def test_a_room_may_list_the_origins_of_scripts(api: ApiInProcess) -> None:
     rooms = f"/zones/{zone(api)}/waiting_rooms"
     room = {"name": "a", "host": "example.com", **LIMITS}
-    made = api.make(rooms, {**room, "greenroom": {"cors_origins": ["HTTPS://www.example.com:443/"]}})
+    made = api.make(
+        rooms, {**room, "greenroom": {"cors_origins": ["HTTPS://www.example.com:443/"]}}
+    )
     assert made["greenroom"]["cors_origins"] == ["https://www.example.com"]
-    refused = api.ask("PATCH", f"{rooms}/{made['id']}", {"greenroom": {"cors_origins": ["https://a.example", "null"]}})
-    assert [fault["source"]["pointer"] for fault in refused.json()["errors"]] == ["/greenroom/cors_origins/1"]
+    refused = api.ask(
+        "PATCH",
+        f"{rooms}/{made['id']}",
+        {"greenroom": {"cors_origins": ["https://a.example", "null"]}},
+    )
+    assert [fault["source"]["pointer"] for fault in refused.json()["errors"]] == [
+        "/greenroom/cors_origins/1"
+    ]
 
 
 def test_the_route_tester_says_everything_wrong_with_a_question(api: ApiInProcess) -> None:
-    told = api.ask("GET", "/explain?url=https://shop.example/&header=Accept:%20text/html&client=192.0.2.1").json()["result"]
+    told = api.ask(
+        "GET", "/explain?url=https://shop.example/&header=Accept:%20text/html&client=192.0.2.1"
+    ).json()["result"]
     assert (told["result"], told["word"], told["room"]) == ("origin", "bypassed", "a")
     wrong = api.ask("GET", "/explain?url=&header=nothing&method=")
     assert wrong.status_code == 400
     assert len(wrong.json()["errors"]) == 3
     assert api.ask("GET", "/explain?url=x", token="").status_code == 401
-    assert api.ask("GET", "/explain?url=x", token=api.make_token("zones only", "read", zones=("z",))).status_code == 403
+    assert (
+        api.ask(
+            "GET", "/explain?url=x", token=api.make_token("zones only", "read", zones=("z",))
+        ).status_code
+        == 403
+    )

@@ -12,7 +12,9 @@ LIMITS = {"new_users_per_minute": 200, "total_active_users": 300}
 
 @pytest.fixture(scope="module")
 def running(shared_greenroom):
-    return shared_greenroom.room("http://127.0.0.1:9", 1000, 1000, "--host", "elsewhere.example.org")
+    return shared_greenroom.room(
+        "http://127.0.0.1:9", 1000, 1000, "--host", "elsewhere.example.org"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +36,37 @@ def test_a_success_has_the_published_envelope(api, zone) -> None:
 
 def test_a_list_says_which_page_it_is(api, zone) -> None:
     for name in "abcdefg":
-        api.ask("POST", f"/zones/{zone['id']}/waiting_rooms", {"name": name, "host": zone["name"], "path": f"/{name}", **LIMITS})
+        api.ask(
+            "POST",
+            f"/zones/{zone['id']}/waiting_rooms",
+            {"name": name, "host": zone["name"], "path": f"/{name}", **LIMITS},
+        )
     first = api.ask("GET", f"/zones/{zone['id']}/waiting_rooms?per_page=5")
-    assert first.body["result_info"] == {"page": 1, "per_page": 5, "count": 5, "total_count": 7, "total_pages": 2}
+    assert first.body["result_info"] == {
+        "page": 1,
+        "per_page": 5,
+        "count": 5,
+        "total_count": 7,
+        "total_pages": 2,
+    }
     second = api.ask("GET", f"/zones/{zone['id']}/waiting_rooms?per_page=5&page=2")
     assert [room["name"] for room in first.result + second.result] == list("abcdefg")
     third = api.ask("GET", f"/zones/{zone['id']}/waiting_rooms?per_page=5&page=3")
     assert (third.status, third.result, third.body["result_info"]["count"]) == (200, [], 0)
 
 
-@pytest.mark.parametrize("query", ["page=0", "page=-1", "page=x", "per_page=0", "per_page=7", "per_page=1005", "per_page=1e3"])
+@pytest.mark.parametrize(
+    "query",
+    ["page=0", "page=-1", "page=x", "per_page=0", "per_page=7", "per_page=1005", "per_page=1e3"],
+)
 def test_a_page_that_cannot_be_is_refused(api, query) -> None:
     reply = api.ask("GET", f"/zones?{query}")
-    assert (reply.status, reply.codes, reply.body["success"], reply.body["result"]) == (400, [28013], False, None)
+    assert (reply.status, reply.codes, reply.body["success"], reply.body["result"]) == (
+        400,
+        [28013],
+        False,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,8 +78,14 @@ def test_a_page_that_cannot_be_is_refused(api, query) -> None:
         (b"null", 400, 28001),
         (b'"\xff"', 400, 28001),
         (b'{"name": "\\ud800"}', 400, 28001),
-        *((b"[" * deep + rb'"\u0000"' + b"]" * deep, 400, 28001) for deep in (100, 500, 600, 700, 800, 900, 5_000)),
-        *((b'{"name": ' * deep + rb'"\\u0000"' + b"}" * deep, 400, 28001) for deep in (600, 700, 800, 900, 5_000)),
+        *(
+            (b"[" * deep + rb'"\u0000"' + b"]" * deep, 400, 28001)
+            for deep in (100, 500, 600, 700, 800, 900, 5_000)
+        ),
+        *(
+            (b'{"name": ' * deep + rb'"\\u0000"' + b"}" * deep, 400, 28001)
+            for deep in (600, 700, 800, 900, 5_000)
+        ),
         (b'{"name": "a\\u0000b"}', 400, 28001),
         (b"[" * 100_000, 400, 28001),
         (b'{"name": NaN}', 400, 28001),
@@ -86,7 +112,9 @@ UPLOAD = b'{"query": "' + b"x" * (16 << 20) + b'"}'
 )
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("connection", ["close", "keep-alive"])
-def test_a_client_that_sends_far_too_much_is_told_so(api, path, headers, status, reason, chunked, connection) -> None:
+def test_a_client_that_sends_far_too_much_is_told_so(
+    api, path, headers, status, reason, chunked, connection
+) -> None:
     body = itertools.repeat(UPLOAD[: 1 << 20], 16) if chunked else UPLOAD
     sent = {"Authorization": f"Bearer {api.token}", "Connection": connection, **headers}
     reply = api.ask("POST", path, body=body, headers=sent)
@@ -133,12 +161,18 @@ def test_a_method_that_is_not_there_names_all_that_are(api, zone) -> None:
 
 
 def test_literal_segments_are_no_ids(api, zone) -> None:
-    assert api.ask("GET", f"/zones/{zone['id']}/waiting_rooms/settings").result == {"search_engine_crawler_bypass": False}
+    assert api.ask("GET", f"/zones/{zone['id']}/waiting_rooms/settings").result == {
+        "search_engine_crawler_bypass": False
+    }
     assert api.ask("GET", f"/zones/{zone['id']}/waiting_rooms/preview").status == 404
 
 
 def test_every_answer_has_an_id_and_keeps_the_one_it_was_given(api) -> None:
-    given = api.ask("GET", "/zones", headers={"Authorization": f"Bearer {api.token}", "X-Request-ID": "deploy-17"})
+    given = api.ask(
+        "GET",
+        "/zones",
+        headers={"Authorization": f"Bearer {api.token}", "X-Request-ID": "deploy-17"},
+    )
     assert given.headers["X-Request-ID"] == "deploy-17"
     other = api.ask("GET", "/nothing", headers={"X-Request-ID": "no\tgood"})
     assert len(other.headers["CF-Ray"]) == 16
@@ -155,14 +189,30 @@ def test_the_openapi_document_needs_no_token(api) -> None:
 
 def test_what_comes_from_a_get_can_be_put_back_and_changes_nothing(api, zone) -> None:
     rooms = f"/zones/{zone['id']}/waiting_rooms"
-    room = api.ask("POST", rooms, {"name": "a", "host": zone["name"], **LIMITS, "custom_page_html": "<p>\n\u00e4\t{{waitTime}}"}).result
+    room = api.ask(
+        "POST",
+        rooms,
+        {
+            "name": "a",
+            "host": zone["name"],
+            **LIMITS,
+            "custom_page_html": "<p>\n\u00e4\t{{waitTime}}",
+        },
+    ).result
     again = api.ask("PUT", f"{rooms}/{room['id']}", room).result
     assert again == room
-    event = {"name": "e", "event_start_time": "2021-01-01T11:00:00Z", "event_end_time": "2021-01-01T12:00:00.50Z"}
+    event = {
+        "name": "e",
+        "event_start_time": "2021-01-01T11:00:00Z",
+        "event_end_time": "2021-01-01T12:00:00.50Z",
+    }
     made = api.ask("POST", f"{rooms}/{room['id']}/events", event).result
     assert made.items() >= event.items()
     assert api.ask("PUT", f"{rooms}/{room['id']}/events/{made['id']}", made).result == made
-    rules = [{"action": "bypass_waiting_room", "expression": "ssl"}, {"action": "bypass_waiting_room", "expression": "not ssl"}]
+    rules = [
+        {"action": "bypass_waiting_room", "expression": "ssl"},
+        {"action": "bypass_waiting_room", "expression": "not ssl"},
+    ]
     first = api.ask("PUT", f"{rooms}/{room['id']}/rules", rules).result
     assert api.ask("PUT", f"{rooms}/{room['id']}/rules", rules).result == first
     assert api.ask("PUT", f"{rooms}/{room['id']}/rules", first).result == first
@@ -171,7 +221,11 @@ def test_what_comes_from_a_get_can_be_put_back_and_changes_nothing(api, zone) ->
 def test_null_and_false_are_different_and_both_come_back(api, zone) -> None:
     rooms = f"/zones/{zone['id']}/waiting_rooms"
     room = api.ask("POST", rooms, {"name": "n", "host": zone["name"], **LIMITS}).result
-    event = {"name": "e", "event_start_time": "2021-01-01T11:00:00Z", "event_end_time": "2021-01-01T12:00:00Z"}
+    event = {
+        "name": "e",
+        "event_start_time": "2021-01-01T11:00:00Z",
+        "event_end_time": "2021-01-01T12:00:00Z",
+    }
     path = f"{rooms}/{room['id']}/events"
     made = api.ask("POST", path, {**event, "disable_session_renewal": False}).result
     for value in (False, None, True, None, False):
@@ -192,13 +246,29 @@ def test_what_cloudflare_does_not_have_stands_apart(api, zone) -> None:
     }
     edited = api.ask("PATCH", f"/zones/{zone['id']}", {"greenroom": ours}).result
     assert edited["greenroom"].items() >= ours.items()
-    room = {"name": "small", "host": zone["name"], "new_users_per_minute": 1, "total_active_users": 2, "session_duration": 45}
-    made = api.ask("POST", f"/zones/{zone['id']}/waiting_rooms", {**room, "greenroom": {"refresh_max_seconds": 9}})
+    room = {
+        "name": "small",
+        "host": zone["name"],
+        "new_users_per_minute": 1,
+        "total_active_users": 2,
+        "session_duration": 45,
+    }
+    made = api.ask(
+        "POST",
+        f"/zones/{zone['id']}/waiting_rooms",
+        {**room, "greenroom": {"refresh_max_seconds": 9}},
+    )
     assert made.result["greenroom"]["refresh_max_seconds"] == 9
     wrong = api.ask(
-        "PATCH", f"/zones/{zone['id']}", {"greenroom": {"origin": "ftp://x", "limit_floor": 0, "trusted_proxies": ["1.2.3.4/99"]}}
+        "PATCH",
+        f"/zones/{zone['id']}",
+        {"greenroom": {"origin": "ftp://x", "limit_floor": 0, "trusted_proxies": ["1.2.3.4/99"]}},
     )
-    assert wrong.pointers == {"/greenroom/origin", "/greenroom/limit_floor", "/greenroom/trusted_proxies/0"}
+    assert wrong.pointers == {
+        "/greenroom/origin",
+        "/greenroom/limit_floor",
+        "/greenroom/trusted_proxies/0",
+    }
 
 
 def test_a_client_who_keeps_guessing_has_to_wait_and_nothing_secret_is_logged(greenroom) -> None:
@@ -207,7 +277,10 @@ def test_a_client_who_keeps_guessing_has_to_wait_and_nothing_secret_is_logged(gr
     api = Api(running.control, token)
     zone = api.ask("POST", "/zones", {"name": "secret-page.example.com"}).result
     api.ask("POST", f"/zones/{zone['id']}/waiting_rooms/preview", {"custom_html": "very private"})
-    guesses = [api.ask("GET", "/zones", headers={"Authorization": f"Bearer grt_guess{number}"}) for number in range(25)]
+    guesses = [
+        api.ask("GET", "/zones", headers={"Authorization": f"Bearer grt_guess{number}"})
+        for number in range(25)
+    ]
     assert [guess.status for guess in guesses] == [401] * 20 + [429] * 5
     assert 0 < int(guesses[-1].headers["Retry-After"]) <= 60
     assert guesses[-1].headers["X-Should-Retry"] == "false"
@@ -220,10 +293,14 @@ def test_a_client_who_keeps_guessing_has_to_wait_and_nothing_secret_is_logged(gr
     assert json.dumps(zone) not in running.output
 
 
-def test_a_token_made_or_revoked_beside_a_running_server_counts_at_once(greenroom, shared_greenroom, running) -> None:
+def test_a_token_made_or_revoked_beside_a_running_server_counts_at_once(
+    greenroom, shared_greenroom, running
+) -> None:
     token = create_token(shared_greenroom.data, "short-lived")
     api = Api(running.control, token)
     assert api.ask("GET", "/zones").status == 200
-    revoked = shared_greenroom.run("token", "revoke", "short-lived", "--data", str(shared_greenroom.data))
+    revoked = shared_greenroom.run(
+        "token", "revoke", "short-lived", "--data", str(shared_greenroom.data)
+    )
     assert revoked.end() == 0
     assert api.ask("GET", "/zones").status == 401

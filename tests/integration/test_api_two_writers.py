@@ -24,7 +24,9 @@ def desks(tmp_path):
 
 @pytest.fixture
 def zone(desks) -> str:
-    return desks[0].change("one", zones.create({"name": "example.com"}, lambda _pointer, _url: []))["id"]
+    return desks[0].change("one", zones.create({"name": "example.com"}, lambda _pointer, _url: []))[
+        "id"
+    ]
 
 
 def interrupted(plan, interruptions):
@@ -42,8 +44,12 @@ def interrupted(plan, interruptions):
 def test_a_change_beside_another_one_is_planned_again_and_both_count(desks, zone) -> None:
     one, other = desks
     room = one.change("one", rooms.create(zone, {"name": "shop", **ROOM}))["id"]
-    between = [lambda: other.change("other", rooms.change(zone, room, {"suspended": True}, whole=False))]
-    edited = one.change("one", interrupted(rooms.change(zone, room, {"queue_all": True}, whole=False), between))
+    between = [
+        lambda: other.change("other", rooms.change(zone, room, {"suspended": True}, whole=False))
+    ]
+    edited = one.change(
+        "one", interrupted(rooms.change(zone, room, {"queue_all": True}, whole=False), between)
+    )
     assert (edited["queue_all"], edited["suspended"]) == (True, True)
     assert [entry.author for entry in one.store.audit(2)] == ["one", "other"]
 
@@ -52,16 +58,26 @@ def test_a_name_that_someone_else_took_in_between_is_taken(desks, zone) -> None:
     one, other = desks
     between = [lambda: other.change("other", rooms.create(zone, {"name": "shop", **ROOM}))]
     with pytest.raises(Refused) as caught:
-        one.change("one", interrupted(rooms.create(zone, {"name": "shop", **ROOM, "host": "two.example.com"}), between))
+        one.change(
+            "one",
+            interrupted(
+                rooms.create(zone, {"name": "shop", **ROOM, "host": "two.example.com"}), between
+            ),
+        )
     assert [fault.code for fault in caught.value.faults] == [Code.TAKEN]
     assert len(one.store.read().rooms) == 1
 
 
-def test_a_writer_who_is_never_quick_enough_hears_of_it_and_has_changed_nothing(desks, zone) -> None:
+def test_a_writer_who_is_never_quick_enough_hears_of_it_and_has_changed_nothing(
+    desks, zone
+) -> None:
     one, other = desks
     numbers = iter(range(100))
     between = [
-        lambda: other.change("other", rooms.create(zone, {"name": f"n{next(numbers)}", **ROOM, "path": f"/{next(numbers)}"}))
+        lambda: other.change(
+            "other",
+            rooms.create(zone, {"name": f"n{next(numbers)}", **ROOM, "path": f"/{next(numbers)}"}),
+        )
     ] * ATTEMPTS
     with pytest.raises(Refused) as caught:
         one.change("one", interrupted(rooms.create(zone, {"name": "shop", **ROOM}), between))
@@ -74,12 +90,17 @@ def test_a_store_that_cannot_be_used_is_said_in_the_envelope(tmp_path) -> None:
         zone = api.make("/zones", {"name": "example.com"})["id"]
         with sqlite3.connect(tmp_path / "config.db") as database:
             database.execute("DROP TABLE state")
-        for method, path, document in (("GET", f"/zones/{zone}", None), ("PATCH", f"/zones/{zone}", {"paused": True})):
+        for method, path, document in (
+            ("GET", f"/zones/{zone}", None),
+            ("PATCH", f"/zones/{zone}", {"paused": True}),
+        ):
             response = api.ask(method, path, document)
             assert (response.status_code, response.json()["errors"][0]["code"]) == (503, 28060)
 
 
-def test_a_fault_of_our_own_is_answered_in_the_envelope_and_tells_nothing_of_the_inside(tmp_path) -> None:
+def test_a_fault_of_our_own_is_answered_in_the_envelope_and_tells_nothing_of_the_inside(
+    tmp_path,
+) -> None:
     with api_in(tmp_path) as api:
         zone = api.make("/zones", {"name": "example.com"})["id"]
         room = api.make(f"/zones/{zone}/waiting_rooms", {"name": "shop", **ROOM})["id"]

@@ -79,10 +79,17 @@ async def answer(streams: Streams, request: bytes = b"GET / HTTP/1.1\r\nHost: a\
     [
         pytest.param([b""], id="nothing"),
         pytest.param([b"GET / HTTP/1.1\r\nHost: a\r\n"], id="half a head"),
-        pytest.param([b"GET / HTTP/1.1\r\nHost: a\r\n", *[b"X: y\r\n"] * 1_000], id="a head that trickles"),
-        pytest.param([b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n", *[b"x"] * 99], id="a body that trickles"),
         pytest.param(
-            [b"GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"],
+            [b"GET / HTTP/1.1\r\nHost: a\r\n", *[b"X: y\r\n"] * 1_000], id="a head that trickles"
+        ),
+        pytest.param(
+            [b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n", *[b"x"] * 99],
+            id="a body that trickles",
+        ),
+        pytest.param(
+            [
+                b"GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+            ],
             id="half a request behind another",
         ),
     ],
@@ -122,7 +129,9 @@ def test_a_client_that_reads_nothing_is_cut_and_one_that_reads_is_not() -> None:
     asyncio.run(story())
 
 
-def test_with_too_many_connections_a_new_one_takes_the_place_of_the_one_that_waits_longest_for_nothing() -> None:
+def test_with_too_many_connections_a_new_one_takes_the_place_of_the_one_that_waits_longest_for_nothing() -> (
+    None
+):
     async def story() -> None:
         async with listening(LONG) as connect:
             silent, busy, kept = await connect(), await connect(), await connect()
@@ -134,21 +143,28 @@ def test_with_too_many_connections_a_new_one_takes_the_place_of_the_one_that_wai
             assert await answer(await connect()) == b"ok"
             assert await ended(kept) == b""
             busy[1].write(b"123456789")
-            assert (await asyncio.wait_for(busy[0].readuntil(b"\r\n\r\n9"), PATIENCE_S)).endswith(b"9"), "a request under way is finished"
+            assert (await asyncio.wait_for(busy[0].readuntil(b"\r\n\r\n9"), PATIENCE_S)).endswith(
+                b"9"
+            ), "a request under way is finished"
 
     asyncio.run(story())
 
 
-def test_silent_clients_of_the_status_pages_take_no_descriptor_from_visitors(greenroom: Any, origin: Any, free_port: Any) -> None:
+def test_silent_clients_of_the_status_pages_take_no_descriptor_from_visitors(
+    greenroom: Any, origin: Any, free_port: Any
+) -> None:
     port, few = free_port(), 256
     path = greenroom.folder / "greenroom.toml"
     room = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 100\nnew_users_per_minute = 100\n'
     path.write_text(
-        f'origin = "{origin.url}"\nstatus_listen = "127.0.0.1:{port}"\n[[status_pages]]\ntitle = "Status"\nrooms = ["*"]\n' + room
+        f'origin = "{origin.url}"\nstatus_listen = "127.0.0.1:{port}"\n[[status_pages]]\ntitle = "Status"\nrooms = ["*"]\n'
+        + room
     )
     places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
     within = ("sh", "-c", f'ulimit -n {few}; exec "$@"', "sh")
-    running = greenroom.run("serve", "--config", str(path), *places, within=within).wait_until_ready()
+    running = greenroom.run(
+        "serve", "--config", str(path), *places, within=within
+    ).wait_until_ready()
     with contextlib.ExitStack() as silent:
         for _ in range(few):
             silent.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S))

@@ -42,10 +42,14 @@ class Target:
         self.running, self.origin = running, origin
         self.inside = ""  # the ticket of the only one in the room `single`
 
-    def ask(self, cookies: bytes | str = b"", host: str = "open.example", lines: bytes = b"") -> Got:
+    def ask(
+        self, cookies: bytes | str = b"", host: str = "open.example", lines: bytes = b""
+    ) -> Got:
         """One request with this Cookie header; it must cost little, and be answered not with an error of greenroom."""
         value = cookies.encode("latin-1") if isinstance(cookies, str) else cookies
-        head = f"GET / HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\n".encode() + (b"Cookie: " + value + b"\r\n" if value else b"")
+        head = f"GET / HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\n".encode() + (
+            b"Cookie: " + value + b"\r\n" if value else b""
+        )
         before_s = self.running.cpu_s
         (got,) = throw(self.running.address, head + lines + b"\r\n")
         assert got.status < 500
@@ -69,7 +73,9 @@ def ticket_in(got: Got) -> str:
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     origin = NotingOrigin()
-    running = StartGreenroom(tmp_path_factory.mktemp("cookies")).config(CONFIG.format(url=origin.url))
+    running = StartGreenroom(tmp_path_factory.mktemp("cookies")).config(
+        CONFIG.format(url=origin.url)
+    )
     yield Target(running, origin)
     assert running.alive
     assert origin.garbage == []
@@ -139,7 +145,9 @@ def test_any_valid_ticket_among_others_counts(target: Target, place: str) -> Non
     before = target.running.room("open")["active_users"]
     bad = f"{NAME}={'B' * 108}"
     good = f"{NAME}={ticket}"
-    cookies = {"first": [good, bad, bad], "last": [bad, bad, good], "middle": [bad, good, bad]}.get(place)
+    cookies = {"first": [good, bad, bad], "last": [bad, bad, good], "middle": [bad, good, bad]}.get(
+        place
+    )
     if cookies:
         target.ask("; ".join(cookies))
     else:
@@ -185,7 +193,15 @@ def test_one_stolen_waiting_ticket_is_one_place_however_many_use_it(target: Targ
     assert target.waiting("full") == 1
 
 
-@pytest.mark.parametrize("beside", [b"", b"Connection: keep-alive\r\n", b"Connection: keep-alive\r\nX_Y: 1\r\n", b"X_Y: 1\r\nX_Z: 2\r\n"])
+@pytest.mark.parametrize(
+    "beside",
+    [
+        b"",
+        b"Connection: keep-alive\r\n",
+        b"Connection: keep-alive\r\nX_Y: 1\r\n",
+        b"X_Y: 1\r\nX_Z: 2\r\n",
+    ],
+)
 def test_a_ticket_among_several_cookie_lines_lets_in_its_bearer_and_no_one_who_shares_a_line_with_him(
     target: Target, beside: bytes
 ) -> None:

@@ -21,7 +21,11 @@ AGREED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection:
 def by_header(arrival: Any) -> Forward:
     """A request with `X-Ticket` is of an admitted visitor."""
     name = arrival.header(b"x-ticket")
-    return Forward(room_id="room", ticket=Ticket(name.rjust(12, b"-"), 1, 1, 1, 0)) if name else Forward()
+    return (
+        Forward(room_id="room", ticket=Ticket(name.rjust(12, b"-"), 1, 1, 1, 0))
+        if name
+        else Forward()
+    )
 
 
 class Crowd:
@@ -67,7 +71,9 @@ async def other(rig: Any, head: str = "") -> int:
 SHARES = {"origin_connections": 40, "origin_queue": 1_000}
 
 
-def test_one_client_takes_half_of_the_connections_at_most_and_its_requests_go_on_later(rig, run) -> None:
+def test_one_client_takes_half_of_the_connections_at_most_and_its_requests_go_on_later(
+    rig, run
+) -> None:
     async def story() -> None:
         async with rig.running(policy=PROXY, **SHARES):
             crowd = Crowd(rig)
@@ -107,13 +113,18 @@ def test_one_ticket_takes_a_quarter_of_the_connections_at_most(rig, run) -> None
     run(story())
 
 
-def test_a_client_that_waits_with_more_requests_than_its_share_is_answered_at_once(rig, run) -> None:
+def test_a_client_that_waits_with_more_requests_than_its_share_is_answered_at_once(
+    rig, run
+) -> None:
     async def story() -> None:
         async with rig.running(policy=PROXY, **SHARES):
             crowd = Crowd(rig)
             crowd.send(100)
             assert await crowd.settled() == 20
-            await rig.until(lambda: sum(task.done() for task in crowd.waiting) == 60, "those beyond its share have their answer")
+            await rig.until(
+                lambda: sum(task.done() for task in crowd.waiting) == 60,
+                "those beyond its share have their answer",
+            )
             assert sorted(set(await crowd.let_go())) == [200, 503]
 
     run(story())
@@ -126,7 +137,11 @@ def test_slow_bodies_hold_no_connection_to_the_origin(rig, run, chunked) -> None
             slow = []
             for _ in range(10):
                 reader, writer = await asyncio.open_connection(*rig.address)
-                framing = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n" if chunked else b"Content-Length: 10\r\n\r\nhello"
+                framing = (
+                    b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+                    if chunked
+                    else b"Content-Length: 10\r\n\r\nhello"
+                )
                 writer.write(b"POST /slow HTTP/1.1\r\nHost: shop.example\r\n" + framing)
                 slow.append((reader, writer))
             await rig.until(lambda: rig.counts.forwarded == 10, "all are allowed to go on")
@@ -142,17 +157,25 @@ def test_slow_bodies_hold_no_connection_to_the_origin(rig, run, chunked) -> None
 
 
 @pytest.mark.parametrize("size", [65_536, 65_537, 300_000])
-def test_a_large_chunked_body_waits_for_a_connection_after_its_beginning_and_arrives_whole(rig, run, size) -> None:
+def test_a_large_chunked_body_waits_for_a_connection_after_its_beginning_and_arrives_whole(
+    rig, run, size
+) -> None:
     async def story() -> None:
         crowd = Crowd(rig)
         async with rig.running(origin_connections=1):
             crowd.send(1)
             assert await crowd.settled() == 1
             async with rig.visitor() as talk:
-                talk.send(b"POST / HTTP/1.1\r\nHost: shop.example\r\nTransfer-Encoding: chunked\r\n\r\n")
+                talk.send(
+                    b"POST / HTTP/1.1\r\nHost: shop.example\r\nTransfer-Encoding: chunked\r\n\r\n"
+                )
                 for _ in range(size // 1_000):
                     talk.send(b"3e8\r\n" + b"x" * 1_000 + b"\r\n")
-                talk.send(b"%x\r\n%b\r\n0\r\n\r\n" % (size % 1_000, b"y" * (size % 1_000)) if size % 1_000 else b"0\r\n\r\n")
+                talk.send(
+                    b"%x\r\n%b\r\n0\r\n\r\n" % (size % 1_000, b"y" * (size % 1_000))
+                    if size % 1_000
+                    else b"0\r\n\r\n"
+                )
                 await asyncio.sleep(0.1)  # time to do it wrong
                 assert len(rig.requests) == 1
                 crowd.go.set()
@@ -173,7 +196,9 @@ def test_a_collected_body_that_stops_is_a_408_and_one_too_slow_too(rig, run) -> 
     run(story())
 
 
-def test_one_pass_opens_so_many_websockets_and_they_take_no_connection_from_requests(rig, run) -> None:
+def test_one_pass_opens_so_many_websockets_and_they_take_no_connection_from_requests(
+    rig, run
+) -> None:
     async def story() -> None:
         rig.decisions.decide = by_header
         rig.app = rig.says(AGREED)
@@ -183,7 +208,9 @@ def test_one_pass_opens_so_many_websockets_and_they_take_no_connection_from_requ
             for number in range(10):
                 reader, writer = await asyncio.open_connection(*rig.address)
                 client = f"X-Forwarded-For: 203.0.113.{number}\r\nX-Ticket: greedy\r\n"
-                writer.write(f"GET /socket HTTP/1.1\r\nHost: shop.example\r\n{client}{UPGRADE}\r\n".encode())
+                writer.write(
+                    f"GET /socket HTTP/1.1\r\nHost: shop.example\r\n{client}{UPGRADE}\r\n".encode()
+                )
                 statuses.append((await reader.readuntil(b"\r\n"))[9:12])
                 talks.append(writer)
             assert statuses == [b"101"] * 6 + [b"503"] * 4
@@ -202,7 +229,10 @@ def test_one_pass_opens_so_many_websockets_and_they_take_no_connection_from_requ
 def test_a_flood_of_tiny_chunks_is_refused_after_the_first_thousand(rig, run) -> None:
     async def story() -> None:
         async with rig.running(), rig.visitor() as talk:
-            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 200_000)
+            talk.send(
+                b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + b"1\r\nx\r\n" * 200_000
+            )
             assert (await talk.response()).status == 400
             assert rig.requests == []
 
@@ -214,9 +244,11 @@ def test_chunks_are_counted_by_their_average_size() -> None:
     assert ChunkedBody(16).feed(many) == b"x" * CHUNKS_FREE
     with pytest.raises(BadBody, match="too small"):
         ChunkedBody(16).feed(many + b"1\r\nx\r\n")
-    assert len(ChunkedBody(16).feed(b"10\r\n" + b"x" * 16 + b"\r\n" + (b"10\r\n" + b"x" * 16 + b"\r\n") * 5 * CHUNKS_FREE)) == 16 * (
-        5 * CHUNKS_FREE + 1
-    )
+    assert len(
+        ChunkedBody(16).feed(
+            b"10\r\n" + b"x" * 16 + b"\r\n" + (b"10\r\n" + b"x" * 16 + b"\r\n") * 5 * CHUNKS_FREE
+        )
+    ) == 16 * (5 * CHUNKS_FREE + 1)
     large = ChunkedBody(16)
     large.feed(b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n")
     assert large.feed(many + many) == b"x" * 2 * CHUNKS_FREE
@@ -237,11 +269,17 @@ def test_no_connection_reads_more_of_a_chunked_body_than_its_turn(rig, run, monk
 
     async def story() -> None:
         async with rig.running(), rig.visitor() as talk, rig.visitor() as held:
-            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 50_000 + b"0\r\n\r\n")
+            talk.send(
+                b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + chunk * 50_000
+                + b"0\r\n\r\n"
+            )
             assert (await talk.response()).status == 200
             assert (await talk.get("/next")).status == 200
             rig.decisions.decide = rig.hold_all
-            held.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 50_000)
+            held.send(
+                b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 50_000
+            )
             assert (await held.response()).header("Connection") == "close"
         assert rig.served[0].body == b"x" * 16 * 50_000
 

@@ -35,14 +35,30 @@ LINK_LOCAL = [
 ]  # fmt: skip
 
 
-def test_no_spelling_of_our_own_listeners_or_of_link_local_addresses_can_be_saved(greenroom: Any, origin: Any) -> None:
-    running = greenroom.config(f'origin = "{origin.url}"\ntrusted_proxies = ["127.0.0.1"]\ndecide = "127.0.0.1:0"\n')
+def test_no_spelling_of_our_own_listeners_or_of_link_local_addresses_can_be_saved(
+    greenroom: Any, origin: Any
+) -> None:
+    running = greenroom.config(
+        f'origin = "{origin.url}"\ntrusted_proxies = ["127.0.0.1"]\ndecide = "127.0.0.1:0"\n'
+    )
     api = Api(running.control, create_token(greenroom.data, "zones", "--scope", "edit"))
     ports = [running.address[1], running.control[1], running._address("decide")[1]]
-    urls = [f"http://{host}:{port}" for host in HERE for port in ports] + [f"http://{host}/" for host in LINK_LOCAL]
-    taken = [url for url in urls if api.ask("POST", "/zones", {"name": "zone.example", "greenroom": {"origin": url}}).status != 400]
+    urls = [f"http://{host}:{port}" for host in HERE for port in ports] + [
+        f"http://{host}/" for host in LINK_LOCAL
+    ]
+    taken = [
+        url
+        for url in urls
+        if api.ask("POST", "/zones", {"name": "zone.example", "greenroom": {"origin": url}}).status
+        != 400
+    ]
     assert taken == []
-    assert api.ask("POST", "/zones", {"name": "zone.example", "greenroom": {"origin": origin.url}}).status == 200
+    assert (
+        api.ask(
+            "POST", "/zones", {"name": "zone.example", "greenroom": {"origin": origin.url}}
+        ).status
+        == 200
+    )
 
 
 def resolver(*addresses: str) -> Any:
@@ -68,7 +84,9 @@ def own_address() -> str:
 @pytest.mark.parametrize("of_zone", [True, False])
 @pytest.mark.parametrize("listening", ["127.0.0.1", "0.0.0.0", "::"])
 @pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "own"])
-def test_a_name_that_leads_to_our_own_listener_is_not_connected_to(of_zone: bool, listening: str, address: str) -> None:
+def test_a_name_that_leads_to_our_own_listener_is_not_connected_to(
+    of_zone: bool, listening: str, address: str
+) -> None:
     if address == "own":
         address, listening = own_address(), listening if listening != "127.0.0.1" else own_address()
     guard = OriginGuard(lambda: [(listening, 8080)], resolver(address))
@@ -76,8 +94,20 @@ def test_a_name_that_leads_to_our_own_listener_is_not_connected_to(of_zone: bool
         asyncio.run(guard.addresses(Origin.of("http://app.example:8080", of_zone=of_zone)))
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "fe80::1%lo", "fd00:ec2::254", "224.0.0.1"])
-def test_a_name_that_leads_to_a_link_local_address_is_refused_for_a_zone_also_when_it_was_good_a_moment_ago(address: str) -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "fe80::1",
+        "fe80::1%lo",
+        "fd00:ec2::254",
+        "224.0.0.1",
+    ],
+)
+def test_a_name_that_leads_to_a_link_local_address_is_refused_for_a_zone_also_when_it_was_good_a_moment_ago(
+    address: str,
+) -> None:
     guard = OriginGuard(resolve=resolver("10.0.0.7", address))
     zone = Origin.of("http://app.example:8080", of_zone=True)
     assert asyncio.run(guard.addresses(zone)) == ["10.0.0.7"]
@@ -96,7 +126,11 @@ def test_a_refused_address_is_a_502_that_keeps_the_place_and_is_counted(rig, run
         async with rig.running():
             rig.gateway._guard._listening = lambda: [("127.0.0.1", rig.origin.port)]
             answer = await rig.get()
-            assert (answer.status, rig.counts.origin_connects_refused, rig.origin_connections) == (502, 1, 0)
+            assert (answer.status, rig.counts.origin_connects_refused, rig.origin_connections) == (
+                502,
+                1,
+                0,
+            )
 
     run(story())
 
@@ -116,18 +150,30 @@ PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 
 
 def read(*values: bytes, connection: bytes = b"") -> Any:
-    lines = b"".join(b"CDN-Loop: %b\r\n" % value for value in values) + (b"Connection: %b\r\n" % connection if connection else b"")
+    lines = b"".join(b"CDN-Loop: %b\r\n" % value for value in values) + (
+        b"Connection: %b\r\n" % connection if connection else b""
+    )
     return read_head(b"GET / HTTP/1.1\r\nHost: shop.example\r\n" + lines + b"\r\n", PEER)
 
 
 def test_the_mark_is_seen_wherever_it_is_and_other_networks_marks_stay() -> None:
-    for values in ((MARK,), (b"other, " + MARK.upper(),), (MARK, b"other"), (b"other", MARK), (b"a;x=1," + MARK + b";y=2",)):
+    for values in (
+        (MARK,),
+        (b"other, " + MARK.upper(),),
+        (MARK, b"other"),
+        (b"other", MARK),
+        (b"a;x=1," + MARK + b";y=2",),
+    ):
         for connection in (b"", b"cdn-loop", b"close, CDN-Loop"):
             assert read(*values, connection=connection).status == 508, values
-    assert read(b", ".join(b"greenroom-%d" % number for number in range(GREENROOMS_MAX))).status == 508
+    assert (
+        read(b", ".join(b"greenroom-%d" % number for number in range(GREENROOMS_MAX))).status == 508
+    )
     for values in ((), (b"cloudflare",), (b"fastly, cloudflare", b"greenroom-another"), (b"",)):
         head = read(*values)
         assert isinstance(head, RequestHead), values
         sent = outgoing_head(head, PEER, b"", frozenset()).decode().lower()
         (line,) = [line for line in sent.split("\r\n") if line.startswith("cdn-loop:")]
-        assert line == "cdn-loop: " + ", ".join([*(value.decode() for value in values), MARK.decode()])
+        assert line == "cdn-loop: " + ", ".join(
+            [*(value.decode() for value in values), MARK.decode()]
+        )

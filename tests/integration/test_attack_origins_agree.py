@@ -78,11 +78,18 @@ def running(command: list[str], port: int) -> Iterator[int]:
 
 
 @pytest.fixture(scope="module", params=["nginx", "haproxy"])
-def origin_port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def origin_port(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[int]:
     folder, port = tmp_path_factory.mktemp(request.param), free_port()
     config = folder / "config"
-    config.write_text({"nginx": NGINX, "haproxy": HAPROXY}[request.param].format(folder=folder, port=port))
-    command = {"nginx": ["nginx", "-e", f"{folder}/error.log", "-c", str(config)], "haproxy": ["haproxy", "-f", str(config)]}[request.param]
+    config.write_text(
+        {"nginx": NGINX, "haproxy": HAPROXY}[request.param].format(folder=folder, port=port)
+    )
+    command = {
+        "nginx": ["nginx", "-e", f"{folder}/error.log", "-c", str(config)],
+        "haproxy": ["haproxy", "-f", str(config)],
+    }[request.param]
     with running(command, port) as found:
         yield found
 
@@ -103,13 +110,18 @@ def said(port: int, sent: bytes, answers: int = 1) -> list[str]:
         for _ in range(answers):
             status = stream.readline().decode()
             head = iter(lambda: stream.readline().decode().strip().lower(), "")
-            length = next(int(line.split(":")[1]) for line in list(head) if line.startswith("content-length"))
+            length = next(
+                int(line.split(":")[1]) for line in list(head) if line.startswith("content-length")
+            )
             text = stream.read(length).decode("latin-1")
             found.append(text if " 200 " in status else f"{status} {text}")
         return found
 
 
-@pytest.mark.parametrize("target", sorted({target for target in TARGETS if isinstance(canonical_target(target.encode()), Target)}))
+@pytest.mark.parametrize(
+    "target",
+    sorted({target for target in TARGETS if isinstance(canonical_target(target.encode()), Target)}),
+)
 def test_an_origin_sees_the_path_that_was_matched(origin_port: int, target: str) -> None:
     head, sent = read(f"GET {target} HTTP/1.1\nHost: shop.example")
     (text,) = said(origin_port, sent)
@@ -122,9 +134,17 @@ def test_an_origin_sees_the_path_that_was_matched(origin_port: int, target: str)
 HEADS: list[tuple[str, bytes, str]] = [
     ("POST /a HTTP/1.1\nHost: a\nContent-Length: 005", b"hello", "cl=5 te="),
     ("POST /a HTTP/1.1\nHost: a\nContent-Length: 0", b"", "cl=0 te="),
-    ("POST /a HTTP/1.1\nHost: a\nTransfer-Encoding: CHUNKED", b"5\r\nhello\r\n0\r\n\r\n", "cl= te=chunked"),
+    (
+        "POST /a HTTP/1.1\nHost: a\nTransfer-Encoding: CHUNKED",
+        b"5\r\nhello\r\n0\r\n\r\n",
+        "cl= te=chunked",
+    ),
     ("GET /a HTTP/1.1\nHost: a\nContent-Length: 5", b"hello", "cl=5 te="),
-    ("POST /a HTTP/1.1\nHost: a\nContent-Length: 44", b"GET /shop HTTP/1.1\r\nHost: a\r\nX: aaaaaaaaa\r\n\r\n", "cl=44 te="),
+    (
+        "POST /a HTTP/1.1\nHost: a\nContent-Length: 44",
+        b"GET /shop HTTP/1.1\r\nHost: a\r\nX: aaaaaaaaa\r\n\r\n",
+        "cl=44 te=",
+    ),
     ("PUT /a HTTP/1.1\nHost: a\nExpect: 100-continue\nContent-Length: 2", b"{}", "cl=2 te="),
     ("POST /a HTTP/1.0\nHost: a\nContent-Length: 2", b"{}", "cl=2 te="),
     ("POST /a HTTP/1.1\nHost: a", b"", "cl= te="),
@@ -133,7 +153,11 @@ HEADS: list[tuple[str, bytes, str]] = [
         b"",
         "cl= te=",
     ),
-    ("GET /a HTTP/1.1\nHost: a\nConnection: x-a, close\nX-A: 1\nTE: trailers\nCookie: __cfwaitingroom=x", b"", "cl= te="),
+    (
+        "GET /a HTTP/1.1\nHost: a\nConnection: x-a, close\nX-A: 1\nTE: trailers\nCookie: __cfwaitingroom=x",
+        b"",
+        "cl= te=",
+    ),
     (
         "GET /a HTTP/1.1\nHost: a\nUpgrade: h2c\nConnection: Upgrade, HTTP2-Settings\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA",
         b"",
@@ -143,11 +167,15 @@ HEADS: list[tuple[str, bytes, str]] = [
 
 
 @pytest.mark.parametrize(("lines", "body", "framing"), HEADS)
-def test_an_origin_finds_the_end_of_a_request_where_greenroom_finds_it(origin_port: int, lines: str, body: bytes, framing: str) -> None:
+def test_an_origin_finds_the_end_of_a_request_where_greenroom_finds_it(
+    origin_port: int, lines: str, body: bytes, framing: str
+) -> None:
     head, sent = read(lines, body)
     _, following = read("GET /next HTTP/1.1\nHost: b")
     first, second = said(origin_port, sent + following, 2)
-    first = re.sub(r"cl=\d* te=chunked", "cl= te=chunked", first)  # nginx tells what it has counted so far
+    first = re.sub(
+        r"cl=\d* te=chunked", "cl= te=chunked", first
+    )  # nginx tells what it has counted so far
     assert first == f"{head.method.decode()} /a a {framing} for=203.0.113.5 path=/a"
     assert second == "GET /next b cl= te= for=203.0.113.5 path=/next"
 

@@ -64,7 +64,11 @@ async def by_webhook(guard: Guard, host: str, port: int) -> str:
 async def by_fetch(guard: Guard, host: str, port: int) -> str:
     """What fetches icons and pages: follows redirects."""
     try:
-        answer = await exchange(guard, Request("GET", f"http://{host}:{port}/"), RequestLimits(total_s=LIMIT_S, redirects=5))
+        answer = await exchange(
+            guard,
+            Request("GET", f"http://{host}:{port}/"),
+            RequestLimits(total_s=LIMIT_S, redirects=5),
+        )
     except (OutboundRefused, OutboundFailed) as error:
         return str(error)
     return "" if answer.status == 200 else str(answer.status)
@@ -79,7 +83,12 @@ async def by_logo(guard: Guard, host: str, port: int) -> str:
     return ""
 
 
-CALLERS: dict[str, Caller] = {"probe": by_probe, "webhook": by_webhook, "fetch": by_fetch, "logo": by_logo}
+CALLERS: dict[str, Caller] = {
+    "probe": by_probe,
+    "webhook": by_webhook,
+    "fetch": by_fetch,
+    "logo": by_logo,
+}
 every_caller = pytest.mark.parametrize("call", CALLERS.values(), ids=CALLERS)
 PUBLIC = OutboundPolicy(ports=())
 HERE = OutboundPolicy(ports=(), allowed=("127.0.0.0/8",), denied=policy.NEVER)
@@ -105,7 +114,9 @@ def limited(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
 class Counting:
     """A server that answers everything with the same bytes, and counts connections."""
 
-    def __init__(self, answer: bytes | Callable[[asyncio.StreamWriter], Awaitable[None]] = OK) -> None:
+    def __init__(
+        self, answer: bytes | Callable[[asyncio.StreamWriter], Awaitable[None]] = OK
+    ) -> None:
         self.answer = answer
         self.heads: list[bytes] = []
 
@@ -162,13 +173,22 @@ def test_a_name_that_leads_inside_is_not_connected_to(call: Caller, address: str
 
 
 @every_caller
-def test_a_name_that_is_public_when_it_is_judged_and_inside_when_it_is_used_is_not_connected_to(call: Caller) -> None:
+def test_a_name_that_is_public_when_it_is_judged_and_inside_when_it_is_used_is_not_connected_to(
+    call: Caller,
+) -> None:
     async def story() -> None:
         server = Counting()
         async with served(server) as port:
-            for answers in (([*["8.8.8.8"]], ["127.0.0.1"]), (["8.8.8.8"], ["8.8.8.8"], ["127.0.0.1"])):
+            for answers in (
+                ([*["8.8.8.8"]], ["127.0.0.1"]),
+                (["8.8.8.8"], ["8.8.8.8"], ["127.0.0.1"]),
+            ):
                 began = time.monotonic()
-                assert await call(Guard(replace(PUBLIC, ports=(port,)), resolver(*answers)), "rebind.example", port)
+                assert await call(
+                    Guard(replace(PUBLIC, ports=(port,)), resolver(*answers)),
+                    "rebind.example",
+                    port,
+                )
                 assert time.monotonic() - began < TRIES * LIMIT_S + STALLED_S
             assert server.heads == []
 
@@ -177,7 +197,9 @@ def test_a_name_that_is_public_when_it_is_judged_and_inside_when_it_is_used_is_n
 
 @every_caller
 @pytest.mark.parametrize("host", SPELLED)
-def test_no_spelling_of_an_address_that_programs_read_differently_is_used(call: Caller, host: str) -> None:
+def test_no_spelling_of_an_address_that_programs_read_differently_is_used(
+    call: Caller, host: str
+) -> None:
     async def story() -> None:
         server = Counting()
         async with served(server) as port:
@@ -200,7 +222,11 @@ def test_no_spelling_of_an_address_that_programs_read_differently_is_used(call: 
 )  # fmt: skip
 def test_no_redirect_leads_to_what_is_never_allowed(call: Caller, where: str) -> None:
     async def story() -> None:
-        server = Counting(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: " + where.encode("latin-1") + b"\r\n\r\n")
+        server = Counting(
+            b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: "
+            + where.encode("latin-1")
+            + b"\r\n\r\n"
+        )
         async with served(server) as port:
             assert await call(Guard(HERE), "127.0.0.1", port)
             assert len(server.heads) <= 1
@@ -209,23 +235,35 @@ def test_no_redirect_leads_to_what_is_never_allowed(call: Caller, where: str) ->
 
 
 @pytest.mark.parametrize("call", [by_probe, by_fetch])
-def test_a_redirect_of_a_public_server_never_leads_inside_even_where_private_addresses_are_allowed(call: Caller, monkeypatch: Any) -> None:
+def test_a_redirect_of_a_public_server_never_leads_inside_even_where_private_addresses_are_allowed(
+    call: Caller, monkeypatch: Any
+) -> None:
     """127.0.0.2 stands for a public server here: no other one can be reached from a test."""
     public = policy.is_public
-    monkeypatch.setattr(policy, "is_public", lambda address: address == ip_address("127.0.0.2") or public(address))
+    monkeypatch.setattr(
+        policy, "is_public", lambda address: address == ip_address("127.0.0.2") or public(address)
+    )
 
     async def story() -> None:
         inside = Counting()
         async with served(inside) as port:
-            outside = Counting(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/admin\r\n\r\n" % port)
+            outside = Counting(
+                b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/admin\r\n\r\n"
+                % port
+            )
             server = await asyncio.start_server(outside, "127.0.0.2", 0)
             public_port = server.sockets[0].getsockname()[1]
             assert await call(Guard(HERE), "127.0.0.2", public_port)
             assert (len(outside.heads), inside.heads) == (1, [])
             assert await call(Guard(HERE), "127.0.0.1", port) == "", "an operator may name it"
-            back = Counting(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/\r\n\r\n" % port)
+            back = Counting(
+                b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/\r\n\r\n"
+                % port
+            )
             async with served(back) as back_port:
-                assert await call(Guard(HERE), "127.0.0.1", back_port) == "", "one server inside may name another"
+                assert await call(Guard(HERE), "127.0.0.1", back_port) == "", (
+                    "one server inside may name another"
+                )
             server.close()
 
     asyncio.run(story())
@@ -236,9 +274,13 @@ def test_a_redirect_of_a_public_server_never_leads_inside_even_where_private_add
     "answers",
     [
         pytest.param(
-            {"shop.example": ["127.0.0.2"], "next.example": ["127.0.0.2", "127.0.0.1"]}, id="the redirect's name changes its mind"
+            {"shop.example": ["127.0.0.2"], "next.example": ["127.0.0.2", "127.0.0.1"]},
+            id="the redirect's name changes its mind",
         ),
-        pytest.param({"shop.example": ["127.0.0.3 127.0.0.2"], "next.example": ["127.0.0.1"]}, id="the public server's name has another"),
+        pytest.param(
+            {"shop.example": ["127.0.0.3 127.0.0.2"], "next.example": ["127.0.0.1"]},
+            id="the public server's name has another",
+        ),
     ],
 )
 def test_no_name_server_can_make_a_redirect_of_a_public_server_lead_inside(
@@ -246,21 +288,28 @@ def test_no_name_server_can_make_a_redirect_of_a_public_server_lead_inside(
 ) -> None:
     """127.0.0.2 stands for a public server, 127.0.0.3 for one inside that is not there."""
     public = policy.is_public
-    monkeypatch.setattr(policy, "is_public", lambda address: address == ip_address("127.0.0.2") or public(address))
+    monkeypatch.setattr(
+        policy, "is_public", lambda address: address == ip_address("127.0.0.2") or public(address)
+    )
 
     left = {name: list(found) for name, found in answers.items()}
 
     async def story() -> None:
         inside = Counting()
         async with served(inside) as port:
-            outside = Counting(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://next.example:%d/admin\r\n\r\n" % port)
+            outside = Counting(
+                b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://next.example:%d/admin\r\n\r\n"
+                % port
+            )
             server = await asyncio.start_server(outside, "127.0.0.2", 0)
 
             async def resolve(host: str, _port: int) -> Sequence[str]:
                 found = left[host].pop(0) if len(left[host]) > 1 else left[host][0]
                 return found.split()
 
-            assert await call(Guard(HERE, resolve), "shop.example", server.sockets[0].getsockname()[1])
+            assert await call(
+                Guard(HERE, resolve), "shop.example", server.sockets[0].getsockname()[1]
+            )
             assert (len(outside.heads), inside.heads) == (1, [])
             server.close()
 
@@ -285,25 +334,41 @@ async def dripping(writer: asyncio.StreamWriter, head: bytes, piece: bytes) -> N
 BOMB = gzip.compress(b"\0" * 50_000_000)
 FLOODS: dict[str, Any] = {
     "a body without end": lambda writer: endless(writer, b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65_536),
-    "chunks without end": lambda writer: endless(writer, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 1_000),
-    "headers without end": lambda writer: endless(writer, b"HTTP/1.1 200 OK\r\n", b"X-A: " + b"x" * 1_000 + b"\r\n"),
-    "one header without end": lambda writer: endless(writer, b"HTTP/1.1 200 OK\r\nX-A: ", b"x" * 65_536),
-    "hints without end": lambda writer: endless(writer, b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
+    "chunks without end": lambda writer: endless(
+        writer, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 1_000
+    ),
+    "headers without end": lambda writer: endless(
+        writer, b"HTTP/1.1 200 OK\r\n", b"X-A: " + b"x" * 1_000 + b"\r\n"
+    ),
+    "one header without end": lambda writer: endless(
+        writer, b"HTTP/1.1 200 OK\r\nX-A: ", b"x" * 65_536
+    ),
+    "hints without end": lambda writer: endless(
+        writer, b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    ),
     "a status line without end": lambda writer: endless(writer, b"HTTP/1.1 200 ", b"x" * 65_536),
     "a dripping head": lambda writer: dripping(writer, b"HTTP/1.1 200 OK\r\nX-A: ", b"x"),
-    "a dripping body": lambda writer: dripping(writer, b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"x"),
+    "a dripping body": lambda writer: dripping(
+        writer, b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"x"
+    ),
     "silence": lambda writer: dripping(writer, b"", b""),
-    "a length that is a lie": lambda writer: endless(writer, b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", b"x" * 65_536),
+    "a length that is a lie": lambda writer: endless(
+        writer, b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", b"x" * 65_536
+    ),
 }
 
 
 @every_caller
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
-def test_no_answer_takes_more_than_its_time_or_more_than_its_memory(call: Caller, flood: Any) -> None:
+def test_no_answer_takes_more_than_its_time_or_more_than_its_memory(
+    call: Caller, flood: Any
+) -> None:
     async def story() -> None:
         async with served(Counting(flood)) as port:
             began = time.monotonic()
-            await call(Guard(HERE), "127.0.0.1", port)  # what it says of it is another test's business
+            await call(
+                Guard(HERE), "127.0.0.1", port
+            )  # what it says of it is another test's business
             assert time.monotonic() - began < TRIES * LIMIT_S + STALLED_S
 
     asyncio.run(story())
@@ -320,7 +385,10 @@ def test_a_compressed_bomb_is_not_opened(call: Caller, coding: str, monkeypatch:
         monkeypatch.setattr(zlib, name, opened)
 
     async def story() -> None:
-        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (coding.encode(), len(BOMB))
+        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (
+            coding.encode(),
+            len(BOMB),
+        )
         server = Counting(head + BOMB)
         async with served(server) as port:
             assert await call(Guard(HERE), "127.0.0.1", port) == ""
@@ -336,7 +404,11 @@ def test_our_own_listener_is_never_called_whatever_the_settings_allow(call: Call
         server = Counting()
         async with served(server) as port:
             for listening in ("127.0.0.1", "0.0.0.0", "::"):
-                assert await call(Guard(HERE, listening=lambda listening=listening: [(listening, port)]), "127.0.0.1", port)
+                assert await call(
+                    Guard(HERE, listening=lambda listening=listening: [(listening, port)]),
+                    "127.0.0.1",
+                    port,
+                )
             assert server.heads == []
 
     asyncio.run(story())

@@ -71,7 +71,10 @@ class Target:
     def ask(self, target: str, headers: str = "", host: str = "a") -> tuple[Got, list[str]]:
         """The answer, and the lines that the origin saw."""
         before = len(self.origin.seen)
-        (got,) = throw(self.running.address, f"GET {target} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n".encode("latin-1"))
+        (got,) = throw(
+            self.running.address,
+            f"GET {target} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n".encode("latin-1"),
+        )
         assert self.origin.garbage == []
         return got, lines_of(self.origin.seen[before:])
 
@@ -101,7 +104,9 @@ def test_a_spelling_that_servers_read_differently_is_refused(target: Target, pat
 
 
 @pytest.mark.parametrize(("path", "sent"), ANOTHER_PAGE)
-def test_another_page_is_forwarded_exactly_as_it_was_matched(target: Target, path: str, sent: str) -> None:
+def test_another_page_is_forwarded_exactly_as_it_was_matched(
+    target: Target, path: str, sent: str
+) -> None:
     got, lines = target.ask(path)
     assert got.from_origin
     assert lines == [f"GET {sent}"]
@@ -120,7 +125,17 @@ def test_no_header_can_ask_the_origin_for_another_page(target: Target, header: s
     assert target.origin.seen[-1].header(header.partition(":")[0].lower()) == []
 
 
-@pytest.mark.parametrize("host", ["vip.example", "VIP.Example", "vip.example.", "vip.example:80", "vip.example:8080", "vip.example.:443"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "vip.example",
+        "VIP.Example",
+        "vip.example.",
+        "vip.example:80",
+        "vip.example:8080",
+        "vip.example.:443",
+    ],
+)
 def test_every_spelling_of_a_host_of_the_room_is_held(target: Target, host: str) -> None:
     got, lines = target.ask("/open", host=host)
     assert (got.status, lines) == (200, [])
@@ -147,7 +162,13 @@ def test_a_doubtful_host_is_refused(target: Target, host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["X-Forwarded-Host: open.example", "Forwarded: host=open.example", "X-Host: open.example", "X-Forwarded-Server: open.example"]
+    "header",
+    [
+        "X-Forwarded-Host: open.example",
+        "Forwarded: host=open.example",
+        "X-Host: open.example",
+        "X-Forwarded-Server: open.example",
+    ],
 )
 def test_a_visitor_cannot_say_that_it_asked_another_host(target: Target, header: str) -> None:
     got, lines = target.ask("/open", header + "\r\n", host="vip.example")
@@ -158,7 +179,16 @@ def test_a_visitor_cannot_say_that_it_asked_another_host(target: Target, header:
 
 
 def test_the_origin_is_told_the_real_visitor_and_not_what_the_visitor_says(target: Target) -> None:
-    said = "".join(f"{name}: 6.6.6.6\r\n" for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded", "X_Forwarded_For", "x-forwarded-for"))
+    said = "".join(
+        f"{name}: 6.6.6.6\r\n"
+        for name in (
+            "X-Forwarded-For",
+            "X-Real-IP",
+            "Forwarded",
+            "X_Forwarded_For",
+            "x-forwarded-for",
+        )
+    )
     target.ask("/open", said + "X-Forwarded-Proto: https\r\n")
     seen = target.origin.seen[-1]
     assert "6.6.6.6" not in seen.head

@@ -16,14 +16,35 @@ new_users_per_minute = 1
 cors_origins = ["https://www.example.com"]
 """
 PREFLIGHT = b"Origin: https://www.example.com\r\nAccess-Control-Request-Method: PUT\r\n"
-METHODS = {"fifo": "", "random": 'queueing_method = "random"', "reject": 'queueing_method = "reject"', "queue_all": "queue_all = true"}
+METHODS = {
+    "fifo": "",
+    "random": 'queueing_method = "random"',
+    "reject": 'queueing_method = "reject"',
+    "queue_all": "queue_all = true",
+}
 ATTACKS = {
-    "unlisted": (b"OPTIONS", b"Origin: https://evil.example\r\nAccess-Control-Request-Method: PUT\r\n", b""),
+    "unlisted": (
+        b"OPTIONS",
+        b"Origin: https://evil.example\r\nAccess-Control-Request-Method: PUT\r\n",
+        b"",
+    ),
     "null": (b"OPTIONS", b"Origin: null\r\nAccess-Control-Request-Method: PUT\r\n", b""),
     "two origins": (b"OPTIONS", b"Origin: https://evil.example\r\n" + PREFLIGHT, b""),
-    "upper case": (b"OPTIONS", b"Origin: https://WWW.example.com\r\nAccess-Control-Request-Method: PUT\r\n", b""),
-    "a port": (b"OPTIONS", b"Origin: https://www.example.com:444\r\nAccess-Control-Request-Method: PUT\r\n", b""),
-    "below it": (b"OPTIONS", b"Origin: https://a.www.example.com\r\nAccess-Control-Request-Method: PUT\r\n", b""),
+    "upper case": (
+        b"OPTIONS",
+        b"Origin: https://WWW.example.com\r\nAccess-Control-Request-Method: PUT\r\n",
+        b"",
+    ),
+    "a port": (
+        b"OPTIONS",
+        b"Origin: https://www.example.com:444\r\nAccess-Control-Request-Method: PUT\r\n",
+        b"",
+    ),
+    "below it": (
+        b"OPTIONS",
+        b"Origin: https://a.www.example.com\r\nAccess-Control-Request-Method: PUT\r\n",
+        b"",
+    ),
     "no method asked for": (b"OPTIONS", b"Origin: https://www.example.com\r\n", b""),
     "a GET": (b"GET", PREFLIGHT, b""),
     "a POST": (b"POST", PREFLIGHT + b"Content-Length: 3\r\n", b"abc"),
@@ -44,7 +65,10 @@ def test_only_a_preflight_reaches_the_application(more: str, greenroom: Any) -> 
     origin.seen.clear()
 
     def ask(method: bytes, lines: bytes, body: bytes) -> int:
-        head = b"%b /order HTTP/1.1\r\nHost: api.example\r\nAccept: */*\r\nSec-Fetch-Dest: empty\r\n%b\r\n" % (method, lines)
+        head = (
+            b"%b /order HTTP/1.1\r\nHost: api.example\r\nAccept: */*\r\nSec-Fetch-Dest: empty\r\n%b\r\n"
+            % (method, lines)
+        )
         return throw(running.address, head + body)[0].status
 
     for name, (method, lines, body) in ATTACKS.items():

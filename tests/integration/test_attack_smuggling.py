@@ -53,7 +53,9 @@ class Target:
         before = len(self.origin.seen)
         got = throw(self.running.address, data)
         self.seen = self.origin.seen[before:]
-        (honest,) = throw(self.running.address, b"GET /honest HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+        (honest,) = throw(
+            self.running.address, b"GET /honest HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
+        )
         assert (honest.status, honest.body) == (200, b"GET /honest HTTP/1.1")
         assert self.origin.garbage == []
         assert held(lines_of(self.origin.seen[before:])) == []
@@ -77,7 +79,9 @@ def test_the_rig_notices_what_a_lax_proxy_would_let_through() -> None:
     origin = NotingOrigin()
     throw(origin.address, POST + b"Content-Length: 5\r\n\r\nhello" + INNER)
     throw(origin.address, POST + b"Content-Length: 3\r\n\r\nhello" + INNER)
-    throw(origin.address, POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+    throw(
+        origin.address, POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    )
     origin.close()
     assert held(lines_of(origin.seen)) == ["GET /shop/secret"]
     assert len(origin.garbage) == 2
@@ -141,14 +145,18 @@ FRAMINGS = [
 
 @pytest.mark.parametrize("framing", FRAMINGS, ids=range(len(FRAMINGS)))
 @pytest.mark.parametrize("also", [b"", b"Content-Length: 5\r\n"], ids=["alone", "with-length"])
-def test_a_body_announced_doubtfully_ends_the_connection(target: Target, framing: bytes, also: bytes) -> None:
+def test_a_body_announced_doubtfully_ends_the_connection(
+    target: Target, framing: bytes, also: bytes
+) -> None:
     for body in (INNER, b"0\r\n\r\n" + INNER, b"5\r\nhello\r\n0\r\n\r\n" + INNER):
         got = target.throw(POST + also + framing + b"\r\n" + body)
         assert [answer.status for answer in got] == [400]
         assert target.seen == []
 
 
-@pytest.mark.parametrize("name", [b"Transfer_Encoding: chunked", b"Content_Length: 0", b"X-Transfer-Encoding: chunked"])
+@pytest.mark.parametrize(
+    "name", [b"Transfer_Encoding: chunked", b"Content_Length: 0", b"X-Transfer-Encoding: chunked"]
+)
 def test_a_name_that_only_looks_like_framing_is_none(target: Target, name: bytes) -> None:
     got = target.throw(POST + name + b"\r\nContent-Length: %d\r\n\r\n" % len(INNER) + INNER)
     assert [answer.status for answer in got] == [200]
@@ -156,7 +164,9 @@ def test_a_name_that_only_looks_like_framing_is_none(target: Target, name: bytes
 
 
 def test_http_1_0_has_no_chunks(target: Target) -> None:
-    got = target.throw(b"POST /open HTTP/1.0\r\n" + HOST + TE + b": chunked\r\n\r\n0\r\n\r\n" + INNER)
+    got = target.throw(
+        b"POST /open HTTP/1.0\r\n" + HOST + TE + b": chunked\r\n\r\n0\r\n\r\n" + INNER
+    )
     assert [answer.status for answer in got] == [400]
 
 
@@ -171,7 +181,9 @@ CHUNKS = [
 
 
 @pytest.mark.parametrize("chunks", CHUNKS, ids=range(len(CHUNKS)))
-def test_chunks_that_servers_read_differently_end_the_connection(target: Target, chunks: bytes) -> None:
+def test_chunks_that_servers_read_differently_end_the_connection(
+    target: Target, chunks: bytes
+) -> None:
     got = target.throw(POST + TE + b": chunked\r\n\r\n" + chunks + INNER)
     assert [answer.status for answer in got] == [400]
     assert not [seen for seen in target.seen if seen.body]
@@ -194,9 +206,18 @@ def test_extensions_and_trailers_do_not_reach_the_origin(target: Target, chunks:
 
 
 @pytest.mark.parametrize("method", [b"POST", b"GET", b"OPTIONS", b"DELETE", b"FOO"])
-def test_a_body_is_a_body_regardless_of_the_method_and_regardless_of_what_it_says(target: Target, method: bytes) -> None:
+def test_a_body_is_a_body_regardless_of_the_method_and_regardless_of_what_it_says(
+    target: Target, method: bytes
+) -> None:
     """CL.0 and GET with a body: the origin is told the length and finds the same end."""
-    got = target.throw(method + b" /open HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(INNER) + INNER + INNER)
+    got = target.throw(
+        method
+        + b" /open HTTP/1.1\r\n"
+        + HOST
+        + b"Content-Length: %d\r\n\r\n" % len(INNER)
+        + INNER
+        + INNER
+    )
     assert [(answer.status, answer.from_origin) for answer in got] == [(200, True), (200, False)]
     (seen,) = target.seen
     assert seen.body == INNER
@@ -205,14 +226,20 @@ def test_a_body_is_a_body_regardless_of_the_method_and_regardless_of_what_it_say
 def test_pipelined_requests_are_each_gated_by_themselves(target: Target) -> None:
     first = b"GET /open HTTP/1.1\r\n" + HOST + b"\r\n"
     got = target.throw(first + INNER + first + INNER)
-    assert [(answer.status, answer.from_origin) for answer in got] == [(200, True), (200, False)] * 2
+    assert [(answer.status, answer.from_origin) for answer in got] == [
+        (200, True),
+        (200, False),
+    ] * 2
     assert target.lines == ["GET /open", "GET /open"]
 
 
 def test_the_body_of_a_held_request_is_no_request(target: Target) -> None:
     body = b"GET /open?smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
     held = b"POST /shop HTTP/1.1\r\n" + HOST
-    for framed in (b"Content-Length: %d\r\n\r\n" % len(body) + body, TE + b": chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"):
+    for framed in (
+        b"Content-Length: %d\r\n\r\n" % len(body) + body,
+        TE + b": chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n",
+    ):
         got = target.throw(held + framed + b"GET /open HTTP/1.1\r\n" + HOST + b"\r\n")
         assert not got[0].from_origin
         assert target.lines in ([], ["GET /open"])
@@ -227,7 +254,9 @@ REQUEST_LINES = [
 
 
 @pytest.mark.parametrize("line", REQUEST_LINES, ids=range(len(REQUEST_LINES)))
-def test_a_request_line_that_servers_read_differently_is_refused(target: Target, line: bytes) -> None:
+def test_a_request_line_that_servers_read_differently_is_refused(
+    target: Target, line: bytes
+) -> None:
     got = target.throw(line + b"\r\n" + HOST + b"\r\n" + INNER)
     assert len(got) == 1
     assert got[0].status in (400, 405, 505)
@@ -248,7 +277,9 @@ def test_a_request_line_that_servers_read_differently_is_refused(target: Target,
     ],
 )
 def test_a_doubtful_host_is_refused(target: Target, hosts: bytes) -> None:
-    assert [answer.status for answer in target.throw(b"GET /open HTTP/1.1\r\n" + hosts + b"\r\n")] == [400]
+    assert [
+        answer.status for answer in target.throw(b"GET /open HTTP/1.1\r\n" + hosts + b"\r\n")
+    ] == [400]
     assert target.seen == []
 
 
@@ -260,19 +291,29 @@ WEBSOCKET = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version
     [
         (WEBSOCKET, b"/open"),
         (WEBSOCKET, b"/agree"),
-        (b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n", b"/open"),
+        (
+            b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n",
+            b"/open",
+        ),
         (b"Upgrade: websocket\r\n", b"/open"),
         (b"Upgrade: websocket\r\nConnection: Upgrade\r\n", b"/open"),
         (b"Upgrade: tcp\r\nConnection: Upgrade\r\n", b"/open"),
     ],
 )
-def test_no_tunnel_opens_unless_the_origin_really_agreed(target: Target, upgrade: bytes, path: bytes) -> None:
+def test_no_tunnel_opens_unless_the_origin_really_agreed(
+    target: Target, upgrade: bytes, path: bytes
+) -> None:
     got = target.throw(b"GET " + path + b" HTTP/1.1\r\n" + HOST + upgrade + b"\r\n" + INNER)
     assert 101 not in [answer.status for answer in got]
     assert not any(answer.from_origin for answer in got[1:])
 
 
-@pytest.mark.parametrize("named", [b"Content-Length", b"Transfer-Encoding", b"Host", b"close, Cookie", b"X-Forwarded-For"])
+@pytest.mark.parametrize(
+    "named",
+    [b"Content-Length", b"Transfer-Encoding", b"Host", b"close, Cookie", b"X-Forwarded-For"],
+)
 def test_connection_cannot_take_framing_or_identity_away(target: Target, named: bytes) -> None:
-    got = target.throw(POST + b"Connection: " + named + b"\r\nContent-Length: %d\r\n\r\n" % len(INNER) + INNER)
+    got = target.throw(
+        POST + b"Connection: " + named + b"\r\nContent-Length: %d\r\n\r\n" % len(INNER) + INNER
+    )
     assert [answer.status for answer in got] == [400]

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from known_differences import KNOWN, REFUSED_TARGETS, STILL_REFUSED, known_as, known_with, nginx_version
+from known_differences import (
+    KNOWN,
+    REFUSED_TARGETS,
+    STILL_REFUSED,
+    known_as,
+    known_with,
+    nginx_version,
+)
 from origin_answers import ANSWERS
 from ports import free_port
 from proxied_requests import HOST, ODD_TARGETS, every_request
@@ -108,25 +115,46 @@ def found(proxies: Proxies) -> dict[str, set[str]]:
 
 def test_the_requests_are_many_and_different() -> None:
     assert len(REQUESTS) >= 400
-    assert len({request.name for request in REQUESTS}) == len({request.raw for request in REQUESTS}) == len(REQUESTS)
+    assert (
+        len({request.name for request in REQUESTS})
+        == len({request.raw for request in REQUESTS})
+        == len(REQUESTS)
+    )
 
 
-def test_every_request_that_reaches_the_origin_through_nginx_reaches_it_through_greenroom(found) -> None:
-    assert [name for name, differ in found.items() if "to origin: arrives only through the first" in differ] == []
+def test_every_request_that_reaches_the_origin_through_nginx_reaches_it_through_greenroom(
+    found,
+) -> None:
+    assert [
+        name
+        for name, differ in found.items()
+        if "to origin: arrives only through the first" in differ
+    ] == []
 
 
 def test_every_difference_is_known(found) -> None:
-    unknown = {name: left for name, differ in found.items() if (left := {one for one in differ if not known_as(one, name, VERSION)})}
+    unknown = {
+        name: left
+        for name, differ in found.items()
+        if (left := {one for one in differ if not known_as(one, name, VERSION)})
+    }
     assert unknown == {}
 
 
 def test_every_known_difference_occurs(found) -> None:
-    occurring = {known for name, differ in found.items() for one in differ for known in known_as(one, name, VERSION)}
+    occurring = {
+        known
+        for name, differ in found.items()
+        for one in differ
+        for known in known_as(one, name, VERSION)
+    }
     assert [row.name for row in known_with(VERSION) if row.name not in occurring] == []
 
 
 def test_every_known_difference_has_its_reason_in_the_documents() -> None:
-    assert re.findall(r"^\| `([a-z0-9-]+)` \| .{20,}", DOCUMENT, re.MULTILINE) == [row.name for row in KNOWN]
+    assert re.findall(r"^\| `([a-z0-9-]+)` \| .{20,}", DOCUMENT, re.MULTILINE) == [
+        row.name for row in KNOWN
+    ]
 
 
 def test_the_origin_was_never_sent_garbage(proxies: Proxies, found) -> None:
@@ -136,7 +164,9 @@ def test_the_origin_was_never_sent_garbage(proxies: Proxies, found) -> None:
 @pytest.fixture(scope="module")
 def lenient(proxies: Proxies, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """greenroom with ambiguous paths passed, in front of the same origin."""
-    text = 'ambiguous_paths = "pass"\nmerge_slashes = false\n' + GREENROOM.format(origin=proxies.origin.port)
+    text = 'ambiguous_paths = "pass"\nmerge_slashes = false\n' + GREENROOM.format(
+        origin=proxies.origin.port
+    )
     greenroom = StartGreenroom(tmp_path_factory.mktemp("lenient"))
     yield greenroom.config(text).address[1]
     for running in greenroom.processes:
@@ -144,9 +174,13 @@ def lenient(proxies: Proxies, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.parametrize("target", [*REFUSED_TARGETS, *ODD_TARGETS])
-def test_with_ambiguous_paths_passed_every_path_reaches_the_origin_as_through_nginx(proxies: Proxies, lenient: int, target: str) -> None:
+def test_with_ambiguous_paths_passed_every_path_reaches_the_origin_as_through_nginx(
+    proxies: Proxies, lenient: int, target: str
+) -> None:
     raw = f"GET {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
-    through_nginx, through_greenroom = (through(proxies.origin, port, raw, "GET") for port in (proxies.nginx, lenient))
+    through_nginx, through_greenroom = (
+        through(proxies.origin, port, raw, "GET") for port in (proxies.nginx, lenient)
+    )
     if target in STILL_REFUSED:
         assert through_greenroom.answered.status == 400
         assert STILL_REFUSED[target] in through_greenroom.answered.body.decode()
@@ -158,9 +192,13 @@ def test_with_ambiguous_paths_passed_every_path_reaches_the_origin_as_through_ng
 
 
 @pytest.mark.parametrize("target", REFUSED_TARGETS)
-def test_a_path_that_can_be_read_in_two_ways_is_refused_with_the_reason(proxies: Proxies, target: str) -> None:
+def test_a_path_that_can_be_read_in_two_ways_is_refused_with_the_reason(
+    proxies: Proxies, target: str
+) -> None:
     proxies.origin.take()
-    answered = ask(proxies.greenroom, f"GET {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode(), "GET")
+    answered = ask(
+        proxies.greenroom, f"GET {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode(), "GET"
+    )
     assert answered.status == 400
     assert REFUSED_TARGETS[target] in answered.body.decode()
     assert proxies.origin.take() == []

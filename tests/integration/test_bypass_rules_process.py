@@ -31,15 +31,23 @@ queue_all = true
 
 
 def rules(*expressions: str) -> str:
-    return "".join(f"\n[[rooms.rules]]\nexpression = '''{expression}'''\n" for expression in expressions)
+    return "".join(
+        f"\n[[rooms.rules]]\nexpression = '''{expression}'''\n" for expression in expressions
+    )
 
 
 def serve(greenroom: Any, origin: Any, *expressions: str, top: str = ""):
     return greenroom.config(top + ROOM.format(origin=origin.url) + rules(*expressions))
 
 
-def test_a_rule_lets_by_without_a_cookie_and_everybody_else_is_held(greenroom: Any, origin: Any) -> None:
-    running = serve(greenroom, origin, 'starts_with(http.request.uri.path, "/api/") or ends_with(http.request.uri.path, ".js")')
+def test_a_rule_lets_by_without_a_cookie_and_everybody_else_is_held(
+    greenroom: Any, origin: Any
+) -> None:
+    running = serve(
+        greenroom,
+        origin,
+        'starts_with(http.request.uri.path, "/api/") or ends_with(http.request.uri.path, ".js")',
+    )
     for path in ("/api/stock", "/shop.js"):
         answer = running.visitor().get(path)
         assert not answer.waiting
@@ -50,11 +58,22 @@ def test_a_rule_lets_by_without_a_cookie_and_everybody_else_is_held(greenroom: A
     assert running.room("shop")["active_users"] == 0
 
 
-def test_everything_of_the_request_line_and_the_connection_reaches_the_rules(greenroom: Any, origin: Any) -> None:
+def test_everything_of_the_request_line_and_the_connection_reaches_the_rules(
+    greenroom: Any, origin: Any
+) -> None:
     expressions = {
-        'raw.http.request.uri.path == "/a/./%62" and http.request.uri.path == "/a/b"': ("/a/./%62", {}),
-        'http.request.version == "HTTP/1.1" and http.request.uri.query == "version"': ("/?version", {}),
-        'cf.edge.server_ip == 127.0.0.1 and cf.edge.server_port > 0 and http.request.uri.path == "/server"': ("/server", {}),
+        'raw.http.request.uri.path == "/a/./%62" and http.request.uri.path == "/a/b"': (
+            "/a/./%62",
+            {},
+        ),
+        'http.request.version == "HTTP/1.1" and http.request.uri.query == "version"': (
+            "/?version",
+            {},
+        ),
+        'cf.edge.server_ip == 127.0.0.1 and cf.edge.server_port > 0 and http.request.uri.path == "/server"': (
+            "/server",
+            {},
+        ),
         'len(cf.ray_id) == 16 and http.request.uri.path == "/ray"': ("/ray", {}),
         'any(http.request.headers["x-vip"][*] == "yes")': ("/", {"X-Vip": "yes"}),
         'http.request.cookies["pass"][0] == "blue"': ("/", {"Cookie": "a=b; pass=blue"}),
@@ -72,9 +91,15 @@ def test_an_address_counts_after_trusted_proxies_only(greenroom: Any, origin: An
     forwarded = {"X-Forwarded-For": "198.51.100.7"}
     trusting = serve(greenroom, origin, "ip.src in $office", top='trusted_proxies = ["127.0.0.1"]')
     assert not trusting.visitor().get("/", headers=forwarded).waiting
-    assert trusting.visitor().get("/", headers={"X-Forwarded-For": "198.51.100.7, 203.0.113.9"}).waiting
+    assert (
+        trusting.visitor()
+        .get("/", headers={"X-Forwarded-For": "198.51.100.7, 203.0.113.9"})
+        .waiting
+    )
     trusting.stop()
-    assert serve(greenroom, origin, "ip.src in $office").visitor().get("/", headers=forwarded).waiting
+    assert (
+        serve(greenroom, origin, "ip.src in $office").visitor().get("/", headers=forwarded).waiting
+    )
 
 
 def test_a_rule_that_cannot_be_evaluated_holds(greenroom: Any, origin: Any) -> None:
@@ -86,7 +111,9 @@ def test_a_rule_that_cannot_be_evaluated_holds(greenroom: Any, origin: Any) -> N
     assert not running.visitor().get("/open").waiting
 
 
-def test_rules_follow_the_file_while_everything_runs_and_a_bad_one_changes_nothing(greenroom: Any, origin: Any) -> None:
+def test_rules_follow_the_file_while_everything_runs_and_a_bad_one_changes_nothing(
+    greenroom: Any, origin: Any
+) -> None:
     running = serve(greenroom, origin, 'http.request.uri.path == "/one"')
     file = greenroom.folder / "greenroom.toml"
     file.write_text(ROOM.format(origin=origin.url) + rules('http.request.uri.path == "/two"'))
@@ -122,11 +149,19 @@ def test_check_draws_every_fault_on_the_line_of_the_file_where_it_is(tmp_path: P
     )
     done = CliRunner().invoke(app, ["check", str(file)])
     assert done.exit_code == 1
-    assert f'{file}:14: rooms[0].rules[0].expression: Filter parsing error (2:4):\nor http.hots == "a"\n   ^^^^^^^^^ ' in done.stderr
+    assert (
+        f'{file}:14: rooms[0].rules[0].expression: Filter parsing error (2:4):\nor http.hots == "a"\n   ^^^^^^^^^ '
+        in done.stderr
+    )
     assert f"{file}:15: rooms[0].rules[0].expression: Filter parsing error (3:35)" in done.stderr
-    assert f"{file}:17: rooms[0].rules[1].expresion: unknown key; did you mean expression?" in done.stderr
+    assert (
+        f"{file}:17: rooms[0].rules[1].expresion: unknown key; did you mean expression?"
+        in done.stderr
+    )
     assert f"{file}:5: lists[0].items[0]" in done.stderr
-    assert "$office" not in done.stderr.replace("in $office or", ""), "a list that is there but broken is reported once, at the list"
+    assert "$office" not in done.stderr.replace("in $office or", ""), (
+        "a list that is there but broken is reported once, at the list"
+    )
     file.write_text(
         file.read_text()
         .replace("nowhere", "192.0.2.1")
@@ -137,4 +172,6 @@ def test_check_draws_every_fault_on_the_line_of_the_file_where_it_is(tmp_path: P
     done = CliRunner().invoke(app, ["check", str(file)])
     assert done.exit_code == 0, done.stderr
     assert "list       $office: 1 addresses and networks" in done.stdout
-    assert '  bypass: ssl or http.host == "a" or ip.src in $office or ip.src in $office' in done.stdout
+    assert (
+        '  bypass: ssl or http.host == "a" or ip.src in $office or ip.src in $office' in done.stdout
+    )

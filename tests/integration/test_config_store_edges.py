@@ -14,9 +14,7 @@ from greenroom.runtime.follow import POLL_S
 from greenroom.stores.sql import SqlStore, default_url
 
 HELD = {"total_active_users": 10, "new_users_per_minute": 10, "queue_all": True}
-FILE_ROOM = (
-    '[[rooms]]\nname = "fromfile"\nhost = "file.example.com"\ntotal_active_users = 10\nnew_users_per_minute = 10\nqueue_all = true\n'
-)
+FILE_ROOM = '[[rooms]]\nname = "fromfile"\nhost = "file.example.com"\ntotal_active_users = 10\nnew_users_per_minute = 10\nqueue_all = true\n'
 
 
 class Writer:
@@ -26,7 +24,9 @@ class Writer:
         self.store = SqlStore(url)
 
     def write(self, *changes: object) -> int:
-        return self.store.write(list(changes), expected=self.store.revision(), author="test", now_ms=1).revision
+        return self.store.write(
+            list(changes), expected=self.store.revision(), author="test", now_ms=1
+        ).revision
 
 
 @pytest.fixture
@@ -57,12 +57,15 @@ class Edges:
     def taken_over(self, running, revision: int) -> None:
         """Returns when this revision runs."""
         self.greenroom.eventually(
-            lambda: running.metric("greenroom_config_store_revision") == revision, lambda: f"revision {revision}:\n{running.output}"
+            lambda: running.metric("greenroom_config_store_revision") == revision,
+            lambda: f"revision {revision}:\n{running.output}",
         )
 
     def until(self, running, metric: str, value: float) -> None:
         """Returns when a metric has this value."""
-        self.greenroom.eventually(lambda: running.metric(metric) == value, lambda: f"{metric} {value}:\n{running.output}")
+        self.greenroom.eventually(
+            lambda: running.metric(metric) == value, lambda: f"{metric} {value}:\n{running.output}"
+        )
 
 
 @pytest.fixture
@@ -70,7 +73,9 @@ def edges(greenroom) -> Edges:
     return Edges(greenroom)
 
 
-def test_a_change_counts_in_every_edge_process_soon_and_without_an_error(greenroom, edges, origin, writer, tmp_path: Path) -> None:
+def test_a_change_counts_in_every_edge_process_soon_and_without_an_error(
+    greenroom, edges, origin, writer, tmp_path: Path
+) -> None:
     writer.write(site(origin), shop(queue_all=False))
     url = default_url(greenroom.data)
     both = [greenroom.serve(), greenroom.serve("--data", str(tmp_path / "other"), "--store", url)]
@@ -100,7 +105,10 @@ def live(shared_greenroom):
 
 def in_zone(origin, name: str, **more) -> list[Put]:
     """A zone with one room, which holds everybody."""
-    return [Put(zone(name, name=f"{name}.org", origin=origin.url)), Put(room(name, host=f"shop.{name}.org", **{**HELD, **more}), name)]
+    return [
+        Put(zone(name, name=f"{name}.org", origin=origin.url)),
+        Put(room(name, host=f"shop.{name}.org", **{**HELD, **more}), name),
+    ]
 
 
 def test_a_host_that_no_zone_covers_is_not_served(origin, live) -> None:
@@ -112,7 +120,10 @@ def test_a_host_that_no_zone_covers_is_not_served(origin, live) -> None:
 
 def test_each_zone_has_its_own_origin_and_a_paused_one_holds_no_visitor(origin, live) -> None:
     edge, change = live
-    inner = [Put(zone("in", name="in.around.org")), Put(room("in", host="in.around.org", **HELD), "in")]
+    inner = [
+        Put(zone("in", name="in.around.org")),
+        Put(room("in", host="in.around.org", **HELD), "in"),
+    ]
     change(*in_zone(origin, "around"), *inner)
     assert held(edge, "shop.around.org")
     assert held(edge, "in.around.org")
@@ -123,7 +134,10 @@ def test_each_zone_has_its_own_origin_and_a_paused_one_holds_no_visitor(origin, 
 
 def test_rules_and_lists_of_the_store_count(origin, live) -> None:
     edge, change = live
-    office = [Put(RuleList(id="l1", name="office", kind="ip")), Put(ListItem(id="i1", value="203.0.113.9"), "l1")]
+    office = [
+        Put(RuleList(id="l1", name="office", kind="ip")),
+        Put(ListItem(id="i1", value="203.0.113.9"), "l1"),
+    ]
     change(*in_zone(origin, "ruled"), *office, Put(rules("ruled", "ip.src in $office"), "ruled"))
     assert held(edge, "shop.ruled.org")
     change(Put(ListItem(id="i2", value="127.0.0.0/8"), "l1"))
@@ -142,12 +156,17 @@ def test_a_change_to_one_room_leaves_the_visitors_of_another_where_they_are(orig
     assert late.get().waiting
 
 
-def test_a_revision_that_cannot_be_used_is_refused_and_a_metric_says_so(shared_greenroom, origin, live) -> None:
+def test_a_revision_that_cannot_be_used_is_refused_and_a_metric_says_so(
+    shared_greenroom, origin, live
+) -> None:
     edge, change = live
     change(*in_zone(origin, "broken"))
     before = edge.metric("greenroom_config_store_refusals_total")
     writer, edges = Writer(default_url(shared_greenroom.data)), Edges(shared_greenroom)
-    writer.write(*in_zone(origin, "broken", queue_all=False), Put(rules("broken", "http.nonsense eq 1"), "broken"))
+    writer.write(
+        *in_zone(origin, "broken", queue_all=False),
+        Put(rules("broken", "http.nonsense eq 1"), "broken"),
+    )
     edges.until(edge, "greenroom_config_store_valid", 0)
     assert held(edge, "shop.broken.org"), "the last good one goes on, as a whole"
     assert edge.metric("greenroom_config_store_refusals_total") == before + 1
@@ -157,7 +176,9 @@ def test_a_revision_that_cannot_be_used_is_refused_and_a_metric_says_so(shared_g
     assert not held(edge, "shop.broken.org")
 
 
-def test_rooms_of_the_file_and_of_the_api_live_together_and_those_of_the_file_are_read_only(greenroom, edges, origin) -> None:
+def test_rooms_of_the_file_and_of_the_api_live_together_and_those_of_the_file_are_read_only(
+    greenroom, edges, origin
+) -> None:
     edge = greenroom.config(f'origin = "{origin.url}"\n{FILE_ROOM}')
     api = Api(edge.control, create_token(greenroom.data, "all", "--scope", "edit"))
     zones = api.ask("GET", "/zones").result
@@ -166,26 +187,42 @@ def test_rooms_of_the_file_and_of_the_api_live_together_and_those_of_the_file_ar
     made = api.ask(
         "POST",
         f"/zones/{new}/waiting_rooms",
-        {"name": "shop", "host": "shop.example.com", "total_active_users": 200, "new_users_per_minute": 200, "queue_all": True},
+        {
+            "name": "shop",
+            "host": "shop.example.com",
+            "total_active_users": 200,
+            "new_users_per_minute": 200,
+            "queue_all": True,
+        },
     )
     assert made.status == 200
     greenroom.eventually(lambda: held(edge), "the room made by the API")
     assert held(edge, "file.example.com")
     rooms = {found["name"]: found for found in api.ask("GET", f"/zones/{new}/waiting_rooms").result}
-    assert {name: found["greenroom"]["read_only"] for name, found in rooms.items()} == {"fromfile": True, "shop": False}
+    assert {name: found["greenroom"]["read_only"] for name, found in rooms.items()} == {
+        "fromfile": True,
+        "shop": False,
+    }
     path = f"/zones/{new}/waiting_rooms/{rooms['fromfile']['id']}"
     assert api.ask("PATCH", path, {"queue_all": False}).status == 403
     assert api.ask("DELETE", path).status == 403
     taken = api.ask(
         "POST",
         f"/zones/{new}/waiting_rooms",
-        {"name": "x", "host": "file.example.com", "total_active_users": 200, "new_users_per_minute": 200},
+        {
+            "name": "x",
+            "host": "file.example.com",
+            "total_active_users": 200,
+            "new_users_per_minute": 200,
+        },
     )
     assert taken.status == 400
     assert "belongs to waiting room fromfile" in taken.body["errors"][0]["message"]
 
 
-def test_a_file_that_clashes_with_the_store_is_refused_and_taken_once_the_way_is_clear(greenroom, edges, origin, writer) -> None:
+def test_a_file_that_clashes_with_the_store_is_refused_and_taken_once_the_way_is_clear(
+    greenroom, edges, origin, writer
+) -> None:
     writer.write(site(origin), shop())
     edge = greenroom.config(f'origin = "{origin.url}"\n{FILE_ROOM}')
     clash = FILE_ROOM.replace("file.example.com", "shop.example.com")
@@ -194,10 +231,14 @@ def test_a_file_that_clashes_with_the_store_is_refused_and_taken_once_the_way_is
     assert held(edge, "file.example.com"), "the last good file goes on"
     writer.write(Remove("room", "r1"))
     edges.until(edge, "greenroom_config_valid", 1)
-    greenroom.eventually(lambda: not held(edge, "file.example.com") and held(edge), "the file counts")
+    greenroom.eventually(
+        lambda: not held(edge, "file.example.com") and held(edge), "the file counts"
+    )
 
 
-def test_an_edge_cut_off_from_the_store_keeps_its_configuration_also_over_a_restart(greenroom, edges, origin, postgres) -> None:
+def test_an_edge_cut_off_from_the_store_keeps_its_configuration_also_over_a_restart(
+    greenroom, edges, origin, postgres
+) -> None:
     url = postgres.new_database()
     writer = Writer(url)
     revision = writer.write(site(origin), shop())
@@ -213,7 +254,9 @@ def test_an_edge_cut_off_from_the_store_keeps_its_configuration_also_over_a_rest
         assert second.status()["config_store"]["from_copy"] is True
         assert second.metric("greenroom_config_store_revision") == revision
         assert PASSWORD not in second.output + first.output
-        nowhere = greenroom.serve("--store", url, "--data", str(greenroom.folder / "new"), ready=False)
+        nowhere = greenroom.serve(
+            "--store", url, "--data", str(greenroom.folder / "new"), ready=False
+        )
         assert nowhere.end() == 2
         assert "Connection refused" in nowhere.output or "connection failed" in nowhere.output
     finally:
@@ -224,7 +267,9 @@ def test_an_edge_cut_off_from_the_store_keeps_its_configuration_also_over_a_rest
     assert second.status()["config_store"]["from_copy"] is False
 
 
-def test_a_store_of_a_newer_greenroom_is_refused_at_the_start_even_with_a_copy(greenroom, edges, origin, writer) -> None:
+def test_a_store_of_a_newer_greenroom_is_refused_at_the_start_even_with_a_copy(
+    greenroom, edges, origin, writer
+) -> None:
     writer.write(site(origin), shop())
     edge = greenroom.serve()
     with writer.store._engine.begin() as connection:
@@ -233,10 +278,15 @@ def test_a_store_of_a_newer_greenroom_is_refused_at_the_start_even_with_a_copy(g
     edge.stop()
     refused = greenroom.serve(ready=False)
     assert refused.end() == 2
-    assert "was written by a newer greenroom (tables of version 9999; this one knows up to" in refused.output
+    assert (
+        "was written by a newer greenroom (tables of version 9999; this one knows up to"
+        in refused.output
+    )
 
 
-def test_a_damaged_store_in_the_data_directory_is_survived_by_a_restart(greenroom, edges, origin, writer) -> None:
+def test_a_damaged_store_in_the_data_directory_is_survived_by_a_restart(
+    greenroom, edges, origin, writer
+) -> None:
     writer.write(site(origin), shop())
     edge = greenroom.serve()
     assert held(edge)

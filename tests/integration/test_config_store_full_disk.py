@@ -58,7 +58,12 @@ def a_disk_that_fills_up(disk: Path) -> None:
     assert known.rooms
     for _ in range(3):
         with pytest.raises(StorageFailed):
-            store.write([Put(room("more", custom_page_html="x" * 500_000), "z1")], expected=known.revision, author="me", now_ms=1)
+            store.write(
+                [Put(room("more", custom_page_html="x" * 500_000), "z1")],
+                expected=known.revision,
+                author="me",
+                now_ms=1,
+            )
         assert store.read() == known
         assert store.revision() == known.revision
     filler.unlink()
@@ -100,19 +105,32 @@ def a_copy_on_a_full_disk(disk: Path) -> None:
     assert list(loaded.entries()) == list(second.entries())
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (a_disk_that_fills_up, a_first_start_on_a_full_disk, a_copy_on_a_full_disk)}
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (a_disk_that_fills_up, a_first_start_on_a_full_disk, a_copy_on_a_full_disk)
+}
 
 
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_nothing_is_lost_on(scenario: str, tmp_path: Path) -> None:
-    done = subprocess.run([*NAMESPACE, sys.executable, __file__, scenario, str(tmp_path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*NAMESPACE, sys.executable, __file__, scenario, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
     "spoil",
-    [lambda data: data[:-1], lambda data: b"0" + data[1:], lambda data: b"", lambda data: data.replace(b'"version":1', b'"version":9')],
+    [
+        lambda data: data[:-1],
+        lambda data: b"0" + data[1:],
+        lambda data: b"",
+        lambda data: data.replace(b'"version":1', b'"version":9'),
+    ],
 )
 def test_a_copy_that_is_not_whole_counts_as_none(spoil, tmp_path: Path) -> None:
     copy = ConfigCopy(tmp_path / "copy")

@@ -31,28 +31,43 @@ ROUNDS = 12
 def test_every_kind_of_record_comes_back_as_it_was_written(url: str) -> None:
     written = one_of_each()
     store = SqlStore(url)
-    store.write([Put(record, parent) for record, parent in written], expected=0, author="me", now_ms=7)
-    store.write([Put(room("r1", description="é\0\U0001f600"), "z1"), Remove("event", "e1")], expected=1, author="me", now_ms=8)
+    store.write(
+        [Put(record, parent) for record, parent in written], expected=0, author="me", now_ms=7
+    )
+    store.write(
+        [Put(room("r1", description="é\0\U0001f600"), "z1"), Remove("event", "e1")],
+        expected=1,
+        author="me",
+        now_ms=8,
+    )
     fresh = SqlStore(url).read()
     assert list(fresh.entries()) == list(store.read().entries())
     assert fresh.rooms["r1"].record.description == "é\0\U0001f600"
     assert [entry.action for entry in store.audit(2)] == ["removed", "changed"]
-    assert [(entry.kind, entry.id) for entry in store.audit(9, removed_from="r1")] == [("event", "e1")]
+    assert [(entry.kind, entry.id) for entry in store.audit(9, removed_from="r1")] == [
+        ("event", "e1")
+    ]
     assert store.audit(9, removed_from="z1") == []
     store.close()
 
 
 @pytest.mark.parametrize("by_steps", [True, False])
-def test_the_tables_are_those_described_whether_made_at_once_or_step_by_step(by_steps: bool, url: str) -> None:
+def test_the_tables_are_those_described_whether_made_at_once_or_step_by_step(
+    by_steps: bool, url: str
+) -> None:
     store = SqlStore(url)
     if by_steps:
         with store._engine.begin() as connection:
             migrate.run_steps(connection, VERSIONS[-1])
     store.prepare()
     with store._engine.connect() as connection:
-        found = compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata)
+        found = compare_metadata(
+            MigrationContext.configure(connection, opts={"compare_type": True}), metadata
+        )
         assert connection.exec_driver_sql("SELECT * FROM state").all() == [(1, 0, 0)]
-        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").all() == [(VERSIONS[-1],)]
+        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").all() == [
+            (VERSIONS[-1],)
+        ]
     assert [step for step in found if step[1].name != "alembic_version"] == []
     assert store.write([Put(zone())], expected=0, author="me", now_ms=1).revision == 1
     store.close()
@@ -70,7 +85,9 @@ def test_of_two_writers_at_once_one_gets_a_clear_conflict(url: str) -> None:
     first.write([Put(zone())], expected=0, author="first", now_ms=1)
     known = second.read()
     first.write([Put(room("r1"), "z1")], expected=known.revision, author="first", now_ms=2)
-    with pytest.raises(RevisionConflict, match="has changed since it was read: revision 2, not 1") as caught:
+    with pytest.raises(
+        RevisionConflict, match="has changed since it was read: revision 2, not 1"
+    ) as caught:
         second.write([Put(room("r2"), "z1")], expected=known.revision, author="second", now_ms=2)
     assert (caught.value.expected, caught.value.found) == (1, 2)
     assert list(second.read().rooms) == ["r1"]
@@ -80,7 +97,12 @@ def test_of_two_writers_at_once_one_gets_a_clear_conflict(url: str) -> None:
 
 def test_writers_that_read_again_after_a_conflict_lose_nothing(url: str) -> None:
     """Four of them count up one number, each from what it read: every step is there."""
-    SqlStore(url).write([Put(zone()), Put(room("r1", total_active_users=1), "z1")], expected=0, author="me", now_ms=1)
+    SqlStore(url).write(
+        [Put(zone()), Put(room("r1", total_active_users=1), "z1")],
+        expected=0,
+        author="me",
+        now_ms=1,
+    )
     conflicts, begin = [], threading.Barrier(4)
 
     def count_up() -> None:
@@ -91,7 +113,12 @@ def test_writers_that_read_again_after_a_conflict_lose_nothing(url: str) -> None
                 known = store.read()
                 users = known.rooms["r1"].record.total_active_users + 1
                 try:
-                    store.write([Put(room("r1", total_active_users=users), "z1")], expected=known.revision, author="me", now_ms=1)
+                    store.write(
+                        [Put(room("r1", total_active_users=users), "z1")],
+                        expected=known.revision,
+                        author="me",
+                        now_ms=1,
+                    )
                     break
                 except RevisionConflict as conflict:
                     conflicts.append(conflict)
@@ -130,7 +157,9 @@ def test_processes_that_start_together_make_the_tables_once(url: str) -> None:
 def test_a_start_waits_while_another_process_makes_the_file(tmp_path: Path) -> None:
     """SQLite refuses the change to WAL at once, regardless of its busy timeout, while another connection writes to a file that is new."""
     path = tmp_path / "config.db"
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+    with contextlib.closing(
+        sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         other.execute("CREATE TABLE half_made (id INTEGER)")
         done = threading.Timer(0.3, other.execute, ["ROLLBACK"])
@@ -180,8 +209,12 @@ def test_kill_9_in_the_middle_of_a_write_leaves_one_revision_whole(tmp_path: Pat
         acknowledged = killed_while_writing(url, seed.uniform(0, 0.05))
         store = SqlStore(url)
         found = store.read()
-        assert found.revision in (acknowledged, acknowledged + 1), "an acknowledged revision is missing"
-        assert {entry.record.description for entry in found.rooms.values()} == {f"{found.revision - 1}" * 200}, "half a write"
+        assert found.revision in (acknowledged, acknowledged + 1), (
+            "an acknowledged revision is missing"
+        )
+        assert {entry.record.description for entry in found.rooms.values()} == {
+            f"{found.revision - 1}" * 200
+        }, "half a write"
         assert len({entry.revision for entry in store.audit(40)}) == 1
         store.close()
 
@@ -191,7 +224,9 @@ def test_a_database_of_a_newer_greenroom_is_refused_and_not_touched(url: str) ->
     store.write([Put(zone())], expected=0, author="me", now_ms=1)
     with store._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(TooNew, match=r"written by a newer greenroom \(tables of version 9999; this one knows up to"):
+    with pytest.raises(
+        TooNew, match=r"written by a newer greenroom \(tables of version 9999; this one knows up to"
+    ):
         SqlStore(url).read()
     with store._engine.begin() as connection:
         connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{VERSIONS[-1]}'")
@@ -200,7 +235,16 @@ def test_a_database_of_a_newer_greenroom_is_refused_and_not_touched(url: str) ->
 
 
 KINDS_SINCE = {
-    "0001": {"health_check", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note", "status_page", "account"},
+    "0001": {
+        "health_check",
+        "webhook",
+        "pagerduty_service",
+        "alert_policy",
+        "silence",
+        "incident_note",
+        "status_page",
+        "account",
+    },
     "0002": {"status_page", "account"},
     "0003": {"status_page"},
     "0004": {"status_page"},
@@ -216,7 +260,10 @@ def test_data_of_every_version_there_was_is_brought_forward(version: str, tmp_pa
     assert {kind for kind, _, _ in contents(found)} == set(KINDS) - KINDS_SINCE[version]
     assert found.rooms["r1"].record.custom_page_html == "<h1>{{waitTime}} — ünïcödé</h1>"
     assert found.events["e1"].record.disable_session_renewal is False
-    assert [rule.expression for rule in found.rules["r1"].record.rules] == ['http.host eq "a"', "ip.src in $office"]
+    assert [rule.expression for rule in found.rules["r1"].record.rules] == [
+        'http.host eq "a"',
+        "ip.src in $office",
+    ]
     assert [entry.author for entry in store.audit(100)][-1] == "token deploy (t1)"
     store.write([Put(room("r9"), "z1")], expected=3, author="me", now_ms=1)
     assert list(SqlStore(default_url(tmp_path)).read().rooms) == ["r1", "r9"]
@@ -241,15 +288,21 @@ def upgrade() -> None:
 
 def with_a_later_step(monkeypatch: pytest.MonkeyPatch, folder: Path, more: str = "") -> None:
     shutil.copytree(migrate._FOLDER, folder / "migrations")
-    (folder / "migrations" / "versions" / "later.py").write_text(LATER.format(newest=VERSIONS[-1], more=more))
+    (folder / "migrations" / "versions" / "later.py").write_text(
+        LATER.format(newest=VERSIONS[-1], more=more)
+    )
     monkeypatch.setattr(migrate, "_FOLDER", folder / "migrations")
     monkeypatch.setattr(migrate, "VERSIONS", (*VERSIONS, "later"))
     monkeypatch.setattr("greenroom.stores.sql.store.VERSIONS", (*VERSIONS, "later"))
     monkeypatch.setattr(migrate.bring_forward, "__defaults__", ("later",))
 
 
-def test_a_step_forward_runs_on_the_data_that_is_there(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    SqlStore(url).write([Put(zone(name="first.example")), Put(room("r1"), "z1")], expected=0, author="me", now_ms=1)
+def test_a_step_forward_runs_on_the_data_that_is_there(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SqlStore(url).write(
+        [Put(zone(name="first.example")), Put(room("r1"), "z1")], expected=0, author="me", now_ms=1
+    )
     with_a_later_step(monkeypatch, tmp_path)
     store = SqlStore(url)
     found = store.read()
@@ -261,7 +314,9 @@ def test_a_step_forward_runs_on_the_data_that_is_there(url: str, tmp_path: Path,
     store.close()
 
 
-def test_a_step_that_fails_leaves_everything_as_it_was(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_leaves_everything_as_it_was(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     SqlStore(url).write([Put(zone(name="first.example"))], expected=0, author="me", now_ms=1)
     with_a_later_step(monkeypatch, tmp_path, 'op.execute("SELECT nonsense FROM nowhere")')
     with pytest.raises(StorageFailed, match="nowhere"):
@@ -270,13 +325,19 @@ def test_a_step_that_fails_leaves_everything_as_it_was(url: str, tmp_path: Path,
     assert [entry.record.name for entry in SqlStore(url).read().zones.values()] == ["first.example"]
 
 
-def test_a_server_that_went_away_is_told_without_the_password_and_used_again_when_it_is_back(postgres: Postgres) -> None:
+def test_a_server_that_went_away_is_told_without_the_password_and_used_again_when_it_is_back(
+    postgres: Postgres,
+) -> None:
     url = postgres.new_database()
     store = SqlStore(url)
     store.write([Put(zone())], expected=0, author="me", now_ms=1)
     postgres.stop()
     try:
-        for ask in (store.revision, store.read, lambda: store.write([Put(zone("z2"))], expected=1, author="me", now_ms=1)):
+        for ask in (
+            store.revision,
+            store.read,
+            lambda: store.write([Put(zone("z2"))], expected=1, author="me", now_ms=1),
+        ):
             with pytest.raises(StorageFailed) as caught:
                 ask()
             assert PASSWORD not in str(caught.value)
@@ -293,7 +354,9 @@ def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
         SqlStore(default_url(tmp_path)).read()
 
 
-@pytest.mark.parametrize("written", ["nonsense", "mysql://a/b", "sqlite://", "sqlite:///:memory:", ""])
+@pytest.mark.parametrize(
+    "written", ["nonsense", "mysql://a/b", "sqlite://", "sqlite:///:memory:", ""]
+)
 def test_an_address_that_is_not_from_here_is_refused(written: str) -> None:
     with pytest.raises(InvalidConfig, match="store: must"):
         SqlStore(written)
@@ -301,8 +364,17 @@ def test_an_address_that_is_not_from_here_is_refused(written: str) -> None:
 
 def test_rules_are_kept_in_their_order(url: str) -> None:
     store = SqlStore(url)
-    store.write([Put(zone()), Put(room("r1"), "z1"), Put(rules("r1", "c", "a", "b"), "r1")], expected=0, author="me", now_ms=1)
-    assert [rule.expression for rule in SqlStore(url).read().rules["r1"].record.rules] == ["c", "a", "b"]
+    store.write(
+        [Put(zone()), Put(room("r1"), "z1"), Put(rules("r1", "c", "a", "b"), "r1")],
+        expected=0,
+        author="me",
+        now_ms=1,
+    )
+    assert [rule.expression for rule in SqlStore(url).read().rules["r1"].record.rules] == [
+        "c",
+        "a",
+        "b",
+    ]
     store.close()
 
 
@@ -318,14 +390,19 @@ store.close()
 """
 
 
-def test_what_another_process_writes_is_read_however_many_connections_this_one_opens(tmp_path: Path) -> None:
+def test_what_another_process_writes_is_read_however_many_connections_this_one_opens(
+    tmp_path: Path,
+) -> None:
     """Closing a descriptor of the file would drop this process's locks: the other one would then remove the log that is read here."""
     url = f"sqlite:///{tmp_path / 'config.db'}"
     store = SqlStore(url)
     try:
         store.read()
         for number in range(3):
-            with transaction(store._engine, writes=False) as one, transaction(store._engine, writes=False) as two:
+            with (
+                transaction(store._engine, writes=False) as one,
+                transaction(store._engine, writes=False) as two,
+            ):
                 assert one is not two
                 for connection in (one, two):
                     connection.exec_driver_sql("SELECT 1")

@@ -22,7 +22,10 @@ def played(address: Address, visitor_class: Any) -> dict[str, Seen]:
         assert answer.waiting == (room in ("closed", "later")), (room, answer.text)
         inside[room] = visitor.cookies.get("__cfwaitingroom", "")
     other = {room: inside["open" if room != "open" else "full"] for room in ROOMS}
-    return {row.name: send(address, row, {"inside": inside[row.room], "other": other[row.room]}) for row in ROWS}
+    return {
+        row.name: send(address, row, {"inside": inside[row.room], "other": other[row.room]})
+        for row in ROWS
+    }
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +64,19 @@ def difference(row: Row, wanted: Seen, found: Seen) -> str:
     if found == wanted:
         return ""
     if "whole addresses" in row.name and found.status not in REFUSALS - {503}:
-        served = not found.origin or (found.host in ("open.example", "asleep.example") and found.ticket == (found.host == "open.example"))
+        served = not found.origin or (
+            found.host in ("open.example", "asleep.example")
+            and found.ticket == (found.host == "open.example")
+        )
         return WHOLE if served else f"UNEXPLAINED: {found}"
     if row.odd and not found.origin and found.status in REFUSALS and not found.ticket:
         return ITSELF if not wanted.origin and 400 <= wanted.status < 500 else CANONICAL
-    if row.name.startswith("paths: b'*'") and not found.origin and found.status == 200 and not found.form:
+    if (
+        row.name.startswith("paths: b'*'")
+        and not found.origin
+        and found.status == 200
+        and not found.form
+    ):
         return STAR
     held = not found.origin and found.status in (200, *HELD_WITH) and found.form == "text/html"
     if row.name.startswith("head: ") and held:
@@ -73,7 +84,9 @@ def difference(row: Row, wanted: Seen, found: Seen) -> str:
     form = found.form or wanted.form if row.method == "HEAD" else found.form
     if found.status in HELD_WITH and replace(found, status=wanted.status, form=form) == wanted:
         return HELD_WITH[found.status]
-    if row.name.startswith("paths: ") and (held or found == Seen(True, 200, "application/json", False, "asleep.example")):
+    if row.name.startswith("paths: ") and (
+        held or found == Seen(True, 200, "application/json", False, "asleep.example")
+    ):
         return RESOLVED
     return f"UNEXPLAINED: {wanted} became {found}"
 
@@ -87,7 +100,10 @@ def test_the_table_is_large_enough_and_names_each_row_once() -> None:
 OVER_SOCKET_FILES = ("nginx", "haproxy-spoe")
 
 
-@pytest.mark.parametrize("name", ["gateway", *INTEGRATIONS, *(f"{name} over a Unix socket" for name in OVER_SOCKET_FILES)])
+@pytest.mark.parametrize(
+    "name",
+    ["gateway", *INTEGRATIONS, *(f"{name} over a Unix socket" for name in OVER_SOCKET_FILES)],
+)
 def test_every_integration_does_what_the_gateway_does(
     name: str,
     expected: dict[str, Seen],
@@ -103,10 +119,15 @@ def test_every_integration_does_what_the_gateway_does(
     if name == "gateway":
         assert {seen.origin for seen in expected.values()} == {True, False}
         readable = {row.name for row in ROWS if expected[row.name].readable}
-        assert readable == {"script of a listed origin in scripts with ticket none", "JSON of a listed origin in scripts with ticket none"}
-        assert {row.name for row in ROWS if row.method == "OPTIONS" and row.room == "scripts" and expected[row.name].origin} == {
-            "preflight in scripts with ticket none"
+        assert readable == {
+            "script of a listed origin in scripts with ticket none",
+            "JSON of a listed origin in scripts with ticket none",
         }
+        assert {
+            row.name
+            for row in ROWS
+            if row.method == "OPTIONS" and row.room == "scripts" and expected[row.name].origin
+        } == {"preflight in scripts with ticket none"}
         return
     name, over_file = name.partition(" ")[0], " " in name
     way = partial(proxy, socket_file=tmp_path / "decide.sock") if over_file else INTEGRATIONS[name]
@@ -117,7 +138,9 @@ def test_every_integration_does_what_the_gateway_does(
         reason = difference(row, expected[row.name], found[row.name])
         if reason:
             reasons.setdefault(reason, []).append(row.name)
-    assert {reason: rows for reason, rows in reasons.items() if reason not in DIFFERENCES[name]} == {}
+    assert {
+        reason: rows for reason, rows in reasons.items() if reason not in DIFFERENCES[name]
+    } == {}
     assert set(reasons) == DIFFERENCES[name], "what is listed really differs"
 
 
@@ -126,7 +149,11 @@ def test_the_reference_lists_every_difference() -> None:
     listed = {line.split("|")[1].strip(): line for line in lines if line.count("|") > 3}
     columns = [cell.strip() for cell in listed["difference"].split("|")]
     for name, reasons in DIFFERENCES.items():
-        at = next(index for index, cell in enumerate(columns) if name == cell.lower().replace(", ", "-").partition(" (")[0])
+        at = next(
+            index
+            for index, cell in enumerate(columns)
+            if name == cell.lower().replace(", ", "-").partition(" (")[0]
+        )
         found = {
             reason
             for reason in {CANONICAL, ITSELF, REPAIRED, RESOLVED, WHOLE, STAR, *HELD_WITH.values()}

@@ -12,7 +12,14 @@ from greenroom.config.settings import Address
 from greenroom.runtime.dashboard import control_listeners
 from greenroom.runtime.listener import bind, bound
 
-FOREIGN = ("evil.example", "evil.example:8081", "127.0.0.1.evil.example", "EVIL.EXAMPLE.", "localhost.evil.example:8081", "localhost.:1")
+FOREIGN = (
+    "evil.example",
+    "evil.example:8081",
+    "127.0.0.1.evil.example",
+    "EVIL.EXAMPLE.",
+    "localhost.evil.example:8081",
+    "localhost.:1",
+)
 OWN = (
     "127.0.0.1",
     "127.0.0.1:8081",
@@ -32,12 +39,17 @@ def answers(tmp_path: Path, settings: str, hosts: tuple[str, ...]) -> dict[str, 
     config = load_config(file)
 
     async def story() -> dict[str, int]:
-        (listener,) = control_listeners(PlainTextResponse("figures"), lambda: config, bind(Address("127.0.0.1", 0), "a test"))
+        (listener,) = control_listeners(
+            PlainTextResponse("figures"), lambda: config, bind(Address("127.0.0.1", 0), "a test")
+        )
         await listener.start()
         try:
             async with httpx.AsyncClient(trust_env=False) as client:
                 url = f"http://{bound(listener._listener)}/status"
-                return {host: (await client.get(url, headers={"Host": host})).status_code for host in hosts}
+                return {
+                    host: (await client.get(url, headers={"Host": host})).status_code
+                    for host in hosts
+                }
         finally:
             await listener.close()
 
@@ -45,7 +57,9 @@ def answers(tmp_path: Path, settings: str, hosts: tuple[str, ...]) -> dict[str, 
 
 
 @pytest.mark.parametrize(("hosts", "status"), [(FOREIGN, 421), (OWN, 200)])
-def test_from_this_machine_only_names_that_no_stranger_owns_are_answered(tmp_path: Path, hosts: tuple[str, ...], status: int) -> None:
+def test_from_this_machine_only_names_that_no_stranger_owns_are_answered(
+    tmp_path: Path, hosts: tuple[str, ...], status: int
+) -> None:
     assert answers(tmp_path, "", hosts) == dict.fromkeys(hosts, status)
 
 

@@ -26,7 +26,9 @@ def write(folder: Path, authority: trustme.CA) -> None:
 
 def config_in(folder: Path) -> Config:
     file = folder / "greenroom.toml"
-    file.write_text('data = "."\ncontrol = "0.0.0.0:8081"\n[control_tls]\ncert = "cert.pem"\nkey = "key.pem"\n')
+    file.write_text(
+        'data = "."\ncontrol = "0.0.0.0:8081"\n[control_tls]\ncert = "cert.pem"\nkey = "key.pem"\n'
+    )
     return load_config(file)
 
 
@@ -49,7 +51,9 @@ def test_it_speaks_https_only_and_takes_a_new_certificate_without_a_restart(tmp_
     assert {tmp_path / "cert.pem", tmp_path / "key.pem"} <= set(config.files)
 
     async def story() -> None:
-        (listener,) = control_listeners(scheme, lambda: config, bind(Address("127.0.0.1", 0), "a test"))
+        (listener,) = control_listeners(
+            scheme, lambda: config, bind(Address("127.0.0.1", 0), "a test")
+        )
         await listener.start()
         address = bound(listener._listener)
 
@@ -79,8 +83,13 @@ def test_it_speaks_https_only_and_takes_a_new_certificate_without_a_restart(tmp_
 def test_a_certificate_that_cannot_be_used_is_refused_at_its_key(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig) as refused:
         config_in(tmp_path)
-    assert [problem.pointer for problem in refused.value.problems] == ["control_tls.cert", "control_tls.key"]
+    assert [problem.pointer for problem in refused.value.problems] == [
+        "control_tls.cert",
+        "control_tls.key",
+    ]
     write(tmp_path, trustme.CA())
     trustme.CA().issue_cert("127.0.0.1").private_key_pem.write_to_path(tmp_path / "key.pem")
-    with pytest.raises(InvalidConfig, match="control_tls: the certificate and the key do not match"):
+    with pytest.raises(
+        InvalidConfig, match="control_tls: the certificate and the key do not match"
+    ):
         config_in(tmp_path)

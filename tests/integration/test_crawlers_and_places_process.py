@@ -25,27 +25,39 @@ queue_all = true
 
 
 def config(origin: Any, *expressions: str, top: str = "", more: str = "") -> str:
-    rules = "".join(f"\n[[rooms.rules]]\nexpression = '''{expression}'''\n" for expression in expressions)
+    rules = "".join(
+        f"\n[[rooms.rules]]\nexpression = '''{expression}'''\n" for expression in expressions
+    )
     return ROOM.format(origin=origin.url, top=top, rules=rules, more=more)
 
 
 def waits(running: Any, client: str, agent: str = "Mozilla/5.0") -> bool:
-    return running.visitor().get("/", headers={"X-Forwarded-For": client, "User-Agent": agent}).waiting
+    return (
+        running.visitor().get("/", headers={"X-Forwarded-For": client, "User-Agent": agent}).waiting
+    )
 
 
 def test_the_country_is_known_without_any_file(greenroom: Any, origin: Any) -> None:
-    running = greenroom.config(config(origin, 'ip.src.country in {"DE" "AT"}', 'ip.src.continent == "OC"'))
+    running = greenroom.config(
+        config(origin, 'ip.src.country in {"DE" "AT"}', 'ip.src.continent == "OC"')
+    )
     assert not waits(running, "217.0.43.49")
     assert waits(running, "8.8.8.8")
     assert waits(running, "10.1.2.3")
 
 
-def test_a_database_says_cities_and_systems_and_is_taken_again_when_it_is_replaced(greenroom: Any, origin: Any) -> None:
+def test_a_database_says_cities_and_systems_and_is_taken_again_when_it_is_replaced(
+    greenroom: Any, origin: Any
+) -> None:
     city = {"city": {"names": {"en": "Basel"}}, "country": {"iso_code": "CH"}}
     (greenroom.folder / "city.mmdb").write_bytes(mmdb({"203.0.113.0/24": city}))
-    (greenroom.folder / "asn.mmdb").write_bytes(mmdb({"198.51.100.0/24": {"autonomous_system_number": 64500}}))
+    (greenroom.folder / "asn.mmdb").write_bytes(
+        mmdb({"198.51.100.0/24": {"autonomous_system_number": 64500}})
+    )
     top = 'geo_database = "city.mmdb"\nasn_database = "asn.mmdb"'
-    running = greenroom.config(config(origin, 'ip.src.city == "Basel"', "ip.src.asnum == 64500", top=top))
+    running = greenroom.config(
+        config(origin, 'ip.src.city == "Basel"', "ip.src.asnum == 64500", top=top)
+    )
     assert not waits(running, "203.0.113.9")
     assert not waits(running, "198.51.100.9")
     assert waits(running, "192.0.2.9")
@@ -59,9 +71,15 @@ def test_a_database_says_cities_and_systems_and_is_taken_again_when_it_is_replac
 
 
 def test_a_verified_crawler_is_let_by_and_an_impostor_is_not(greenroom: Any, origin: Any) -> None:
-    (greenroom.folder / "bot.json").write_text(json.dumps({"prefixes": [{"ipv4Prefix": "203.0.113.0/24"}]}))
-    crawler = '[[crawlers]]\nname = "Testbot"\nuser_agents = ["testbot"]\nranges_file = "bot.json"\n'
-    running = greenroom.config(config(origin, top="search_engine_crawler_bypass = true", more=crawler))
+    (greenroom.folder / "bot.json").write_text(
+        json.dumps({"prefixes": [{"ipv4Prefix": "203.0.113.0/24"}]})
+    )
+    crawler = (
+        '[[crawlers]]\nname = "Testbot"\nuser_agents = ["testbot"]\nranges_file = "bot.json"\n'
+    )
+    running = greenroom.config(
+        config(origin, top="search_engine_crawler_bypass = true", more=crawler)
+    )
     assert not waits(running, "203.0.113.5", "Mozilla/5.0 (compatible; TestBot/1.0)")
     assert waits(running, "203.0.113.5"), "the address alone is not enough"
     assert waits(running, "192.0.2.5", "Mozilla/5.0 (compatible; TestBot/1.0)"), "nor is the name"
@@ -69,11 +87,15 @@ def test_a_verified_crawler_is_let_by_and_an_impostor_is_not(greenroom: Any, ori
     assert running.room("shop")["requests"] == {"bypassed": 1, "held": 3}
 
 
-def test_crawlers_are_asked_for_by_name_behind_the_visitors_back(greenroom: Any, origin: Any) -> None:
+def test_crawlers_are_asked_for_by_name_behind_the_visitors_back(
+    greenroom: Any, origin: Any
+) -> None:
     own = '[[crawlers]]\nname = "Ownbot"\ncategory = "Ours"\nuser_agents = ["ownbot"]\ndomains = ["googlebot.com"]\n'
     running = greenroom.config(config(origin, 'cf.verified_bot_category == "Ours"', more=own))
     assert waits(running, "127.0.0.1", "OwnBot")
-    assert waits(running, "127.0.0.1", "OwnBot"), "this machine's own name is not below googlebot.com"
+    assert waits(running, "127.0.0.1", "OwnBot"), (
+        "this machine's own name is not below googlebot.com"
+    )
 
 
 def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:

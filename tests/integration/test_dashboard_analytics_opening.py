@@ -22,7 +22,9 @@ def recorded(folder: Path, minutes: int) -> Keeper:
     keeper = Keeper(DuckEngine(folder / "analytics.duckdb"), lambda _: RoomPlace("z1", "sale"))
     parts = sale_parts("r1", END_S, minutes)
     for begin in range(0, len(parts), 60):
-        keeper.write(parts[begin : begin + 60], parts[min(begin + 59, len(parts) - 1)].minute * 60 + 60)
+        keeper.write(
+            parts[begin : begin + 60], parts[min(begin + 59, len(parts) - 1)].minute * 60 + 60
+        )
     return keeper
 
 
@@ -31,8 +33,13 @@ class FailingStore:
         raise StorageFailed("gone")
 
 
-@pytest.mark.parametrize(("minutes", "span"), [(0, "1h"), (5, "1h"), (59, "1h"), (65, "6h"), (355, "6h"), (370, "24h"), (1500, "24h")])
-def test_a_room_opens_on_the_shortest_span_that_holds_all_of_it(tmp_path: Path, minutes: int, span: str) -> None:
+@pytest.mark.parametrize(
+    ("minutes", "span"),
+    [(0, "1h"), (5, "1h"), (59, "1h"), (65, "6h"), (355, "6h"), (370, "24h"), (1500, "24h")],
+)
+def test_a_room_opens_on_the_shortest_span_that_holds_all_of_it(
+    tmp_path: Path, minutes: int, span: str
+) -> None:
     keeper = recorded(tmp_path, minutes)
     assert opening_span(keeper, "r1", END_S) == span
     assert opening_span(keeper, "another", END_S) == "1h"
@@ -44,14 +51,25 @@ def test_a_store_that_does_not_answer_leaves_the_usual_span() -> None:
     assert opening_span(None, "r1", END_S) == "24h"
 
 
-def test_a_link_with_a_span_shows_that_span_and_one_without_fits_the_room(dashboard: DashboardRig, tmp_path: Path) -> None:
+def test_a_link_with_a_span_shows_that_span_and_one_without_fits_the_room(
+    dashboard: DashboardRig, tmp_path: Path
+) -> None:
     keeper = recorded(tmp_path, 5)
     dashboard.clock.at_ms = END_S * 1000
     dashboard.app.services = replace(dashboard.app.services, analytics=keeper)
     viewer, path = dashboard.person("viewer"), "/zones/z1/rooms/r1/analytics"
-    for query, label in (("", "1 hour"), ("?compare=before", "1 hour"), ("?span=24h", "24 hours"), ("?span=6h", "6 hours")):
-        assert re.findall(r'aria-current="true">([^<]+)', viewer.get(path + query).text) == [label], query
+    for query, label in (
+        ("", "1 hour"),
+        ("?compare=before", "1 hour"),
+        ("?span=24h", "24 hours"),
+        ("?span=6h", "6 hours"),
+    ):
+        assert re.findall(r'aria-current="true">([^<]+)', viewer.get(path + query).text) == [
+            label
+        ], query
     span = viewer.get(f"{path}?from={END_S - 7200}&to={END_S - 3600}").text
     assert 'aria-current="true"' not in span
-    assert viewer.get(f"{path}/csv").text.count("\r\n") == viewer.get(f"{path}/csv?span=24h").text.count("\r\n")
+    assert viewer.get(f"{path}/csv").text.count("\r\n") == viewer.get(
+        f"{path}/csv?span=24h"
+    ).text.count("\r\n")
     keeper.close()

@@ -22,7 +22,9 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
         yield found
 
 
-def test_what_settings_mean_is_simulated_in_the_background_while_they_are_typed(rig: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_settings_mean_is_simulated_in_the_background_while_they_are_typed(
+    rig: DashboardRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = DryRunProcesses()
     monkeypatch.setattr(rig.dry_runs, "example", real.example)
     visitor = rig.person("operator")
@@ -48,7 +50,9 @@ def test_settings_that_are_not_possible_mean_nothing(rig: DashboardRig) -> None:
         answer = rig.person("operator").get(f"/zones/z1/rooms/meaning?{query}")
         assert "is shown when all of them are possible" in answer.text
         found = rig.person("operator").get(f"/zones/z1/rooms/meaning/example?{query}")
-        assert found.status_code == example, "a room of a configuration file may let in more a minute than it takes at once"
+        assert found.status_code == example, (
+            "a room of a configuration file may let in more a minute than it takes at once"
+        )
 
 
 def test_examples_do_not_start_more_processes_than_may_wait() -> None:
@@ -59,7 +63,9 @@ def test_examples_do_not_start_more_processes_than_may_wait() -> None:
     assert len(runs._examples) == WAITING_MAX
 
 
-def test_a_dry_run_says_what_would_happen_and_what_other_limits_would_change(rig: DashboardRig) -> None:
+def test_a_dry_run_says_what_would_happen_and_what_other_limits_would_change(
+    rig: DashboardRig,
+) -> None:
     visitor = rig.person("operator")
     other = {"total_active_users": "900", "new_users_per_minute": "900"}
     answer = visitor.post(DRY_RUN, **CROWD, **other)
@@ -85,7 +91,11 @@ def test_everything_wrong_is_told_at_once_beside_its_field(rig: DashboardRig) ->
     answer = rig.person("operator").post(DRY_RUN, **wrong)
     text = html.unescape(answer.text)
     assert answer.status_code == 400
-    for said in ("must be a whole number from 1 to 2000000, not 'many'", "from 1 to 10080, not '0'", "must be at most the active visitors"):
+    for said in (
+        "must be a whole number from 1 to 2000000, not 'many'",
+        "from 1 to 10080, not '0'",
+        "must be at most the active visitors",
+    ):
         assert said in text
     table = rig.person("operator").post(DRY_RUN, rows="second,visitors\n0,1\nx,2")
     assert "line 3: second must be a number" in html.unescape(table.text)
@@ -99,7 +109,11 @@ def test_the_settings_of_an_event_are_tried(rig: DashboardRig) -> None:
 
 def test_the_pre_queue_and_the_draw_of_an_event_are_simulated(rig: DashboardRig) -> None:
     start_ms = rig.clock.at_ms + 86_400_000
-    times = {"prequeue_start_ms": start_ms - 600_000, "event_start_ms": start_ms, "event_end_ms": start_ms + 3_600_000}
+    times = {
+        "prequeue_start_ms": start_ms - 600_000,
+        "event_start_ms": start_ms,
+        "event_end_ms": start_ms + 3_600_000,
+    }
     rig.put((Event(id="e2", name="sale", shuffle_at_event_start=True, **times), "r1"))
     visitor = rig.person("operator")
     text = visitor.get(f"{DRY_RUN}?event=e2").text
@@ -110,7 +124,11 @@ def test_the_pre_queue_and_the_draw_of_an_event_are_simulated(rig: DashboardRig)
     answer = visitor.post(DRY_RUN, event="e2", early_percent="75", **CROWD)
     run = rig.dry_runs.find(answer.headers["location"].rpartition("/")[2])
     assert run is not None
-    assert (run.wanted["prequeue_s"], run.wanted["early"], run.wanted["shuffle"]) == (600.0, 0.75, True)
+    assert (run.wanted["prequeue_s"], run.wanted["early"], run.wanted["shuffle"]) == (
+        600.0,
+        0.75,
+        True,
+    )
     end = time.monotonic() + PATIENCE_S
     while "Simulating" in (text := visitor.get(answer.headers["location"]).text):
         assert time.monotonic() < end, text

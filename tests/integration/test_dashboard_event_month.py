@@ -17,7 +17,14 @@ def in_month(visitor: Visitor, path: str) -> list[str]:
 
 
 def test_months_are_turned_and_events_lead_to_their_form(dashboard: DashboardRig) -> None:
-    dashboard.put((Event(id="e5", name="may", event_start_ms=MAY_2040_MS, event_end_ms=MAY_2040_MS + HOUR_MS), "r1"))
+    dashboard.put(
+        (
+            Event(
+                id="e5", name="may", event_start_ms=MAY_2040_MS, event_end_ms=MAY_2040_MS + HOUR_MS
+            ),
+            "r1",
+        )
+    )
     visitor = dashboard.person("operator")
     assert in_month(visitor, "/events?month=2040-05") == ["may"]
     assert in_month(visitor, "/events?month=2040-06") == []
@@ -30,11 +37,19 @@ def test_months_are_turned_and_events_lead_to_their_form(dashboard: DashboardRig
     assert visitor.get("/events?month=<script>").status_code == 200
 
 
-def test_a_new_event_is_offered_in_thirty_rooms_and_the_way_to_the_others_is_told(dashboard: DashboardRig) -> None:
+def test_a_new_event_is_offered_in_thirty_rooms_and_the_way_to_the_others_is_told(
+    dashboard: DashboardRig,
+) -> None:
     visitor = dashboard.person("operator")
     assert "in another of" not in visitor.get("/events").text
     rooms = [
-        Room(id=f"n{number}", name=f"n{number}", host=f"n{number}.a.example", total_active_users=9, new_users_per_minute=9)
+        Room(
+            id=f"n{number}",
+            name=f"n{number}",
+            host=f"n{number}.a.example",
+            total_active_users=9,
+            new_users_per_minute=9,
+        )
         for number in range(31)
     ]
     dashboard.put(*((room, "z1") for room in rooms))

@@ -24,19 +24,33 @@ def put(rig: DashboardRig, start: str, end: str) -> Event:
     start_ms, end_ms = milliseconds(start), milliseconds(end)
     assert start_ms is not None
     assert end_ms is not None
-    found = Event(id="e5", name="sale", event_start_ms=start_ms, event_end_ms=end_ms, prequeue_start_ms=start_ms - 600_000)
+    found = Event(
+        id="e5",
+        name="sale",
+        event_start_ms=start_ms,
+        event_end_ms=end_ms,
+        prequeue_start_ms=start_ms - 600_000,
+    )
     rig.put((found, "r1"))
     return found
 
 
 def form_of(page: str) -> dict[str, str]:
     """What a browser would send of the fields for times, and the revision."""
-    inputs = [dict(re.findall(r'([\w-]+)="([^"]*)"', one)) for one in re.findall(r"<input[^>]*>", page)]
-    return {one["name"]: one.get("value", "") for one in inputs if one.get("name", "").endswith(("_time", "revision"))}
+    inputs = [
+        dict(re.findall(r'([\w-]+)="([^"]*)"', one)) for one in re.findall(r"<input[^>]*>", page)
+    ]
+    return {
+        one["name"]: one.get("value", "")
+        for one in inputs
+        if one.get("name", "").endswith(("_time", "revision"))
+    }
 
 
 @pytest.mark.parametrize(("start", "end"), TIMES.values(), ids=TIMES)
-def test_a_new_note_moves_no_time_of_the_event(dashboard: DashboardRig, start: str, end: str) -> None:
+def test_a_new_note_moves_no_time_of_the_event(
+    dashboard: DashboardRig, start: str, end: str
+) -> None:
     before = put(dashboard, start, end)
     visitor = dashboard.person("operator")
     visitor.cookies["greenroom_tz"] = "Europe/Berlin"

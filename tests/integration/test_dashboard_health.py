@@ -12,7 +12,12 @@ GOOD = {
     "name": "shop", "type": "HTTPS", "address": "shop.example", "interval": "30", "timeout": "5", "retries": "2", "consecutive_fails": "2",
     "consecutive_successes": "1", "path": "/ready", "port": "0", "expected_codes": "2xx, 304", "method": "GET",
 }  # fmt: skip
-POLICY = {"name": "Down", "alert_type": "health_check_status_notification", "alert_interval": "", "enabled": "true"}
+POLICY = {
+    "name": "Down",
+    "alert_type": "health_check_status_notification",
+    "alert_interval": "",
+    "enabled": "true",
+}
 
 
 @pytest.fixture
@@ -21,7 +26,11 @@ def operator(dashboard: DashboardRig) -> Visitor:
 
 
 def checks(dashboard: DashboardRig) -> list[HealthCheck]:
-    return [entry.record for entry in dashboard.store.read().health_checks.values() if entry.parent == "z2"]
+    return [
+        entry.record
+        for entry in dashboard.store.read().health_checks.values()
+        if entry.parent == "z2"
+    ]
 
 
 def test_a_check_is_made_changed_and_removed(dashboard: DashboardRig, operator: Visitor) -> None:
@@ -35,7 +44,12 @@ def test_a_check_is_made_changed_and_removed(dashboard: DashboardRig, operator: 
     assert 'value="2xx, 304"' in shown
     found = re.search(r'name="revision" value="(\d+)"', shown)
     assert found is not None
-    assert operator.post(f"{page}/edit", **{**GOOD, "interval": "90", "revision": found[1]}).status_code == 303
+    assert (
+        operator.post(
+            f"{page}/edit", **{**GOOD, "interval": "90", "revision": found[1]}
+        ).status_code
+        == 303
+    )
     assert checks(dashboard)[0].interval == 90
     assert operator.post(f"{page}/edit", **{**GOOD, "revision": found[1]}).status_code == 409
     assert operator.get(page).status_code == 200
@@ -51,8 +65,12 @@ def test_a_check_by_tcp_needs_a_port_alone(dashboard: DashboardRig, operator: Vi
     assert check.tcp_config.port == 5432
 
 
-def test_everything_wrong_is_said_beside_its_field_and_what_was_typed_stays(dashboard: DashboardRig, operator: Visitor) -> None:
-    answer = operator.post(NEW, **{**GOOD, "name": "two words", "port": "99999", "interval": "soon", "path": "/kept"})
+def test_everything_wrong_is_said_beside_its_field_and_what_was_typed_stays(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
+    answer = operator.post(
+        NEW, **{**GOOD, "name": "two words", "port": "99999", "interval": "soon", "path": "/kept"}
+    )
     assert answer.status_code == 400
     for name in ("name", "port", "interval"):
         assert f'id="f-{name}-problem"' in answer.text, name
@@ -66,24 +84,43 @@ def test_people_see_checks_of_their_zones_alone(dashboard: DashboardRig) -> None
     assert ">shop</a>" in dashboard.person("viewer", "z2").get("/health").text
 
 
-def test_a_policy_is_made_with_its_destinations_and_filters(dashboard: DashboardRig, operator: Visitor) -> None:
-    made = operator.post("/notifications/policies/new", **POLICY, emails="a@example.com\nb@example.com", filters="status = Unhealthy")
+def test_a_policy_is_made_with_its_destinations_and_filters(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
+    made = operator.post(
+        "/notifications/policies/new",
+        **POLICY,
+        emails="a@example.com\nb@example.com",
+        filters="status = Unhealthy",
+    )
     assert made.status_code == 303, made.text
-    policy = next(entry for entry in dashboard.store.read().alert_policies.values() if entry.record.name == "Down")
+    policy = next(
+        entry
+        for entry in dashboard.store.read().alert_policies.values()
+        if entry.record.name == "Down"
+    )
     assert policy.record.emails == ("a@example.com", "b@example.com")
     assert policy.record.filters == {"status": ("Unhealthy",)}
     shown = operator.get(f"/notifications/policies/{policy.id}/edit").text
     assert "a@example.com\nb@example.com</textarea>" in shown
     assert "status = Unhealthy" in shown
-    assert operator.post(f"/notifications/policies/{policy.id}/step", step="remove").status_code == 303
+    assert (
+        operator.post(f"/notifications/policies/{policy.id}/step", step="remove").status_code == 303
+    )
     assert policy.id not in dashboard.store.read().alert_policies
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [({"emails": "nowhere"}, "nowhere"), ({"emails": "a@example.com", "filters": "moon = full"}, "moon"), ({"name": ""}, "name")],
+    [
+        ({"emails": "nowhere"}, "nowhere"),
+        ({"emails": "a@example.com", "filters": "moon = full"}, "moon"),
+        ({"name": ""}, "name"),
+    ],
 )
-def test_a_policy_that_cannot_work_is_refused(dashboard: DashboardRig, operator: Visitor, wrong: dict[str, str], said: str) -> None:
+def test_a_policy_that_cannot_work_is_refused(
+    dashboard: DashboardRig, operator: Visitor, wrong: dict[str, str], said: str
+) -> None:
     before = len(dashboard.store.read().alert_policies)
     answer = operator.post("/notifications/policies/new", **{**POLICY, **wrong})
     assert answer.status_code == 400
@@ -91,10 +128,21 @@ def test_a_policy_that_cannot_work_is_refused(dashboard: DashboardRig, operator:
     assert len(dashboard.store.read().alert_policies) == before
 
 
-def test_secrets_of_destinations_are_taken_and_never_shown(dashboard: DashboardRig, operator: Visitor) -> None:
-    url, secret, key = "https://hooks.slack.com/services/T0/B0/verysecretpath", "verysecretword", "0123456789abcdef0123456789abcdef"
-    assert operator.post("/notifications/webhooks", name="Team", url=url, secret=secret).status_code == 303
-    assert operator.post("/notifications/pagerduty", name="Duty", routing_key=key).status_code == 303
+def test_secrets_of_destinations_are_taken_and_never_shown(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
+    url, secret, key = (
+        "https://hooks.slack.com/services/T0/B0/verysecretpath",
+        "verysecretword",
+        "0123456789abcdef0123456789abcdef",
+    )
+    assert (
+        operator.post("/notifications/webhooks", name="Team", url=url, secret=secret).status_code
+        == 303
+    )
+    assert (
+        operator.post("/notifications/pagerduty", name="Duty", routing_key=key).status_code == 303
+    )
     shown = operator.get("/notifications").text
     assert "Team" in shown
     assert "Duty" in shown
@@ -108,7 +156,9 @@ def test_secrets_of_destinations_are_taken_and_never_shown(dashboard: DashboardR
 def test_a_silence_begins_now_and_can_be_ended(dashboard: DashboardRig, operator: Visitor) -> None:
     before = set(dashboard.store.read().silences)
     assert operator.post("/notifications/silences", policy="", hours="4").status_code == 303
-    (made,) = [entry for entry in dashboard.store.read().silences.values() if entry.id not in before]
+    (made,) = [
+        entry for entry in dashboard.store.read().silences.values() if entry.id not in before
+    ]
     assert made.record.end_ms - dashboard.clock.at_ms == 4 * 3_600_000
     assert "Everything is silent" in operator.get("/notifications").text
     assert operator.post(f"/notifications/silences/{made.id}/remove").status_code == 303

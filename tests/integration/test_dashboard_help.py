@@ -39,7 +39,9 @@ def test_every_page_is_there_and_every_link_leads_to_a_heading(viewer: Visitor) 
 
 
 def test_headings_are_found_and_opened_at_their_place(viewer: Visitor) -> None:
-    assert viewer.get("/search?q=two%20steps").headers["location"] == "/help/howto/dashboard#two-steps"
+    assert (
+        viewer.get("/search?q=two%20steps").headers["location"] == "/help/howto/dashboard#two-steps"
+    )
     answer = viewer.get("/search?q=ambiguous%20names%20of%20months%20or%20ticket%20keys")
     assert "Nothing found for" in answer.text
     answer = viewer.get("/search?q=your%20first%20sale,%20from")
@@ -52,11 +54,18 @@ def test_headings_are_found_and_opened_at_their_place(viewer: Visitor) -> None:
 
 
 def test_what_is_no_page_is_not_found(viewer: Visitor) -> None:
-    for path in ("/help/howto/nothing", "/help/pictures/sale", "/help/..%2Fsrc/x", "/help/howto/dashboard.md"):
+    for path in (
+        "/help/howto/nothing",
+        "/help/pictures/sale",
+        "/help/..%2Fsrc/x",
+        "/help/howto/dashboard.md",
+    ):
         assert viewer.get(path).status_code == 404
 
 
-def test_html_in_a_page_is_text_and_links_that_lead_nowhere_here_are_too(viewer: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_html_in_a_page_is_text_and_links_that_lead_nowhere_here_are_too(
+    viewer: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hostile = "# A\n\n<script>alert(1)</script> [x](javascript:alert(1)) [source](../../src/greenroom/cli) [out](https://example.com) ![p](../pictures/a.png)\n\n## B\n\n## B\n"
     made = {"howto/a": module._read("howto/a", hostile)}
     monkeypatch.setattr(module, "documents", lambda: made)
@@ -72,7 +81,8 @@ def test_html_in_a_page_is_text_and_links_that_lead_nowhere_here_are_too(viewer:
 
 
 @pytest.mark.parametrize(
-    ("heading", "anchor"), [("Two steps", "two-steps"), ("`[[status_pages]]`", "status_pages"), ("A, b & c", "a-b--c")]
+    ("heading", "anchor"),
+    [("Two steps", "two-steps"), ("`[[status_pages]]`", "status_pages"), ("A, b & c", "a-b--c")],
 )
 def test_anchors_are_those_of_github(heading: str, anchor: str) -> None:
     assert anchor_of(heading) == anchor

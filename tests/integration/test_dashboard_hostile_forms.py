@@ -37,9 +37,30 @@ VALUES = {
 LEFT_OUT = ("/sign-out", "/remove", "/account", "/two-step", "/sign-in")
 """What would take away the session, or what is being tested."""
 
-LOOKS = [re.sub(r"\{(\w+)\}", lambda found: VALUES.get(found[1], "none"), row.path) for row in ROUTES if row.method == "GET"]
-STORED = ("/rooms", "/zones/z1/rooms/r1", "/zones/z1/rooms/r1/live", "/zones/z1/rooms/r1/rules", "/zones/z1/rooms/r1/events", "/lists")
-SHOWN = (*STORED, "/lists/l1", "/health", "/notifications", "/status-page", "/audit", "/tokens", "/accounts", "/search?q=alert")
+LOOKS = [
+    re.sub(r"\{(\w+)\}", lambda found: VALUES.get(found[1], "none"), row.path)
+    for row in ROUTES
+    if row.method == "GET"
+]
+STORED = (
+    "/rooms",
+    "/zones/z1/rooms/r1",
+    "/zones/z1/rooms/r1/live",
+    "/zones/z1/rooms/r1/rules",
+    "/zones/z1/rooms/r1/events",
+    "/lists",
+)
+SHOWN = (
+    *STORED,
+    "/lists/l1",
+    "/health",
+    "/notifications",
+    "/status-page",
+    "/audit",
+    "/tokens",
+    "/accounts",
+    "/search?q=alert",
+)
 
 
 class Forms(HTMLParser):
@@ -60,7 +81,9 @@ class Forms(HTMLParser):
             return
         action, fields, buttons = self.found[-1]
         if tag == "button":
-            buttons.append((given.get("name", ""), given.get("value", ""), given.get("formaction", action)))
+            buttons.append(
+                (given.get("name", ""), given.get("value", ""), given.get("formaction", action))
+            )
         elif tag in ("input", "textarea", "select") and given.get("name"):
             fields.setdefault(given["name"], given.get("value", ""))
             self._select = given["name"] if tag == "select" else ""

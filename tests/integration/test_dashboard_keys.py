@@ -16,7 +16,9 @@ def rig(tmp_path: Path) -> Iterator[DashboardRig]:
         yield found
 
 
-def test_keys_are_shown_by_id_and_age_without_their_secrets(rig: DashboardRig, tmp_path: Path) -> None:
+def test_keys_are_shown_by_id_and_age_without_their_secrets(
+    rig: DashboardRig, tmp_path: Path
+) -> None:
     ring = KeyRing(tmp_path, rig.clock.at_ms)
     rig.clock.at_ms += 7 * 3_600_000
     text = rig.person("admin").get("/keys").text
@@ -25,7 +27,9 @@ def test_keys_are_shown_by_id_and_age_without_their_secrets(rig: DashboardRig, t
     assert ring.current.secret.hex() not in text
 
 
-def test_a_new_key_needs_a_confirmation_is_used_soon_and_the_old_one_still_opens(rig: DashboardRig, tmp_path: Path) -> None:
+def test_a_new_key_needs_a_confirmation_is_used_soon_and_the_old_one_still_opens(
+    rig: DashboardRig, tmp_path: Path
+) -> None:
     admin, ring, before = rig.person("admin"), KeyRing(tmp_path, rig.clock.at_ms), rig.store.read()
     old = ring.current.id
     assert admin.post("/keys").status_code == 400
@@ -39,7 +43,11 @@ def test_a_new_key_needs_a_confirmation_is_used_soon_and_the_old_one_still_opens
     assert ring.current.id.hex() == newest.id
     assert set(ring.opening) == {old, ring.current.id}
     (entry, *_) = rig.store.audit(10)
-    assert (entry.kind, entry.id, entry.author) == ("ticket_key", newest.id, "admin-all (dashboard)")
+    assert (entry.kind, entry.id, entry.author) == (
+        "ticket_key",
+        newest.id,
+        "admin-all (dashboard)",
+    )
     assert newest.id in admin.get("/audit").text
     assert ring.current.secret.hex() not in repr(rig.store.audit(10))
     assert rig.store.read().revision == before.revision
@@ -49,7 +57,9 @@ def test_a_new_key_needs_a_confirmation_is_used_soon_and_the_old_one_still_opens
     assert [key.id for key in rig.ticket_keys.every()] == [newest.id]
 
 
-def test_a_file_that_cannot_be_used_and_too_many_keys_are_told(rig: DashboardRig, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_used_and_too_many_keys_are_told(
+    rig: DashboardRig, tmp_path: Path
+) -> None:
     admin = rig.person("admin")
     for _ in range(KEYS_MAX - 1):
         KeyRing(tmp_path, rig.clock.at_ms).rotate(rig.clock.at_ms)

@@ -25,7 +25,14 @@ def rig(tmp_path: Path) -> Iterator[DashboardRig]:
         at_ms = found.clock.at_ms
         found.put((room("r3", host="z1.example", path="/sale"), "z1"))
         running = {"event_start_ms": at_ms - 30 * MINUTE_MS, "event_end_ms": at_ms + 30 * MINUTE_MS}
-        found.put((Event(id="e3", name="sale", total_active_users=9, new_users_per_minute=7, **running), "r3"))
+        found.put(
+            (
+                Event(
+                    id="e3", name="sale", total_active_users=9, new_users_per_minute=7, **running
+                ),
+                "r3",
+            )
+        )
         yield found
 
 
@@ -34,7 +41,9 @@ def event_of(rig: DashboardRig) -> Event:
 
 
 def do(rig: DashboardRig, visitor: Visitor, name: str, **form: str) -> tuple[int, str]:
-    answer = visitor.post(f"{LIVE}/do/{name}", revision=str(rig.store.read().events["e3"].revision), **form)
+    answer = visitor.post(
+        f"{LIVE}/do/{name}", revision=str(rig.store.read().events["e3"].revision), **form
+    )
     return answer.status_code, html.unescape(answer.text)
 
 
@@ -55,7 +64,9 @@ def test_an_event_is_extended_and_the_extension_taken_back(rig: DashboardRig) ->
 
 
 @pytest.mark.parametrize("minutes", ["0", "-5", "many", "", "10081", "9" * 30])
-def test_a_wrong_number_of_minutes_is_refused_beside_its_field(rig: DashboardRig, minutes: str) -> None:
+def test_a_wrong_number_of_minutes_is_refused_beside_its_field(
+    rig: DashboardRig, minutes: str
+) -> None:
     before = event_of(rig)
     status, text = do(rig, rig.person("operator"), "extend", minutes=minutes)
     assert status == 400
@@ -66,7 +77,17 @@ def test_a_wrong_number_of_minutes_is_refused_beside_its_field(rig: DashboardRig
 def test_an_event_is_not_extended_into_the_next_one(rig: DashboardRig) -> None:
     before = event_of(rig)
     start_ms = before.event_end_ms + 10 * MINUTE_MS
-    rig.put((Event(id="e4", name="next", event_start_ms=start_ms, event_end_ms=start_ms + 60 * MINUTE_MS), "r3"))
+    rig.put(
+        (
+            Event(
+                id="e4",
+                name="next",
+                event_start_ms=start_ms,
+                event_end_ms=start_ms + 60 * MINUTE_MS,
+            ),
+            "r3",
+        )
+    )
     status, text = do(rig, rig.person("operator"), "extend", minutes="30")
     assert status == 400
     assert "next" in text
@@ -102,7 +123,12 @@ def test_a_pre_queue_that_is_ended_is_suspended_and_comes_back(rig: DashboardRig
 
 def test_limits_during_an_event_are_changed_and_taken_back_in_the_event(rig: DashboardRig) -> None:
     before, visitor = event_of(rig), rig.person("operator")
-    assert do(rig, visitor, "limits", total_active_users="20", new_users_per_minute="15", step="save")[0] == 303
+    assert (
+        do(rig, visitor, "limits", total_active_users="20", new_users_per_minute="15", step="save")[
+            0
+        ]
+        == 303
+    )
     assert (event_of(rig).total_active_users, event_of(rig).new_users_per_minute) == (20, 15)
     assert rig.store.read().rooms["r3"].record.total_active_users == room("r3").total_active_users
     assert undo(visitor) == 303
@@ -126,12 +152,34 @@ def test_only_the_one_who_made_the_last_change_takes_it_back_and_soon(rig: Dashb
 def test_settings_changed_in_the_form_are_taken_back_too(rig: DashboardRig) -> None:
     visitor = rig.person("operator")
     entry = rig.store.read().rooms["r3"]
-    form = {"name": "r3", "host": "z1.example", "path": "/sale", "total_active_users": "200", "new_users_per_minute": "200"}
-    form |= {"session_duration": "11", "queueing_method": "fifo", "refresh_max_seconds": "33", "step": "save"}
-    selects = ("queueing_status_code", "default_template_language", "on_unhealthy_origin", "confirm_newcomers")
+    form = {
+        "name": "r3",
+        "host": "z1.example",
+        "path": "/sale",
+        "total_active_users": "200",
+        "new_users_per_minute": "200",
+    }
+    form |= {
+        "session_duration": "11",
+        "queueing_method": "fifo",
+        "refresh_max_seconds": "33",
+        "step": "save",
+    }
+    selects = (
+        "queueing_status_code",
+        "default_template_language",
+        "on_unhealthy_origin",
+        "confirm_newcomers",
+    )
     kept = {name: str(getattr(entry.record, name)) for name in selects}
     ticked = [name for name in LABELS if getattr(entry.record, name, None) is True]
-    answer = visitor.post("/zones/z1/rooms/r3/edit", revision=str(entry.revision), **form, **kept, **dict.fromkeys(ticked, "true"))
+    answer = visitor.post(
+        "/zones/z1/rooms/r3/edit",
+        revision=str(entry.revision),
+        **form,
+        **kept,
+        **dict.fromkeys(ticked, "true"),
+    )
     assert answer.status_code == 303, answer.text
     changed = rig.store.read().rooms["r3"].record
     assert changed == replace(entry.record, session_duration=11, refresh_max_seconds=33)

@@ -38,7 +38,9 @@ async def first_figures(stream: AsyncIterator[bytes]) -> bytes:
     return b""
 
 
-def test_a_browser_that_comes_just_before_the_feed_rests_is_told_figures(rig: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_that_comes_just_before_the_feed_rests_is_told_figures(
+    rig: DashboardRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     feed, resting = rig.app.feed, asyncio.Event()
     tick = feed._tick
 
@@ -60,7 +62,9 @@ def test_a_browser_that_comes_just_before_the_feed_rests_is_told_figures(rig: Da
     assert rig.run(story()).startswith(b"data: ")
 
 
-def test_an_error_in_one_tick_ends_no_stream(rig: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_one_tick_ends_no_stream(
+    rig: DashboardRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     feed, failures = rig.app.feed, iter([ValueError("for once")])
     made = feed._message
 

@@ -21,7 +21,9 @@ BRANDING = Branding("Shop", "", "#ffcc00", "", "https://help.example/")
 def rig(tmp_path: Path) -> Iterator[DashboardRig]:
     with dashboard_in(tmp_path) as found:
         found.fill()
-        found.put((replace(room_of(found), branding=BRANDING, custom_page_html="", suspended=False), "z1"))
+        found.put(
+            (replace(room_of(found), branding=BRANDING, custom_page_html="", suspended=False), "z1")
+        )
         yield found
 
 
@@ -30,14 +32,18 @@ def room_of(rig: DashboardRig) -> Room:
 
 
 def tell(rig: DashboardRig, visitor: Visitor, text: str) -> int:
-    return visitor.post(ACTION, revision=str(rig.store.read().rooms["r1"].revision), message=text).status_code
+    return visitor.post(
+        ACTION, revision=str(rig.store.read().rooms["r1"].revision), message=text
+    ).status_code
 
 
 def test_the_message_is_shown_and_taken_back(rig: DashboardRig) -> None:
     before, visitor = room_of(rig), rig.person("operator")
     assert "Tell waiting visitors" in visitor.get(LIVE).text
     assert tell(rig, visitor, " <b>Until midnight</b> ") == 303
-    assert room_of(rig) == replace(before, branding=replace(BRANDING, message="<b>Until midnight</b>"))
+    assert room_of(rig) == replace(
+        before, branding=replace(BRANDING, message="<b>Until midnight</b>")
+    )
     text = visitor.get(LIVE).text
     assert "to “&lt;b&gt;Until midnight&lt;/b&gt;” (it was “”)" in text
     number = re.search(r'name="number" value="(\d+)"', text)
@@ -48,7 +54,9 @@ def test_the_message_is_shown_and_taken_back(rig: DashboardRig) -> None:
 
 def test_a_message_that_cannot_be_shown_is_refused_beside_its_field(rig: DashboardRig) -> None:
     before, visitor = room_of(rig), rig.person("operator")
-    answer = visitor.post(ACTION, revision=str(rig.store.read().rooms["r1"].revision), message="x" * 501)
+    answer = visitor.post(
+        ACTION, revision=str(rig.store.read().rooms["r1"].revision), message="x" * 501
+    )
     assert answer.status_code == 400
     assert "at most 500 characters" in html.unescape(answer.text)
     assert 'aria-invalid="true"' in answer.text

@@ -5,7 +5,10 @@ import re
 from config_material import room
 from dashboard_rig import DashboardRig
 
-FOLDED = re.compile(r'<details class="kept-settings"><summary>Settings that were not changed \((\d+)\)</summary>(.*?)</details>', re.S)
+FOLDED = re.compile(
+    r'<details class="kept-settings"><summary>Settings that were not changed \((\d+)\)</summary>(.*?)</details>',
+    re.S,
+)
 
 
 def settings(rig: DashboardRig, room_id: str) -> tuple[list[str], list[str]]:
@@ -19,10 +22,19 @@ def settings(rig: DashboardRig, room_id: str) -> tuple[list[str], list[str]]:
 
 
 def test_settings_that_still_have_their_default_are_folded(dashboard: DashboardRig) -> None:
-    dashboard.put((room("plain"), "z1"), (room("own", session_duration=7, queueing_method="random", description="sale"), "z1"))
+    dashboard.put(
+        (room("plain"), "z1"),
+        (room("own", session_duration=7, queueing_method="random", description="sale"), "z1"),
+    )
     seen, folded = settings(dashboard, "plain")
     assert seen == ["Name", "Host", "Active visitors at once", "New visitors per minute"]
-    assert {"Session length", "Queueing method", "Note", "More hosts and paths", "Hold all new visitors"} <= set(folded)
+    assert {
+        "Session length",
+        "Queueing method",
+        "Note",
+        "More hosts and paths",
+        "Hold all new visitors",
+    } <= set(folded)
     changed, rest = settings(dashboard, "own")
     assert set(changed) - set(seen) == {"Session length", "Queueing method", "Note"}
     assert sorted(changed + rest) == sorted(seen + folded)

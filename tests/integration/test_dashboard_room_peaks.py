@@ -23,7 +23,9 @@ def store_of_a_sale(folder: Path) -> Keeper:
     keeper = Keeper(DuckEngine(folder / "analytics.duckdb"), lambda _: RoomPlace("z1", "sale"))
     parts = sale_parts("r1", END_S, 90)
     for begin in range(0, len(parts), 60):
-        keeper.write(parts[begin : begin + 60], parts[min(begin + 59, len(parts) - 1)].minute * 60 + 60)
+        keeper.write(
+            parts[begin : begin + 60], parts[min(begin + 59, len(parts) - 1)].minute * 60 + 60
+        )
     return keeper
 
 

@@ -10,13 +10,33 @@ from greenroom.control.state import Figures, RoomState
 from greenroom.core.schedule import Effective
 from greenroom.model.visit import Estimate
 
-FIRST = ["no-storage", "sick-origin", "long-wait", "long-line", "short-line", "a-quiet", "b-quiet", "suspended"]
+FIRST = [
+    "no-storage",
+    "sick-origin",
+    "long-wait",
+    "long-line",
+    "short-line",
+    "a-quiet",
+    "b-quiet",
+    "suspended",
+]
 
 
 def fill(rig: DashboardRig, **figures: Figures) -> None:
     """Rooms of zone z2 in every state, made in another order than any that is shown."""
-    names = ("b-quiet", "short-line", "suspended", "no-storage", "a-quiet", "long-line", "sick-origin", "long-wait")
-    records = {name: room(name, host=f"{name}.z2.example", suspended=name == "suspended") for name in names}
+    names = (
+        "b-quiet",
+        "short-line",
+        "suspended",
+        "no-storage",
+        "a-quiet",
+        "long-line",
+        "sick-origin",
+        "long-wait",
+    )
+    records = {
+        name: room(name, host=f"{name}.z2.example", suspended=name == "suspended") for name in names
+    }
     rig.put(*[(one, "z2") for one in records.values()])
     known = {
         "no-storage": Figures(storage_failed=True),
@@ -27,15 +47,22 @@ def fill(rig: DashboardRig, **figures: Figures) -> None:
         **figures,
     }
     nows = {"sick-origin": Effective(records["sick-origin"], origin_down=True)}
-    rig.shown.rooms = tuple(RoomState(one, known.get(name, Figures()), {}, nows.get(name)) for name, one in records.items())
+    rig.shown.rooms = tuple(
+        RoomState(one, known.get(name, Figures()), {}, nows.get(name))
+        for name, one in records.items()
+    )
 
 
 def order(rig: DashboardRig, query: str = "") -> list[str]:
     text = rig.person("viewer", "z2").get(f"/rooms{query}").text
-    return [name for name in re.findall(r'<th scope="row"><a [^>]*>([^<]+)</a>', text) if name != "r2"]
+    return [
+        name for name in re.findall(r'<th scope="row"><a [^>]*>([^<]+)</a>', text) if name != "r2"
+    ]
 
 
-def test_the_most_urgent_room_is_first_unless_another_order_is_asked_for(dashboard: DashboardRig) -> None:
+def test_the_most_urgent_room_is_first_unless_another_order_is_asked_for(
+    dashboard: DashboardRig,
+) -> None:
     fill(dashboard)
     assert order(dashboard) == FIRST
     assert order(dashboard, "?sort=state") == FIRST
@@ -52,23 +79,38 @@ def test_a_refresh_asks_for_the_order_that_is_shown(dashboard: DashboardRig) -> 
     assert re.search(r'hx-get="/rooms\?[^"]*sort=state', text)
 
 
-def test_rooms_whose_waits_and_lines_are_about_the_same_keep_their_places(dashboard: DashboardRig) -> None:
+def test_rooms_whose_waits_and_lines_are_about_the_same_keep_their_places(
+    dashboard: DashboardRig,
+) -> None:
     for one, other in ((410, 400), (400, 410)):
         fill(
             dashboard,
             **{
-                "a-quiet": Figures(waiting=one, estimate=Estimate(280.0 + one / 100, 280.0 + one / 100, 300.0)),
-                "b-quiet": Figures(waiting=other, estimate=Estimate(280.0 + other / 100, 280.0 + other / 100, 300.0)),
+                "a-quiet": Figures(
+                    waiting=one, estimate=Estimate(280.0 + one / 100, 280.0 + one / 100, 300.0)
+                ),
+                "b-quiet": Figures(
+                    waiting=other,
+                    estimate=Estimate(280.0 + other / 100, 280.0 + other / 100, 300.0),
+                ),
             },
         )
-        assert [name for name in order(dashboard) if name.endswith("quiet")] == ["a-quiet", "b-quiet"]
+        assert [name for name in order(dashboard) if name.endswith("quiet")] == [
+            "a-quiet",
+            "b-quiet",
+        ]
 
 
 @pytest.mark.parametrize(("waiting", "first"), [(100, "short-line"), (3000, "a-quiet")])
-def test_a_wait_that_is_not_known_counts_as_what_the_line_needs_at_least(dashboard: DashboardRig, waiting: int, first: str) -> None:
+def test_a_wait_that_is_not_known_counts_as_what_the_line_needs_at_least(
+    dashboard: DashboardRig, waiting: int, first: str
+) -> None:
     """A room lets 200 in within a minute."""
     fill(
         dashboard,
-        **{"a-quiet": Figures(waiting=waiting), "short-line": Figures(waiting=3, estimate=Estimate(300.0, 300.0, 300.0))},
+        **{
+            "a-quiet": Figures(waiting=waiting),
+            "short-line": Figures(waiting=3, estimate=Estimate(300.0, 300.0, 300.0)),
+        },
     )
     assert next(name for name in order(dashboard) if name in ("a-quiet", "short-line")) == first

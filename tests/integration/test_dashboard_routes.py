@@ -56,12 +56,18 @@ def name_of(row: PageRoute) -> str:
 every_row = pytest.mark.parametrize("row", ROUTES, ids=name_of)
 with_role = [row for row in ROUTES if row.role is not None]
 every_guarded_row = pytest.mark.parametrize("row", with_role, ids=name_of)
-every_write = pytest.mark.parametrize("row", [row for row in with_role if row.method == "POST"], ids=name_of)
-every_look = pytest.mark.parametrize("row", [row for row in ROUTES if row.method == "GET"], ids=name_of)
+every_write = pytest.mark.parametrize(
+    "row", [row for row in with_role if row.method == "POST"], ids=name_of
+)
+every_look = pytest.mark.parametrize(
+    "row", [row for row in ROUTES if row.method == "GET"], ids=name_of
+)
 OF_VISITORS = ("/page/visitor", "/status-page/preview")
 """Ends the path of what is not the dashboard's own: the waiting page, as its author wrote it, and the status page, in a sandbox."""
 every_own_page = pytest.mark.parametrize(
-    "row", [row for row in ROUTES if row.method == "GET" and not row.path.endswith(OF_VISITORS)], ids=name_of
+    "row",
+    [row for row in ROUTES if row.method == "GET" and not row.path.endswith(OF_VISITORS)],
+    ids=name_of,
 )
 
 
@@ -76,14 +82,18 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
 def people(rig: DashboardRig) -> dict[str, Visitor]:
     """One of each role for everything, and those that have one zone."""
     everywhere = {role: rig.person(role) for role in ROLES}
-    return everywhere | {f"{role} of {zone}": rig.person(role, zone) for role in ROLES[:2] for zone in ("z1", "z2")}
+    return everywhere | {
+        f"{role} of {zone}": rig.person(role, zone) for role in ROLES[:2] for zone in ("z1", "z2")
+    }
 
 
 def revision(rig: DashboardRig) -> int:
     return rig.store.read().revision
 
 
-def ask(visitor: Visitor, row: PageRoute, path: str, csrf: str = "", origin: str | None = ORIGIN) -> tuple[int, str]:
+def ask(
+    visitor: Visitor, row: PageRoute, path: str, csrf: str = "", origin: str | None = ORIGIN
+) -> tuple[int, str]:
     headers = {"Origin": origin} if origin else {}
     if row.method == "GET":
         answer = visitor.ask("GET", path)
@@ -96,8 +106,12 @@ def ask(visitor: Visitor, row: PageRoute, path: str, csrf: str = "", origin: str
 async def _sent(visitor: Visitor, path: str, form: dict, headers: dict):
     import httpx
 
-    transport = httpx.ASGITransport(visitor.rig.app, raise_app_exceptions=False, client=("127.0.0.1", 1))
-    async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, cookies=visitor.cookies) as client:
+    transport = httpx.ASGITransport(
+        visitor.rig.app, raise_app_exceptions=False, client=("127.0.0.1", 1)
+    )
+    async with httpx.AsyncClient(
+        transport=transport, base_url=ORIGIN, cookies=visitor.cookies
+    ) as client:
         return await client.post(path, data=form, headers=headers)
 
 
@@ -119,7 +133,9 @@ def test_without_a_session_nothing_is_shown_or_done(rig: DashboardRig, row: Page
 
 
 @every_guarded_row
-def test_lower_roles_are_refused(rig: DashboardRig, people: dict[str, Visitor], row: PageRoute) -> None:
+def test_lower_roles_are_refused(
+    rig: DashboardRig, people: dict[str, Visitor], row: PageRoute
+) -> None:
     before = revision(rig)
     for role in ROLES[: row.role]:
         visitor = people[role]
@@ -129,9 +145,13 @@ def test_lower_roles_are_refused(rig: DashboardRig, people: dict[str, Visitor], 
 
 
 @every_guarded_row
-def test_people_with_single_zones_see_and_change_those_only(rig: DashboardRig, people: dict[str, Visitor], row: PageRoute) -> None:
+def test_people_with_single_zones_see_and_change_those_only(
+    rig: DashboardRig, people: dict[str, Visitor], row: PageRoute
+) -> None:
     before = revision(rig)
-    other = rig.person(ROLES[min(row.role or 0, 1)], "z2")  # a session of its own: the walk signs out too
+    other = rig.person(
+        ROLES[min(row.role or 0, 1)], "z2"
+    )  # a session of its own: the walk signs out too
     status, text = ask(other, row, path_of(row), other.csrf())
     if row.reach is RouteReach.ZONE:
         assert status == (403 if row.role and row.role > Role.OPERATOR else 404)
@@ -143,9 +163,14 @@ def test_people_with_single_zones_see_and_change_those_only(rig: DashboardRig, p
 
 
 @pytest.mark.parametrize("row", [row for row in with_role if "{room_id}" in row.path], ids=name_of)
-def test_a_room_is_only_found_in_its_own_zone(rig: DashboardRig, people: dict[str, Visitor], row: PageRoute) -> None:
+def test_a_room_is_only_found_in_its_own_zone(
+    rig: DashboardRig, people: dict[str, Visitor], row: PageRoute
+) -> None:
     before = revision(rig)
-    for visitor, zone, room in ((people["admin"], "z1", "r2"), (people["operator of z2"], "z2", "r1")):
+    for visitor, zone, room in (
+        (people["admin"], "z1", "r2"),
+        (people["operator of z2"], "z2", "r1"),
+    ):
         assert ask(visitor, row, path_of(row, zone_id=zone, room_id=room), visitor.csrf())[0] == 404
     assert revision(rig) == before
 
@@ -174,7 +199,9 @@ def test_writes_need_the_session_s_token_and_our_own_origin(
 
 
 @every_guarded_row
-def test_unknown_and_hostile_values_of_paths_are_answered_with_care(rig: DashboardRig, people: dict[str, Visitor], row: PageRoute) -> None:
+def test_unknown_and_hostile_values_of_paths_are_answered_with_care(
+    rig: DashboardRig, people: dict[str, Visitor], row: PageRoute
+) -> None:
     visitor = people["admin"]
     for value in (UNKNOWN, "..", "%00", "<script>", "a" * 3000, "٣", "%E2%80%AE"):
         for name in re.findall(r"\{(\w+)", row.path):
@@ -185,9 +212,27 @@ def test_unknown_and_hostile_values_of_paths_are_answered_with_care(rig: Dashboa
 
 
 @every_look
-def test_hostile_queries_are_answered_with_care(rig: DashboardRig, people: dict[str, Visitor], row: PageRoute) -> None:
+def test_hostile_queries_are_answered_with_care(
+    rig: DashboardRig, people: dict[str, Visitor], row: PageRoute
+) -> None:
     hostile = quote("\"'><script>alert(1)</script>")
-    names = {"q", "zone", "state", "sort", "page", "next", "key", "before", "notice", "from", "to", "host", "url", "type", "id"}
+    names = {
+        "q",
+        "zone",
+        "state",
+        "sort",
+        "page",
+        "next",
+        "key",
+        "before",
+        "notice",
+        "from",
+        "to",
+        "host",
+        "url",
+        "type",
+        "id",
+    }
     for value in (hostile, "99999999999999999999999", "-1", "%00", "%FF", "a" * 4000):
         query = "&".join(f"{name}={value}" for name in sorted(names))
         answer = people["admin"].ask("GET", f"{path_of(row)}?{query}")
@@ -196,10 +241,18 @@ def test_hostile_queries_are_answered_with_care(rig: DashboardRig, people: dict[
 
 
 @every_write
-def test_broken_forms_are_answered_with_care(rig: DashboardRig, people: dict[str, Visitor], row: PageRoute) -> None:
+def test_broken_forms_are_answered_with_care(
+    rig: DashboardRig, people: dict[str, Visitor], row: PageRoute
+) -> None:
     visitor = people["admin"]
     csrf = visitor.csrf()
-    for body in (b"\xff\xfe=1", b"a=%FF", b"a=%00", b"&".join(b"a=1" for _ in range(6_000)), b"revision=x&step=save&typed=<script>"):
+    for body in (
+        b"\xff\xfe=1",
+        b"a=%FF",
+        b"a=%00",
+        b"&".join(b"a=1" for _ in range(6_000)),
+        b"revision=x&step=save&typed=<script>",
+    ):
         answer = visitor.rig.run(_raw(visitor, path_of(row), body, csrf))
         assert answer.status_code < 500, body[:20]
 
@@ -207,14 +260,24 @@ def test_broken_forms_are_answered_with_care(rig: DashboardRig, people: dict[str
 async def _raw(visitor: Visitor, path: str, body: bytes, csrf: str):
     import httpx
 
-    headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf, "Content-Type": "application/x-www-form-urlencoded"}
-    transport = httpx.ASGITransport(visitor.rig.app, raise_app_exceptions=False, client=("127.0.0.1", 1))
-    async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, cookies=visitor.cookies) as client:
+    headers = {
+        "Origin": ORIGIN,
+        "X-CSRF-Token": csrf,
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    transport = httpx.ASGITransport(
+        visitor.rig.app, raise_app_exceptions=False, client=("127.0.0.1", 1)
+    )
+    async with httpx.AsyncClient(
+        transport=transport, base_url=ORIGIN, cookies=visitor.cookies
+    ) as client:
         return await client.post(path, content=body, headers=headers)
 
 
 @every_own_page
-def test_every_page_has_the_headers_and_nothing_inline(rig: DashboardRig, people: dict[str, Visitor], row: PageRoute) -> None:
+def test_every_page_has_the_headers_and_nothing_inline(
+    rig: DashboardRig, people: dict[str, Visitor], row: PageRoute
+) -> None:
     answer = people["admin"].ask("GET", path_of(row))
     for name, value in HEADERS.items():
         assert answer.headers[name] == value
@@ -228,7 +291,9 @@ def test_every_page_has_the_headers_and_nothing_inline(rig: DashboardRig, people
 
 
 @pytest.mark.parametrize("path", ["page/visitor", "page/preview"])
-def test_the_page_of_visitors_has_none_of_the_dashboard_s_rights(hostile: DashboardRig, path: str) -> None:
+def test_the_page_of_visitors_has_none_of_the_dashboard_s_rights(
+    hostile: DashboardRig, path: str
+) -> None:
     visitor = hostile.person("admin")
     where = f"/zones/z3/rooms/r3/{path}"
     form = {"own": "true", "custom_page_html": HOSTILE_PAGE, "default_template_language": "en-US"}
@@ -237,7 +302,12 @@ def test_the_page_of_visitors_has_none_of_the_dashboard_s_rights(hostile: Dashbo
     policy = [part.strip() for part in answer.headers["content-security-policy"].split(";")]
     assert policy == ["sandbox allow-scripts", "frame-ancestors 'self'"]
     assert answer.headers["x-frame-options"] == "SAMEORIGIN"
-    for name in ("X-Content-Type-Options", "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Permissions-Policy"):
+    for name in (
+        "X-Content-Type-Options",
+        "Cross-Origin-Opener-Policy",
+        "Cross-Origin-Resource-Policy",
+        "Permissions-Policy",
+    ):
         assert answer.headers[name] == HEADERS[name]
     assert answer.headers["cache-control"] == "no-store"
 
@@ -272,7 +342,16 @@ def hostile_records() -> list[tuple[object, str]]:
             ),
             "z3",
         ),
-        (Event(id="e3", name="e3", event_start_ms=1_800_000_000_000, event_end_ms=1_800_003_600_000, description=HOSTILE), "r3"),
+        (
+            Event(
+                id="e3",
+                name="e3",
+                event_start_ms=1_800_000_000_000,
+                event_end_ms=1_800_003_600_000,
+                description=HOSTILE,
+            ),
+            "r3",
+        ),
         (RuleList(id="l3", name="l3", kind="ip", description=HOSTILE), ""),
         (Token(id="t3", name=HOSTILE, scopes=("read",), secret_sha256=secret_hash("y")), ""),
     ]
@@ -284,7 +363,12 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
         found.fill()
         found.put(*hostile_records())
         found.config.change(
-            HOSTILE, zone_changes.edit("z3", {"paused": False, "greenroom": {"origin": "http://127.0.0.1:1"}}, lambda *_: [])
+            HOSTILE,
+            zone_changes.edit(
+                "z3",
+                {"paused": False, "greenroom": {"origin": "http://127.0.0.1:1"}},
+                lambda *_: [],
+            ),
         )
         yield found
 
@@ -292,8 +376,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
 @every_own_page
 def test_stored_texts_are_never_markup(hostile: DashboardRig, row: PageRoute) -> None:
     visitor = hostile.person("admin")
-    visitor.cookies |= {"greenroom_theme": HOSTILE.replace('"', ""), "greenroom_tz": "../../etc/passwd"}
-    answer = visitor.ask("GET", path_of(row, zone_id="z3", room_id="r3", event_id="e3", list_id="l3", token_id="t3"))
+    visitor.cookies |= {
+        "greenroom_theme": HOSTILE.replace('"', ""),
+        "greenroom_tz": "../../etc/passwd",
+    }
+    answer = visitor.ask(
+        "GET", path_of(row, zone_id="z3", room_id="r3", event_id="e3", list_id="l3", token_id="t3")
+    )
     if answer.headers.get("content-type", "").startswith("application/json"):
         return  # browsers never read it as markup: nosniff is set on every answer
     text = answer.text
@@ -308,9 +397,15 @@ def test_hostile_texts_are_really_on_some_pages(hostile: DashboardRig) -> None:
         assert "&lt;script&gt;alert(2)" in visitor.get(path).text
 
 
-def test_a_forged_host_changes_nothing_on_a_page(rig: DashboardRig, people: dict[str, Visitor]) -> None:
+def test_a_forged_host_changes_nothing_on_a_page(
+    rig: DashboardRig, people: dict[str, Visitor]
+) -> None:
     visitor = people["admin"]
-    answer = visitor.get("/rooms", Host="evil.example", **{"X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "/evil"})
+    answer = visitor.get(
+        "/rooms",
+        Host="evil.example",
+        **{"X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "/evil"},
+    )
     assert "evil" not in answer.text
     assert "evil" not in str(answer.headers)
 
@@ -324,7 +419,10 @@ def test_static_files_are_kept_for_ever_and_sent_compressed(rig: DashboardRig) -
         answer = Visitor(rig).ask("GET", file, headers={"Accept-Encoding": "br, gzip"})
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
-        assert answer.headers.get("content-encoding") in ("br", "gzip") or len(answer.content) < GZIP_LEAST
+        assert (
+            answer.headers.get("content-encoding") in ("br", "gzip")
+            or len(answer.content) < GZIP_LEAST
+        )
         size += int(answer.headers["content-length"])
         plain = Visitor(rig).ask("GET", file, headers={"Accept-Encoding": "identity"})
         assert "content-encoding" not in plain.headers

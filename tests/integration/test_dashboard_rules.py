@@ -22,7 +22,9 @@ def saved(dashboard: DashboardRig) -> list[Rule]:
 
 
 def add(operator: Visitor, expression: str, description: str = "") -> None:
-    answer = operator.post(f"{RULES}/new", step="save", expression=expression, description=description, enabled="true")
+    answer = operator.post(
+        f"{RULES}/new", step="save", expression=expression, description=description, enabled="true"
+    )
     assert answer.status_code == 303, answer.text
 
 
@@ -36,11 +38,27 @@ ROW = {"field-0-0": "ip.src", "operator-0-0": "in", "value-0-0": "10.0.0.0/8\n19
 
 
 def test_rows_become_a_rule_and_are_shown_again(dashboard: DashboardRig, operator: Visitor) -> None:
-    header = {"field-0-1": "http.request.headers", "key-0-1": "x-team", "operator-0-1": "eq", "value-0-1": "red"}
-    answer = operator.post(f"{RULES}/new", step="save", description="Staff", enabled="true", expression="", **ROW, **header)
+    header = {
+        "field-0-1": "http.request.headers",
+        "key-0-1": "x-team",
+        "operator-0-1": "eq",
+        "value-0-1": "red",
+    }
+    answer = operator.post(
+        f"{RULES}/new",
+        step="save",
+        description="Staff",
+        enabled="true",
+        expression="",
+        **ROW,
+        **header,
+    )
     assert answer.status_code == 303
     (rule,) = saved(dashboard)
-    assert rule.expression == 'ip.src in {10.0.0.0/8 192.0.2.7} and any(http.request.headers["x-team"][*] eq "red")'
+    assert (
+        rule.expression
+        == 'ip.src in {10.0.0.0/8 192.0.2.7} and any(http.request.headers["x-team"][*] eq "red")'
+    )
     assert (rule.description, rule.enabled) == ("Staff", True)
     shown = operator.get(f"{RULES}/{rule.id}/edit").text
     assert 'value="x-team"' in shown
@@ -54,12 +72,16 @@ def test_what_rows_cannot_say_is_edited_as_text(dashboard: DashboardRig, operato
     assert 'id="rows"' not in shown
 
 
-def test_without_scripts_buttons_add_and_drop_conditions_and_write_the_expression(operator: Visitor) -> None:
+def test_without_scripts_buttons_add_and_drop_conditions_and_write_the_expression(
+    operator: Visitor,
+) -> None:
     more = operator.post(f"{RULES}/new", step="add-0", **ROW)
     assert more.text.count("data-row>") == 2
     group = operator.post(f"{RULES}/new", step="group-0", **ROW)
     assert group.text.count("data-group>") == 2
-    dropped = operator.post(f"{RULES}/new", step="drop-0-0", **ROW, **{"field-0-1": "ssl", "operator-0-1": "true"})
+    dropped = operator.post(
+        f"{RULES}/new", step="drop-0-0", **ROW, **{"field-0-1": "ssl", "operator-0-1": "true"}
+    )
     assert dropped.text.count("data-row>") == 1
     written = operator.post(f"{RULES}/new", step="write", **ROW)
     assert "ip.src in {10.0.0.0/8 192.0.2.7}</textarea>" in written.text
@@ -89,7 +111,9 @@ def test_rules_are_moved_switched_and_removed(dashboard: DashboardRig, operator:
     order = [rule.id for rule in saved(dashboard)]
 
     def step(rule_id: str, what: str) -> None:
-        answer = operator.post(f"{RULES}/{rule_id}/change", step=what, revision=revision(operator.get(RULES)))
+        answer = operator.post(
+            f"{RULES}/{rule_id}/change", step=what, revision=revision(operator.get(RULES))
+        )
         assert answer.status_code == 303
 
     step(order[2], "up")
@@ -102,12 +126,19 @@ def test_rules_are_moved_switched_and_removed(dashboard: DashboardRig, operator:
     assert [rule.description for rule in saved(dashboard)] == ["three", "one"]
 
 
-def test_a_change_on_a_page_that_is_out_of_date_is_refused(dashboard: DashboardRig, operator: Visitor) -> None:
+def test_a_change_on_a_page_that_is_out_of_date_is_refused(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
     add(operator, "ssl", "one")
     rule_id, before = saved(dashboard)[0].id, revision(operator.get(RULES))
     add(operator, "not ssl", "of another person")
-    assert operator.post(f"{RULES}/{rule_id}/change", step="remove", revision=before).status_code == 409
-    edited = operator.post(f"{RULES}/{rule_id}/edit", step="save", expression="cf.client.bot", revision=before)
+    assert (
+        operator.post(f"{RULES}/{rule_id}/change", step="remove", revision=before).status_code
+        == 409
+    )
+    edited = operator.post(
+        f"{RULES}/{rule_id}/edit", step="save", expression="cf.client.bot", revision=before
+    )
     assert edited.status_code == 409
     assert "another person" in edited.text
     assert [rule.expression for rule in saved(dashboard)] == ["ssl", "not ssl"]
@@ -123,7 +154,9 @@ def test_the_form_is_told_at_once_what_is_wrong_and_where(operator: Visitor) -> 
     assert missing["problems"]
 
 
-def test_viewers_see_the_rules_and_no_way_to_change_them(dashboard: DashboardRig, operator: Visitor) -> None:
+def test_viewers_see_the_rules_and_no_way_to_change_them(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
     add(operator, 'http.host eq "<b>x</b>"', "<script>alert(1)</script>")
     shown = dashboard.person("viewer", "z2").get(RULES).text
     assert "&lt;script&gt;" in shown

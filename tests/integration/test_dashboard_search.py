@@ -20,7 +20,9 @@ def results(visitor: Visitor, text: str) -> dict[str, str]:
     answer = visitor.get(f"/search?q={text}")
     if answer.status_code == 303:
         return {answer.headers["location"]: "opened"}
-    rows = re.findall(r'<tr><th scope="row"><a href="([^"]+)">.*?</a></th><td>(.*?)</td>', answer.text)
+    rows = re.findall(
+        r'<tr><th scope="row"><a href="([^"]+)">.*?</a></th><td>(.*?)</td>', answer.text
+    )
     return {html.unescape(path): kind for path, kind in rows}
 
 
@@ -44,7 +46,9 @@ def test_what_has_a_name_is_found(rig: DashboardRig, text: str, path: str, kind:
 
 def test_other_zones_are_not_searched(rig: DashboardRig) -> None:
     for text in ("r1", "e1", "office", "z1", "http"):
-        assert not any("z1" in path or "lists" in path for path in results(rig.person("operator", "z2"), text))
+        assert not any(
+            "z1" in path or "lists" in path for path in results(rig.person("operator", "z2"), text)
+        )
 
 
 def test_every_result_can_be_opened(rig: DashboardRig) -> None:

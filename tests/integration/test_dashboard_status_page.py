@@ -30,7 +30,11 @@ def test_a_message_is_previewed_published_changed_and_taken_away(dashboard: Dash
     assert "Maintenance" not in visitor.get(f"{STATUS}/preview").text
     assert visitor.post(STATUS, **MESSAGE).headers["location"].endswith("notice=published")
     (made,) = [note for note in notes(dashboard).values() if note.id not in before]
-    assert (made.title, made.text, made.at_ms) == ("Maintenance", MESSAGE["text"], dashboard.clock.at_ms)
+    assert (made.title, made.text, made.at_ms) == (
+        "Maintenance",
+        MESSAGE["text"],
+        dashboard.clock.at_ms,
+    )
     assert "Maintenance" in visitor.get(f"{STATUS}/preview").text
     where = f"{STATUS}/messages/{made.id}"
     form = visitor.get(where).text
@@ -40,15 +44,25 @@ def test_a_message_is_previewed_published_changed_and_taken_away(dashboard: Dash
     other = visitor.post(f"{STATUS}/preview", note=made.id, title="Moved", text="To Monday.")
     assert "Moved" in other.text
     assert "Maintenance" not in other.text
-    assert visitor.post(where, revision=revision[1], title="Moved", text="To Monday.").status_code == 303
+    assert (
+        visitor.post(where, revision=revision[1], title="Moved", text="To Monday.").status_code
+        == 303
+    )
     assert notes(dashboard)[made.id] == replace(made, title="Moved", text="To Monday.")
     late = visitor.post(where, revision=revision[1], title="Late", text="x")
     assert "changed by another person" in late.text
-    assert visitor.post(f"{where}/remove", revision=str(dashboard.store.read().incident_notes[made.id].revision)).status_code == 303
+    assert (
+        visitor.post(
+            f"{where}/remove", revision=str(dashboard.store.read().incident_notes[made.id].revision)
+        ).status_code
+        == 303
+    )
     assert notes(dashboard) == before
 
 
-def test_a_message_that_cannot_be_published_is_refused_beside_its_field_and_has_no_preview(dashboard: DashboardRig) -> None:
+def test_a_message_that_cannot_be_published_is_refused_beside_its_field_and_has_no_preview(
+    dashboard: DashboardRig,
+) -> None:
     visitor, before = dashboard.person("operator"), notes(dashboard)
     answer = visitor.post(STATUS, title="x" * 201, text="")
     assert answer.status_code == 400
@@ -63,7 +77,11 @@ def test_a_message_that_cannot_be_published_is_refused_beside_its_field_and_has_
 def test_a_hostile_message_is_text_and_its_frame_may_do_nothing(dashboard: DashboardRig) -> None:
     visitor = dashboard.person("operator")
     assert visitor.post(STATUS, title=HOSTILE, text=HOSTILE).status_code == 303
-    for answer in (visitor.get(f"{STATUS}/preview"), visitor.post(f"{STATUS}/preview", text=HOSTILE), visitor.get(STATUS)):
+    for answer in (
+        visitor.get(f"{STATUS}/preview"),
+        visitor.post(f"{STATUS}/preview", text=HOSTILE),
+        visitor.get(STATUS),
+    ):
         assert "<script>alert" not in answer.text
         assert "<img" not in answer.text
     policy = visitor.get(f"{STATUS}/preview").headers["content-security-policy"].split("; ")
@@ -85,7 +103,10 @@ def test_viewers_read_and_do_not_write(dashboard: DashboardRig) -> None:
 def test_each_page_of_the_settings_has_its_preview(dashboard: DashboardRig) -> None:
     visitor = dashboard.person("viewer")
     assert "No status page is served yet" in visitor.get(STATUS).text
-    pages = (PageSettings(title="Shop", rooms=("r1",)), PageSettings(title="Blog", host="blog.example"))
+    pages = (
+        PageSettings(title="Shop", rooms=("r1",)),
+        PageSettings(title="Blog", host="blog.example"),
+    )
     dashboard.settings = SimpleNamespace(status_listen="127.0.0.1:1", status_pages=pages)
     text = visitor.get(STATUS).text
     assert "No status page is served yet" not in text
@@ -96,7 +117,9 @@ def test_each_page_of_the_settings_has_its_preview(dashboard: DashboardRig) -> N
         assert "<h1>Shop</h1>" in visitor.get(f"{STATUS}/preview?page={wrong}").text
 
 
-def test_a_store_that_fails_is_said(dashboard: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_fails_is_said(
+    dashboard: DashboardRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken() -> None:
         raise StorageFailed("gone")
 

@@ -9,7 +9,13 @@ from greenroom.model.status_page import StatusPage
 
 STATUS = "/status-page"
 AT = f"{STATUS}/pages"
-FORM = {"title": "Shop <b>status</b>", "host": "Status.Example.com", "path": "/", "zone": "z1.example", "rooms": ["*", "r1"]}
+FORM = {
+    "title": "Shop <b>status</b>",
+    "host": "Status.Example.com",
+    "path": "/",
+    "zone": "z1.example",
+    "rooms": ["*", "r1"],
+}
 
 
 def pages(dashboard: DashboardRig) -> dict[str, StatusPage]:
@@ -29,20 +35,37 @@ def test_a_page_is_previewed_made_changed_and_removed(dashboard: DashboardRig) -
     assert "<h1>Shop &lt;b&gt;status&lt;/b&gt;</h1>" in shown.text
     assert "sandbox" in shown.headers["content-security-policy"]
     assert pages(dashboard) == before
-    assert visitor.post(AT, **FORM | {"host": "New.example.com"}).headers["location"].endswith("notice=page-saved")
+    assert (
+        visitor.post(AT, **FORM | {"host": "New.example.com"})
+        .headers["location"]
+        .endswith("notice=page-saved")
+    )
     made = pages(dashboard)[FORM["title"]]
-    assert (made.host, made.zone, made.rooms, made.health_checks) == ("new.example.com", "z1.example", ("*",), ())
+    assert (made.host, made.zone, made.rooms, made.health_checks) == (
+        "new.example.com",
+        "z1.example",
+        ("*",),
+        (),
+    )
     assert dashboard.store.audit(1)[0].author == "operator-all (dashboard)"
     where = f"{AT}/{made.id}"
     revision = revision_of(visitor.get(where).text)
-    changed = FORM | {"host": "new.example.com", "title": "Rooms", "rooms": ["r1"], "health_checks": ["*"]}
+    changed = FORM | {
+        "host": "new.example.com",
+        "title": "Rooms",
+        "rooms": ["r1"],
+        "health_checks": ["*"],
+    }
     assert visitor.post(where, revision=revision, **changed).status_code == 303
     assert (pages(dashboard)["Rooms"].id, pages(dashboard)["Rooms"].rooms) == (made.id, ("r1",))
     late = visitor.post(where, revision=revision, **changed | {"title": "Late"})
     assert "changed by another person" in late.text
     assert "Late" not in pages(dashboard)
     assert visitor.post(f"{where}/remove", revision=revision).status_code == 409
-    assert visitor.post(f"{where}/remove", revision=revision_of(visitor.get(where).text)).status_code == 303
+    assert (
+        visitor.post(f"{where}/remove", revision=revision_of(visitor.get(where).text)).status_code
+        == 303
+    )
     assert pages(dashboard) == before
 
 
@@ -52,35 +75,61 @@ def test_what_is_wrong_is_beside_its_field_and_has_no_preview(dashboard: Dashboa
         answer = visitor.post(path, title="", host="a b", path="x", rooms=["r1"])
         said = html.unescape(answer.text)
         assert answer.status_code == 400
-        assert all(part in said for part in ("must not be empty", "must be / or a path such as /shop", "must be a host name in lower case"))
+        assert all(
+            part in said
+            for part in (
+                "must not be empty",
+                "must be / or a path such as /shop",
+                "must be a host name in lower case",
+            )
+        )
     taken = visitor.post(AT, **FORM)
     assert taken.status_code == 400
-    assert "status.example.com/ is the address of the page 'Shop status' already" in html.unescape(taken.text)
-    assert visitor.post(AT, **FORM | {"host": "", "rooms": [str(number) for number in range(201)]}).status_code == 400
+    assert "status.example.com/ is the address of the page 'Shop status' already" in html.unescape(
+        taken.text
+    )
+    assert (
+        visitor.post(
+            AT, **FORM | {"host": "", "rooms": [str(number) for number in range(201)]}
+        ).status_code
+        == 400
+    )
     assert pages(dashboard) == before
 
 
-def test_what_is_no_longer_there_is_shown_and_stays_until_it_is_taken_off(dashboard: DashboardRig) -> None:
+def test_what_is_no_longer_there_is_shown_and_stays_until_it_is_taken_off(
+    dashboard: DashboardRig,
+) -> None:
     dashboard.put((StatusPage(id="old", path="/old", title="Old", rooms=("gone", "r1")), ""))
     text = dashboard.person("operator").get(f"{AT}/old").text
     assert "no longer there" in text
     assert re.findall(r'value="([^"]+)" checked', text) == ["gone", "r1"]
 
 
-def test_pages_of_the_file_are_shown_and_changed_in_the_file(dashboard: DashboardRig, monkeypatch) -> None:
+def test_pages_of_the_file_are_shown_and_changed_in_the_file(
+    dashboard: DashboardRig, monkeypatch
+) -> None:
     read = dashboard.store.read
 
     def with_file():
         known = read()
         return known.changed(
-            known.revision, [type(entry)(entry.record, "", 0, 0, 0, read_only=True) for entry in known.status_pages.values()]
+            known.revision,
+            [
+                type(entry)(entry.record, "", 0, 0, 0, read_only=True)
+                for entry in known.status_pages.values()
+            ],
         )
 
     monkeypatch.setattr(dashboard.store, "read", with_file)
     visitor = dashboard.person("operator")
     assert "from the configuration file" in visitor.get(STATUS).text
     assert f"{AT}/sp1" not in visitor.get(STATUS).text
-    for answer in (visitor.get(f"{AT}/sp1"), visitor.post(f"{AT}/sp1", **FORM), visitor.post(f"{AT}/sp1/remove", revision="0")):
+    for answer in (
+        visitor.get(f"{AT}/sp1"),
+        visitor.post(f"{AT}/sp1", **FORM),
+        visitor.post(f"{AT}/sp1/remove", revision="0"),
+    ):
         assert answer.status_code == 403
         assert "can only be changed there" in answer.text
 

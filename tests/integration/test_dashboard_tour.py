@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 
-NEXT = re.compile(r'<aside class="alert alert-info tour".*?<a class="btn btn-primary btn-sm" href="([^"]+)">Next', re.S)
+NEXT = re.compile(
+    r'<aside class="alert alert-info tour".*?<a class="btn btn-primary btn-sm" href="([^"]+)">Next',
+    re.S,
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +34,26 @@ def walked(visitor: Visitor) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("role", "zones", "steps"), [("operator", (), 4), ("viewer", (), 3), ("viewer", ("z2",), 3)])
-def test_the_tour_leads_over_pages_that_the_person_may_see(rig: DashboardRig, role: str, zones: tuple[str, ...], steps: int) -> None:
+@pytest.mark.parametrize(
+    ("role", "zones", "steps"), [("operator", (), 4), ("viewer", (), 3), ("viewer", ("z2",), 3)]
+)
+def test_the_tour_leads_over_pages_that_the_person_may_see(
+    rig: DashboardRig, role: str, zones: tuple[str, ...], steps: int
+) -> None:
     assert len(walked(rig.person(role, *zones))) == steps
 
 
 @pytest.mark.parametrize(
-    "path", ["/rooms", "/rooms?tour=0", "/rooms?tour=5", "/rooms?tour=2", "/about?tour=1", "/rooms?tour=\u0661", "/rooms?tour=<b>"]
+    "path",
+    [
+        "/rooms",
+        "/rooms?tour=0",
+        "/rooms?tour=5",
+        "/rooms?tour=2",
+        "/about?tour=1",
+        "/rooms?tour=\u0661",
+        "/rooms?tour=<b>",
+    ],
 )
 def test_nothing_is_shown_elsewhere(rig: DashboardRig, path: str) -> None:
     assert "End the tour" not in rig.person("operator").get(path).text

@@ -22,7 +22,13 @@ from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 
 PAGE = "/zones/z1/rooms/r1/page"
 LOGO = "data:image/png;base64,iVBORw0KGgo="
-FORM = {"site_name": "Shop", "accent_color": "#ffcc00", "message": "Until midnight.", "help_url": "", "default_template_language": "de-DE"}
+FORM = {
+    "site_name": "Shop",
+    "accent_color": "#ffcc00",
+    "message": "Until midnight.",
+    "help_url": "",
+    "default_template_language": "de-DE",
+}
 
 
 def room_of(dashboard: DashboardRig) -> Room:
@@ -37,7 +43,10 @@ def sent(dashboard: DashboardRig, visitor: Visitor, path: str = PAGE, **form: An
 def test_a_theme_is_saved_and_nothing_else_changes(dashboard: DashboardRig) -> None:
     before = room_of(dashboard)
     answer = sent(
-        dashboard, dashboard.person("operator"), message_language=["de-DE", "", "ar-EG"], message_text=["Bis Mitternacht.", "", " حتى "]
+        dashboard,
+        dashboard.person("operator"),
+        message_language=["de-DE", "", "ar-EG"],
+        message_text=["Bis Mitternacht.", "", " حتى "],
     )
     assert answer.status_code == 303
     assert answer.headers["location"].startswith(f"{PAGE}?notice=saved&undo=")
@@ -87,12 +96,22 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 100
         (b"200 OK\r\nContent-Type: image/png", b"<svg/>", "is not a file of the type image/png"),
     ],
 )
-def test_a_logo_is_fetched_from_its_address_once_and_kept(dashboard: DashboardRig, head: bytes, body: bytes, said: str) -> None:
-    with logo_server(b"HTTP/1.1 %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (head, len(body), body)) as address:
+def test_a_logo_is_fetched_from_its_address_once_and_kept(
+    dashboard: DashboardRig, head: bytes, body: bytes, said: str
+) -> None:
+    with logo_server(
+        b"HTTP/1.1 %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
+        % (head, len(body), body)
+    ) as address:
         dashboard.app.services = replace(dashboard.app.services, fetch_logo=fetching("127.0.0.0/8"))
-        answer = sent(dashboard, dashboard.person("operator"), logo_url=address, site_name="New name")
+        answer = sent(
+            dashboard, dashboard.person("operator"), logo_url=address, site_name="New name"
+        )
     if not said:
-        assert room_of(dashboard).branding.logo == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+        assert (
+            room_of(dashboard).branding.logo
+            == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+        )
         return
     assert answer.status_code == 400
     assert said in html.unescape(answer.text)
@@ -101,7 +120,9 @@ def test_a_logo_is_fetched_from_its_address_once_and_kept(dashboard: DashboardRi
 
 
 def test_an_address_inside_is_refused(dashboard: DashboardRig) -> None:
-    with logo_server(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 8\r\n\r\n" + PNG[:8]) as address:
+    with logo_server(
+        b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 8\r\n\r\n" + PNG[:8]
+    ) as address:
         dashboard.app.services = replace(dashboard.app.services, fetch_logo=fetching())
         answer = sent(dashboard, dashboard.person("operator"), logo_url=address)
     assert answer.status_code == 400
@@ -133,12 +154,21 @@ def test_faults_are_told_beside_their_fields_and_nothing_is_lost(dashboard: Dash
     before = room_of(dashboard)
     visitor = dashboard.person("operator")
     for field, value in (("accent_color", "red"), ("help_url", "javascript:1")):
-        own = {"own": "true", "custom_page_html": "<b>{{#inWaitingRoom}}", "message_language": "xx", "message_text": "Kept", field: value}
+        own = {
+            "own": "true",
+            "custom_page_html": "<b>{{#inWaitingRoom}}",
+            "message_language": "xx",
+            "message_text": "Kept",
+            field: value,
+        }
         answer = sent(dashboard, visitor, **own)
         text = html.unescape(answer.text)
         assert answer.status_code == 400
         assert room_of(dashboard) == before
-        assert f'id="f-{field}" value="{value}" aria-describedby="f-{field}-help f-{field}-problem"' in text
+        assert (
+            f'id="f-{field}" value="{value}" aria-describedby="f-{field}-help f-{field}-problem"'
+            in text
+        )
     assert "{{#inWaitingRoom}} is never closed" in text
     assert 'value="Kept"' in text
     assert 'value="Shop"' in text
@@ -158,10 +188,18 @@ def test_a_preview_shows_what_is_not_saved(dashboard: DashboardRig) -> None:
     assert "<html lang=ar-EG dir=rtl>" in answer.text
     assert "Until midnight." in answer.text
     assert "data-view=closed" in answer.text
-    own = sent(dashboard, visitor, f"{PAGE}/preview", own="true", custom_page_html="<p>{{waitTime}}</p>")
+    own = sent(
+        dashboard, visitor, f"{PAGE}/preview", own="true", custom_page_html="<p>{{waitTime}}</p>"
+    )
     assert own.text == "<p>10</p>"
     assert room_of(dashboard) == before
-    refused = sent(dashboard, visitor, f"{PAGE}/preview", own="true", custom_page_html="{{#a}}<script>alert(1)</script>")
+    refused = sent(
+        dashboard,
+        visitor,
+        f"{PAGE}/preview",
+        own="true",
+        custom_page_html="{{#a}}<script>alert(1)</script>",
+    )
     assert refused.status_code == 400
     assert "is never closed" in refused.text
     assert "sandbox;" in refused.headers["content-security-policy"]
@@ -184,12 +222,16 @@ def test_viewers_look_and_do_not_change(dashboard: DashboardRig) -> None:
     assert "<iframe" in text
 
 
-def test_a_room_of_the_file_is_shown_on_every_tab_and_changed_on_none(dashboard: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_room_of_the_file_is_shown_on_every_tab_and_changed_on_none(
+    dashboard: DashboardRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read = dashboard.store.read
 
     def with_file() -> Configuration:
         known = read()
-        return known.changed(known.revision, [replace(entry, read_only=True) for entry in known.rooms.values()])
+        return known.changed(
+            known.revision, [replace(entry, read_only=True) for entry in known.rooms.values()]
+        )
 
     monkeypatch.setattr(dashboard.store, "read", with_file)
     for tab in ("", "/edit", "/page", "/rules", "/live"):
@@ -208,7 +250,15 @@ def test_an_example_is_put_into_the_template_and_not_saved(dashboard: DashboardR
 
 
 def test_the_script_is_told_lines_and_shades(dashboard: DashboardRig) -> None:
-    answer = sent(dashboard, dashboard.person("operator"), f"{PAGE}/check.json", custom_page_html="<p>\n{{/x}}\n{{>y}}")
+    answer = sent(
+        dashboard,
+        dashboard.person("operator"),
+        f"{PAGE}/check.json",
+        custom_page_html="<p>\n{{/x}}\n{{>y}}",
+    )
     found = json.loads(answer.text)
     assert [fault["line"] for fault in found["faults"]] == [2, 3]
-    assert [(shade["theme"], shade["changed"]) for shade in found["shades"]] == [("light", True), ("dark", False)]
+    assert [(shade["theme"], shade["changed"]) for shade in found["shades"]] == [
+        ("light", True),
+        ("dark", False),
+    ]

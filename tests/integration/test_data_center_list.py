@@ -16,13 +16,22 @@ new_users_per_minute = 100
 """
 
 
-def test_no_visitor_is_let_in_before_all_on_the_list_are_heard_and_the_list_may_change(greenroom, origin, server: RedisServer) -> None:
+def test_no_visitor_is_let_in_before_all_on_the_list_are_heard_and_the_list_may_change(
+    greenroom, origin, server: RedisServer
+) -> None:
     written = greenroom.folder / "greenroom.toml"
     text = FILE.format(origin=origin.url, redis=server.url, names='"fra", "nyc"')
     running = greenroom.config(text)
-    greenroom.eventually(lambda: running.metric("greenroom_sync_leader") == 1, "the only process is the coordinator")
-    greenroom.eventually(lambda: running.metric("greenroom_sync_answers_total") >= 3, "it answers its own batches")
-    assert (running.metric("greenroom_sync_lock_held"), running.metric("greenroom_sync_cut_off")) == (1, 0)
+    greenroom.eventually(
+        lambda: running.metric("greenroom_sync_leader") == 1, "the only process is the coordinator"
+    )
+    greenroom.eventually(
+        lambda: running.metric("greenroom_sync_answers_total") >= 3, "it answers its own batches"
+    )
+    assert (
+        running.metric("greenroom_sync_lock_held"),
+        running.metric("greenroom_sync_cut_off"),
+    ) == (1, 0)
     assert running.metric('greenroom_sync_data_center_silent_seconds{data_center="nyc"}') > 0
     assert running.visitor().get().waiting, "what nyc holds is not known"
     written.write_text(FILE.format(origin=origin.url, redis=server.url, names='"fra"'))
@@ -31,10 +40,14 @@ def test_no_visitor_is_let_in_before_all_on_the_list_are_heard_and_the_list_may_
     assert running.status()["config"]["needs_restart"] == []
     assert running.status()["sync"]["silent_s"].keys() == {"fra"}
     written.write_text(FILE.format(origin=origin.url, redis=server.url, names='"fra", "sin"'))
-    greenroom.eventually(lambda: running.status()["sync"]["silent_s"].keys() == {"fra", "sin"}, "sin is new")
+    greenroom.eventually(
+        lambda: running.status()["sync"]["silent_s"].keys() == {"fra", "sin"}, "sin is new"
+    )
     assert not running.visitor().get().waiting, "a new one holds nobody up"
     written.write_text(FILE.format(origin=origin.url, redis=server.url, names='"sin"'))
-    greenroom.eventually(lambda: running.status()["config"]["problems"], "this one must be on the list")
+    greenroom.eventually(
+        lambda: running.status()["config"]["problems"], "this one must be on the list"
+    )
     assert not running.visitor().get().waiting, "the last good list goes on"
 
 
@@ -42,5 +55,10 @@ def test_what_is_wrong_with_a_list_is_said_before_anything_begins(greenroom, ori
     text = FILE.format(origin=origin.url, redis="redis://127.0.0.1", names='"nyc", "n y c", "nyc"')
     running = greenroom.config(text.replace("global_redis", "#"), ready=False)
     assert running.end() == 1
-    for reason in ("datacenters[1]", "must include this data center", "must not contain duplicates", "global_redis"):
+    for reason in (
+        "datacenters[1]",
+        "must include this data center",
+        "must not contain duplicates",
+        "global_redis",
+    ):
         assert reason in running.output

@@ -13,7 +13,11 @@ import pytest
 def demo(greenroom):
     def start(*options: str):
         env = {"TMPDIR": str(greenroom.folder)}
-        return greenroom.run("demo", *options, env=env).wait_until_ready().wait_until_printed("Ctrl-C stops the demo.")
+        return (
+            greenroom.run("demo", *options, env=env)
+            .wait_until_ready()
+            .wait_until_printed("Ctrl-C stops the demo.")
+        )
 
     return start
 
@@ -31,7 +35,10 @@ def state(running) -> dict:
 
 
 def switch(running, form: str, origin: str | None = None) -> int:
-    headers = {"Content-Type": "application/x-www-form-urlencoded", **({"Origin": origin} if origin else {})}
+    headers = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        **({"Origin": origin} if origin else {}),
+    }
     return running.control_visitor().get("/demo/crowd", "POST", headers, form.encode()).status
 
 
@@ -69,7 +76,10 @@ def test_the_crowd_fills_the_shop_when_switched_on_and_goes_when_switched_off(de
     assert state(running)["crowd"]["size"] == 12
     assert state(running)["crowd"]["failed"] == 0
     assert switch(running, "size=12&switch=off") == 303
-    until(lambda: state(running)["crowd"]["waiting"] + state(running)["crowd"]["shopping"] == 0, "nobody of the crowd left")
+    until(
+        lambda: state(running)["crowd"]["waiting"] + state(running)["crowd"]["shopping"] == 0,
+        "nobody of the crowd left",
+    )
 
 
 def test_the_crowd_may_be_there_from_the_start(demo, until) -> None:
@@ -78,7 +88,9 @@ def test_the_crowd_may_be_there_from_the_start(demo, until) -> None:
     until(lambda: state(running)["crowd"]["waiting"] == 2, "two of the crowd waiting")
 
 
-@pytest.mark.parametrize("form", ["size=x&switch=on", "size=-1&switch=on", "size=" + "1" * 2000, "size=9999999999999"])
+@pytest.mark.parametrize(
+    "form", ["size=x&switch=on", "size=-1&switch=on", "size=" + "1" * 2000, "size=9999999999999"]
+)
 def test_a_strange_form_is_refused(demo, form: str) -> None:
     running = demo(*FREE)
     assert switch(running, form) == 400
@@ -110,30 +122,40 @@ def test_ports_in_use_give_way_and_that_is_said(demo) -> None:
 
 def test_a_port_that_was_asked_for_and_is_in_use_is_an_error(greenroom) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        running = greenroom.run("demo", "--listen", f"127.0.0.1:{taken.getsockname()[1]}", "--control", "127.0.0.1:0")
+        running = greenroom.run(
+            "demo", "--listen", f"127.0.0.1:{taken.getsockname()[1]}", "--control", "127.0.0.1:0"
+        )
         assert running.end() == 2
     assert "another program is already listening there" in running.output
     assert "Traceback" not in running.output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_cleanly_with_a_crowd_inside(demo, greenroom, until, number: signal.Signals) -> None:
+def test_it_ends_cleanly_with_a_crowd_inside(
+    demo, greenroom, until, number: signal.Signals
+) -> None:
     running = demo(*FREE, "--crowd", "9")
     until(lambda: state(running)["crowd"]["waiting"] > 0, "a line")
     running.send(number)
     assert running.end() == 0
     assert "Traceback" not in running.output
-    assert [path for path in Path(greenroom.folder).iterdir() if path.name.startswith("greenroom-demo-")] == []
+    assert [
+        path for path in Path(greenroom.folder).iterdir() if path.name.startswith("greenroom-demo-")
+    ] == []
 
 
 def test_it_works_without_a_home_directory(greenroom) -> None:
-    running = greenroom.run("demo", *FREE, env={"HOME": "/nonexistent", "TMPDIR": str(greenroom.folder)}).wait_until_ready()
+    running = greenroom.run(
+        "demo", *FREE, env={"HOME": "/nonexistent", "TMPDIR": str(greenroom.folder)}
+    ).wait_until_ready()
     assert running.visitor().get("/").status == 200
 
 
 def test_the_shop_alone_has_no_waiting_room(greenroom, free_port, visitor_class) -> None:
     port = free_port()
-    running = greenroom.run("demo", "--shop-only", "--listen", f"127.0.0.1:{port}").wait_until_printed("without a waiting room")
+    running = greenroom.run(
+        "demo", "--shop-only", "--listen", f"127.0.0.1:{port}"
+    ).wait_until_printed("without a waiting room")
     visitors = [visitor_class(("127.0.0.1", port)) for _ in range(12)]
     assert ["Opening day" in visitor.get("/").text for visitor in visitors] == [True] * 12
     running.send(signal.SIGTERM)

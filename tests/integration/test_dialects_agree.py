@@ -19,7 +19,9 @@ def test_every_dialect_is_played() -> None:
 
 @pytest.mark.parametrize("name", SPEAKING)
 @pytest.mark.parametrize("story", [story for story in STORIES if story not in REFUSED_HERE])
-def test_a_dialect_and_a_front_end_without_http_say_the_same(name: str, story: str, tmp_path: Path) -> None:
+def test_a_dialect_and_a_front_end_without_http_say_the_same(
+    name: str, story: str, tmp_path: Path
+) -> None:
     made: list[Asking] = []
 
     def proxy(decisions: DecisionService) -> AskingProxy:

@@ -24,11 +24,20 @@ ABSENT_S = 1.0
 class Machine:
     """One with a data directory of its own, in a data center with people in line that the others do not know."""
 
-    def __init__(self, url: str, folder: Path, people: range, data_center: str = "here", others: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        people: range,
+        data_center: str = "here",
+        others: Sequence[str] = (),
+    ) -> None:
         folder.mkdir()
         self.folder = folder
         self.files = DrawFiles(folder)
-        self.draws = RedisDraws(Link(url).client(5.0), self.files, data_center, lambda: (data_center, *others), ABSENT_S)
+        self.draws = RedisDraws(
+            Link(url).client(5.0), self.files, data_center, lambda: (data_center, *others), ABSENT_S
+        )
         self.people = [Random(number).randbytes(12) for number in people]
 
     def hold(self, taking_part: Collection[str]) -> Draw:
@@ -40,9 +49,13 @@ class Machine:
         return await answer
 
 
-def test_machines_agree_on_the_seed_and_on_the_draw_of_the_one_who_is_first(server: RedisServer, tmp_path: Path) -> None:
+def test_machines_agree_on_the_seed_and_on_the_draw_of_the_one_who_is_first(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def story() -> None:
-        machines = [Machine(server.url, tmp_path / str(number), range(10 + number)) for number in range(3)]
+        machines = [
+            Machine(server.url, tmp_path / str(number), range(10 + number)) for number in range(3)
+        ]
         for machine in machines:
             await machine.draws.agree()
         assert len({machine.draws.seed(DRAW) for machine in machines}) == 1
@@ -57,29 +70,40 @@ def test_machines_agree_on_the_seed_and_on_the_draw_of_the_one_who_is_first(serv
     asyncio.run(story())
 
 
-def test_everyone_takes_part_whichever_data_center_they_wait_in(server: RedisServer, tmp_path: Path) -> None:
+def test_everyone_takes_part_whichever_data_center_they_wait_in(
+    server: RedisServer, tmp_path: Path
+) -> None:
     """Two edges here and one there, which is later; a visitor who went from one to the other waits in both."""
 
     async def story() -> None:
-        here = [Machine(server.url, tmp_path / f"here{number}", range(40), "here", ["there"]) for number in range(2)]
+        here = [
+            Machine(server.url, tmp_path / f"here{number}", range(40), "here", ["there"])
+            for number in range(2)
+        ]
         there = Machine(server.url, tmp_path / "there", range(39, 100), "there", ["here"])
         for machine in (*here, there):
             await machine.draws.agree()
         waiting = [asyncio.create_task(machine.settled()) for machine in here]
-        await asyncio.sleep(ABSENT_S / 4)  # the other data center is late: real clocks and a real Redis
+        await asyncio.sleep(
+            ABSENT_S / 4
+        )  # the other data center is late: real clocks and a real Redis
         assert not any(one.done() for one in waiting)
         draws = [await there.settled(), *[await one for one in waiting]]
         assert draws[0] == draws[1] == draws[2]
         assert isinstance(draws[0], Draw)
         drawn = Drawn(draws[0])
-        assert sorted(drawn.place(Random(number).randbytes(12)) for number in range(100)) == list(range(1, 101))
+        assert sorted(drawn.place(Random(number).randbytes(12)) for number in range(100)) == list(
+            range(1, 101)
+        )
         for machine in (*here, there):
             await machine.draws.close()
 
     asyncio.run(story())
 
 
-def test_a_data_center_that_stays_away_does_not_keep_the_others_from_their_draw(server: RedisServer, tmp_path: Path) -> None:
+def test_a_data_center_that_stays_away_does_not_keep_the_others_from_their_draw(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def story() -> None:
         here = Machine(server.url, tmp_path / "here", range(5), "here", ["there"])
         there = Machine(server.url, tmp_path / "there", range(5, 10), "there", ["here"])
@@ -101,7 +125,10 @@ def test_what_was_agreed_on_once_counts_without_redis_and_a_draw_without_it_fail
     server: RedisServer, tmp_path: Path
 ) -> None:
     async def story() -> None:
-        one, two = Machine(server.url, tmp_path / "one", range(3)), Machine(server.url, tmp_path / "two", range(3))
+        one, two = (
+            Machine(server.url, tmp_path / "one", range(3)),
+            Machine(server.url, tmp_path / "two", range(3)),
+        )
         await one.draws.agree()
         await two.draws.agree()
         server.kill()
@@ -132,8 +159,15 @@ def test_the_secret_is_private_and_a_broken_one_is_never_replaced(tmp_path: Path
 
 def test_a_draw_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
     files = DrawFiles(tmp_path)
-    first = hold(APPOINTMENT, files.seed(DRAW), entries(DRAW, [b"a" * 12, b"b" * 12]), "shop", "sale")
+    first = hold(
+        APPOINTMENT, files.seed(DRAW), entries(DRAW, [b"a" * 12, b"b" * 12]), "shop", "sale"
+    )
     assert files.keep(first) == first
-    assert DrawFiles(tmp_path).keep(hold(APPOINTMENT, files.seed(DRAW), entries(DRAW, [b"c" * 12]), "shop", "sale")) == first
+    assert (
+        DrawFiles(tmp_path).keep(
+            hold(APPOINTMENT, files.seed(DRAW), entries(DRAW, [b"c" * 12]), "shop", "sale")
+        )
+        == first
+    )
     assert files.listed() == [DRAW]
     assert files.file("../draw.secret") is None

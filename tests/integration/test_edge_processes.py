@@ -16,12 +16,23 @@ ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew
 def edge(greenroom, server: RedisServer, origin: str, name: str, active: int = 2):
     path = greenroom.folder / f"{name}.toml"
     path.write_text(f'origin = "{origin}"\n' + ROOM.format(active=active))
-    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.folder / name))
-    return greenroom.run("edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url})
+    places = (
+        "--listen",
+        "127.0.0.1:0",
+        "--control",
+        "127.0.0.1:0",
+        "--data",
+        str(greenroom.folder / name),
+    )
+    return greenroom.run(
+        "edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url}
+    )
 
 
 def test_edges_on_two_machines_are_one_waiting_room(greenroom, origin, server: RedisServer) -> None:
-    one, other = (edge(greenroom, server, origin.url, name).wait_until_ready() for name in ("one", "other"))
+    one, other = (
+        edge(greenroom, server, origin.url, name).wait_until_ready() for name in ("one", "other")
+    )
     assert f"ledgers    {server.url}" in one.output
     inside = []
     for running in (one, other, one, other):
@@ -41,7 +52,9 @@ def test_edges_on_two_machines_are_one_waiting_room(greenroom, origin, server: R
     assert one.stop() == 0
 
 
-def test_while_redis_is_away_visitors_wait_and_then_it_goes_on(greenroom, origin, server: RedisServer) -> None:
+def test_while_redis_is_away_visitors_wait_and_then_it_goes_on(
+    greenroom, origin, server: RedisServer
+) -> None:
     running = edge(greenroom, server, origin.url, "one").wait_until_ready()
     running.visitor().wait_until_in()
     server.kill()
@@ -58,19 +71,29 @@ def test_an_edge_needs_a_redis(greenroom, origin) -> None:
     running = greenroom.run("edge", "--config", str(path), "--data", str(greenroom.data))
     assert running.end() == 2
     assert "--redis is required" in running.output
-    wrong = greenroom.run("edge", "--config", str(path), "--redis", "http://x", "--data", str(greenroom.data))
+    wrong = greenroom.run(
+        "edge", "--config", str(path), "--redis", "http://x", "--data", str(greenroom.data)
+    )
     assert wrong.end() == 1
     assert "must begin with redis://" in wrong.output
 
 
 def workers_of(running) -> list[int]:
-    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split()
-    return [int(one) for one in children if b"--worker" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    children = (
+        Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split()
+    )
+    return [
+        int(one) for one in children if b"--worker" in Path(f"/proc/{one}/cmdline").read_bytes()
+    ]
 
 
 def redis_of(running) -> int:
-    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split()
-    return next(int(one) for one in children if b"redis-server" in Path(f"/proc/{one}/cmdline").read_bytes())
+    children = (
+        Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split()
+    )
+    return next(
+        int(one) for one in children if b"redis-server" in Path(f"/proc/{one}/cmdline").read_bytes()
+    )
 
 
 def two_free_ports() -> int:
@@ -84,10 +107,26 @@ def two_free_ports() -> int:
 
 def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom, origin) -> None:
     control = two_free_ports()
-    options = ("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "1000")
-    places = ("--listen", "127.0.0.1:0", "--control", f"127.0.0.1:{control}", "--data", str(greenroom.data))
+    options = (
+        "--origin",
+        origin.url,
+        "--total-active-users",
+        "3",
+        "--new-users-per-minute",
+        "1000",
+    )
+    places = (
+        "--listen",
+        "127.0.0.1:0",
+        "--control",
+        f"127.0.0.1:{control}",
+        "--data",
+        str(greenroom.data),
+    )
     running = greenroom.run("serve", *options, *places, "--workers", "2")
-    greenroom.eventually(lambda: running.output.count(": ready") == 2, lambda: running.output, within_s=60)
+    greenroom.eventually(
+        lambda: running.output.count(": ready") == 2, lambda: running.output, within_s=60
+    )
     visitors = [running.visitor() for _ in range(6)]
     for visitor in visitors[:3]:
         visitor.wait_until_in()
@@ -97,23 +136,45 @@ def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom,
         os.kill(worker, signal.SIGKILL)
     assert not visitors[0].get().waiting, "a connection waits until a worker is back"
     running.wait_until_printed("has been restarted", times=2)
-    greenroom.eventually(lambda: running.output.count(": ready") == 4, lambda: running.output, within_s=60)
+    greenroom.eventually(
+        lambda: running.output.count(": ready") == 4, lambda: running.output, within_s=60
+    )
     assert len(workers_of(running)) == 2
     assert all(not visitor.get().waiting for visitor in visitors[:3])
     assert running.stop() == 0
     again = greenroom.run("serve", *options, *places, "--workers", "2")
-    greenroom.eventually(lambda: again.output.count(": ready") == 2, lambda: again.output, within_s=60)
+    greenroom.eventually(
+        lambda: again.output.count(": ready") == 2, lambda: again.output, within_s=60
+    )
     for visitor in visitors[:3]:
         visitor.address = again.address
         assert not visitor.get().waiting, "who was inside is inside after a restart"
     assert again.stop() == 0
 
 
-def test_a_private_redis_that_cannot_start_at_once_is_started_again_until_it_can(greenroom, origin) -> None:
-    options = ("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "1000")
-    places = ("--listen", "127.0.0.1:0", "--control", f"127.0.0.1:{two_free_ports()}", "--data", str(greenroom.data))
+def test_a_private_redis_that_cannot_start_at_once_is_started_again_until_it_can(
+    greenroom, origin
+) -> None:
+    options = (
+        "--origin",
+        origin.url,
+        "--total-active-users",
+        "3",
+        "--new-users-per-minute",
+        "1000",
+    )
+    places = (
+        "--listen",
+        "127.0.0.1:0",
+        "--control",
+        f"127.0.0.1:{two_free_ports()}",
+        "--data",
+        str(greenroom.data),
+    )
     running = greenroom.run("serve", *options, *places, "--workers", "2")
-    greenroom.eventually(lambda: running.output.count(": ready") == 2, lambda: running.output, within_s=60)
+    greenroom.eventually(
+        lambda: running.output.count(": ready") == 2, lambda: running.output, within_s=60
+    )
     visitor = running.visitor()
     visitor.wait_until_in()
     written, aside = greenroom.data / "redis" / "appendonlydir", greenroom.data / "aside"
@@ -129,7 +190,16 @@ def test_a_private_redis_that_cannot_start_at_once_is_started_again_until_it_can
 
 def test_workers_without_a_redis_server_say_what_to_install(greenroom, origin) -> None:
     options = ("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "10")
-    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data), "--workers", "2")
+    places = (
+        "--listen",
+        "127.0.0.1:0",
+        "--control",
+        "127.0.0.1:0",
+        "--data",
+        str(greenroom.data),
+        "--workers",
+        "2",
+    )
     running = greenroom.run("serve", *options, *places, env={"PATH": str(greenroom.folder)})
     assert running.end() == 2
     assert "apt-get install redis-server" in running.output

@@ -19,7 +19,9 @@ LEAD_S = 15
 
 
 def at(seconds_from_now: float) -> str:
-    return datetime.fromtimestamp(time.time() + seconds_from_now, UTC).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(time.time() + seconds_from_now, UTC).isoformat(
+        timespec="milliseconds"
+    )
 
 
 def configuration(origin: str, starts_in_s: float, redis: str = "") -> str:
@@ -88,16 +90,24 @@ def redis(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("redis", "killed"),
-    [("own books", "before the start"), ("own books", "after the draw"), ("books in Redis", "before the start")],
+    [
+        ("own books", "before the start"),
+        ("own books", "after the draw"),
+        ("books in Redis", "before the start"),
+    ],
     indirect=["redis"],
 )
-def test_a_kill_in_the_middle_of_a_sale_changes_nothing_about_the_draw(greenroom: Any, origin: Any, redis: str, killed: str) -> None:
+def test_a_kill_in_the_middle_of_a_sale_changes_nothing_about_the_draw(
+    greenroom: Any, origin: Any, redis: str, killed: str
+) -> None:
     running = greenroom.config(configuration(origin.url, 3600, redis))
     assert running.room()["event"] is None
     text, starts = configuration(origin.url, LEAD_S, redis), time.monotonic() + LEAD_S
     (greenroom.folder / "greenroom.toml").write_text(text)
     running.send(signal.SIGHUP)
-    greenroom.eventually(lambda: (running.room()["event"] or {}).get("phase") == "prequeue", "the pre-queue is open")
+    greenroom.eventually(
+        lambda: (running.room()["event"] or {}).get("phase") == "prequeue", "the pre-queue is open"
+    )
     announced = json.loads(running.ask("/draws").body)
     (promised,) = announced["announced"]
     assert (promised["held"], announced["held"]) == (False, [])
@@ -107,7 +117,9 @@ def test_a_kill_in_the_middle_of_a_sale_changes_nothing_about_the_draw(greenroom
     assert len({state["receipt"] for state in before}) == VISITORS
     if killed == "after the draw":
         pause_until(starts)
-        greenroom.eventually(lambda: list((greenroom.data / "draws").glob("*.json")), "the draw is published")
+        greenroom.eventually(
+            lambda: list((greenroom.data / "draws").glob("*.json")), "the draw is published"
+        )
     running.kill()
     draws = list((greenroom.data / "draws").glob("*.json"))
     assert len(draws) == (1 if killed == "after the draw" else 0)
@@ -143,7 +155,9 @@ def test_a_kill_in_the_middle_of_a_sale_changes_nothing_about_the_draw(greenroom
     assert running.stop() == 0
 
 
-def test_the_control_listener_has_the_page_that_checks_and_nothing_where_no_draw_was(greenroom: Any, origin: Any) -> None:
+def test_the_control_listener_has_the_page_that_checks_and_nothing_where_no_draw_was(
+    greenroom: Any, origin: Any
+) -> None:
     running = greenroom.config(configuration(origin.url, 3600))
     assert b"crypto.subtle" in running.ask("/draws/verify").body
     assert running.ask(f"/draws/{'0' * 32}.json").status == 404

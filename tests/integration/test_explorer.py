@@ -19,7 +19,9 @@ ZONES = "{ viewer { zones { zoneTag } } }"
 def rig(tmp_path: Path) -> Iterator[DashboardRig]:
     with dashboard_in(tmp_path) as found:
         found.fill()
-        queries = AnalyticsQueries(found.store, found.clock, {}, health_of(found.store, found.clock))
+        queries = AnalyticsQueries(
+            found.store, found.clock, {}, health_of(found.store, found.clock)
+        )
         found.app = Dashboard(replace(found.app.services, queries=queries))
         yield found
 
@@ -37,16 +39,27 @@ def test_people_see_their_own_zones_only(rig: DashboardRig) -> None:
     assert zones(ask(rig.person("viewer"), query=ZONES)) == ["z1", "z2"]
     assert zones(ask(rig.person("operator", "z2"), query=ZONES)) == ["z2"]
     chosen = "query Q($zone: string!) { viewer { zones(filter: {zoneTag: $zone}) { zoneTag } } }"
-    refused = ask(rig.person("viewer", "z2"), query=chosen, variables='{"zone": "z1"}', operationName="Q")
+    refused = ask(
+        rig.person("viewer", "z2"), query=chosen, variables='{"zone": "z1"}', operationName="Q"
+    )
     assert refused["data"] is None
     assert refused["errors"][0]["extensions"]["code"] == "authz"
 
 
 @pytest.mark.parametrize(
     "form",
-    [{}, {"query": ""}, {"query": "{"}, {"query": ZONES, "variables": "["}, {"query": ZONES, "variables": "[1]"}, {"query": "\ud800x"}],
+    [
+        {},
+        {"query": ""},
+        {"query": "{"},
+        {"query": ZONES, "variables": "["},
+        {"query": ZONES, "variables": "[1]"},
+        {"query": "\ud800x"},
+    ],
 )
-def test_what_is_no_query_is_answered_with_the_reason(rig: DashboardRig, form: dict[str, str]) -> None:
+def test_what_is_no_query_is_answered_with_the_reason(
+    rig: DashboardRig, form: dict[str, str]
+) -> None:
     form = {name: value.encode("utf-8", "replace").decode() for name, value in form.items()}
     found = ask(rig.person("viewer"), **form)
     assert found["data"] is None
@@ -68,7 +81,9 @@ def test_without_analytics_it_says_so(tmp_path: Path) -> None:
     with dashboard_in(tmp_path / "none") as plain:
         visitor = plain.person("viewer")
         assert "keeps no analytics" in visitor.get("/explorer").text
-        assert ask(visitor, query=ZONES)["errors"][0]["message"] == "this process keeps no analytics"
+        assert (
+            ask(visitor, query=ZONES)["errors"][0]["message"] == "this process keeps no analytics"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +92,13 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiInProcess]:
         yield found
 
 
-def test_a_browser_at_the_address_of_graphql_is_sent_to_the_explorer_and_a_program_is_not(api: ApiInProcess) -> None:
-    sent = api._runner.run(api._client.request("GET", "/graphql", headers={"Accept": "text/html,application/xhtml+xml"}))
+def test_a_browser_at_the_address_of_graphql_is_sent_to_the_explorer_and_a_program_is_not(
+    api: ApiInProcess,
+) -> None:
+    sent = api._runner.run(
+        api._client.request(
+            "GET", "/graphql", headers={"Accept": "text/html,application/xhtml+xml"}
+        )
+    )
     assert (sent.status_code, sent.headers["location"]) == (303, "../../explorer")
     assert api.ask("GET", "/graphql").status_code == 405

@@ -20,13 +20,17 @@ class Abrupt:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._tls = tls
         self._peer: socket.socket
-        self.origin = Origin.of(f"http{'s' if tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}", verify=False)
+        self.origin = Origin.of(
+            f"http{'s' if tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}", verify=False
+        )
 
     def request_begins(self) -> None:
         """Waits for it, in a thread."""
         with self._listener:
             accepted, _ = self._listener.accept()
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the answer waits, and the reset overtakes it
+        accepted.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # or the answer waits, and the reset overtakes it
         self._peer = self._tls.wrap_socket(accepted, server_side=True) if self._tls else accepted
         assert self._peer.recv(1000)
 
@@ -42,7 +46,9 @@ class Abrupt:
     [(REFUSED, 413, b"big"), (REFUSED[:-1], 413, b"bi"), (REFUSED[:9], 502, None)],
     ids=["whole", "half a body", "half a head"],
 )
-def test_an_answer_is_heard_also_when_the_next_write_finds_the_connection_reset(rig, run, encrypted, answer, status, body) -> None:
+def test_an_answer_is_heard_also_when_the_next_write_finds_the_connection_reset(
+    rig, run, encrypted, answer, status, body
+) -> None:
     tls = None
     if encrypted:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -55,11 +61,15 @@ def test_an_answer_is_heard_also_when_the_next_write_finds_the_connection_reset(
             await asyncio.to_thread(abrupt.request_begins)
             (visitor,) = rig.gateway._connections
             abrupt.answers_and_resets(answer)
-            visitor.data_received(PIECE)  # more of the body is written before what the origin sent is read
+            visitor.data_received(
+                PIECE
+            )  # more of the body is written before what the origin sent is read
             response = await talk.response()
             assert response.status == status
             if body is not None:
                 assert (response.body, response.whole) == (body, body == b"big")
-            await rig.until(lambda: not rig.counts.origin_connections_open, "the connection is closed")
+            await rig.until(
+                lambda: not rig.counts.origin_connections_open, "the connection is closed"
+            )
 
     run(story())

@@ -16,13 +16,20 @@ def keep_ticket(rig) -> None:
 
 
 def the_place_is_kept(rig, response) -> bool:
-    return response.all("Set-Cookie") == [rig.TICKET.decode()] and "no-store" in response.header("Cache-Control")
+    return response.all("Set-Cookie") == [rig.TICKET.decode()] and "no-store" in response.header(
+        "Cache-Control"
+    )
 
 
-def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(rig, run, refusing_port) -> None:
+def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(
+    rig, run, refusing_port
+) -> None:
     async def story() -> None:
         keep_ticket(rig)
-        async with rig.running(origin=Origin.of(f"http://127.0.0.1:{refusing_port()}")), rig.visitor() as talk:
+        async with (
+            rig.running(origin=Origin.of(f"http://127.0.0.1:{refusing_port()}")),
+            rig.visitor() as talk,
+        ):
             response = await talk.get()
             assert response.status == 502
             assert the_place_is_kept(rig, response)
@@ -49,7 +56,9 @@ def test_an_origin_that_does_not_exist_is_a_502(rig, run) -> None:
 
 def test_an_origin_that_does_not_take_connections_is_a_504(rig, run) -> None:
     async def story() -> None:
-        with socket.socket() as full:  # a backlog of nothing, filled: the kernel drops further attempts
+        with (
+            socket.socket() as full
+        ):  # a backlog of nothing, filled: the kernel drops further attempts
             full.bind(("127.0.0.1", 0))
             full.listen(0)
             fillers = []
@@ -59,7 +68,9 @@ def test_an_origin_that_does_not_take_connections_is_a_504(rig, run) -> None:
                 filler.connect_ex(full.getsockname())
                 fillers.append(filler)
             keep_ticket(rig)
-            async with rig.running(origin=Origin.of(f"http://127.0.0.1:{full.getsockname()[1]}"), origin_connect_s=1):
+            async with rig.running(
+                origin=Origin.of(f"http://127.0.0.1:{full.getsockname()[1]}"), origin_connect_s=1
+            ):
                 response = await rig.get()
             assert response.status == 504
             assert the_place_is_kept(rig, response)
@@ -129,7 +140,10 @@ def test_an_answer_that_is_not_strictly_http_is_a_502(rig, run, answer) -> None:
 @pytest.mark.parametrize("extra", [b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison", b"x"])
 @pytest.mark.parametrize(
     "answer",
-    [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"],
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    ],
 )
 @pytest.mark.parametrize("together", [False, True])
 def test_bytes_that_no_one_asked_for_reach_no_one(rig, run, answer, extra, together) -> None:
@@ -149,7 +163,10 @@ def test_bytes_that_no_one_asked_for_reach_no_one(rig, run, answer, extra, toget
         async with rig.running(), rig.visitor() as talk:
             assert (await talk.get("/first")).body == b"ok"
             if not together:
-                await rig.until(lambda: not rig.counts.origin_connections_open, "the poisoned connection is closed")
+                await rig.until(
+                    lambda: not rig.counts.origin_connections_open,
+                    "the poisoned connection is closed",
+                )
             assert (await talk.get("/second")).body == b"mine"
         assert rig.origin_connections == 2
 
@@ -189,7 +206,9 @@ def test_an_origin_that_dies_in_the_middle_leaves_no_whole_answer(rig, run, answ
 
 def test_an_http_1_0_visitor_sees_a_reset_when_a_chunked_answer_breaks_off(rig, run) -> None:
     async def story() -> None:
-        rig.app = rig.says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG, close=True)
+        rig.app = rig.says(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG, close=True
+        )
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
             with pytest.raises(ConnectionResetError):
@@ -199,7 +218,9 @@ def test_an_http_1_0_visitor_sees_a_reset_when_a_chunked_answer_breaks_off(rig, 
     run(story())
 
 
-def test_an_origin_that_is_reset_in_a_body_that_ends_with_the_connection_leaves_no_whole_answer(rig, run) -> None:
+def test_an_origin_that_is_reset_in_a_body_that_ends_with_the_connection_leaves_no_whole_answer(
+    rig, run
+) -> None:
     async def story() -> None:
         async def app(_request, writer) -> None:
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + LONG)
@@ -219,9 +240,18 @@ def test_an_origin_that_is_reset_in_a_body_that_ends_with_the_connection_leaves_
 
 @pytest.mark.parametrize(
     ("method", "body", "retried"),
-    [("GET", b"", True), ("HEAD", b"", True), ("OPTIONS", b"", True), ("POST", b"", False), ("GET", b"x", False), ("DELETE", b"", False)],
+    [
+        ("GET", b"", True),
+        ("HEAD", b"", True),
+        ("OPTIONS", b"", True),
+        ("POST", b"", False),
+        ("GET", b"x", False),
+        ("DELETE", b"", False),
+    ],
 )
-def test_only_a_harmless_request_on_a_stale_connection_is_sent_again(rig, run, method, body, retried) -> None:
+def test_only_a_harmless_request_on_a_stale_connection_is_sent_again(
+    rig, run, method, body, retried
+) -> None:
     async def story() -> None:
         async def app(request, writer) -> None:
             if request.target == "/dies" and rig.origin_connections == 1:
@@ -289,7 +319,9 @@ def test_an_idle_connection_to_the_origin_is_closed_after_its_time(rig, run) -> 
         async with rig.running(origin_idle_s=1):
             await rig.get()
             assert rig.counts.origin_connections_open == 1
-            await rig.until(lambda: not rig.counts.origin_connections_open, "the idle connection is closed")
+            await rig.until(
+                lambda: not rig.counts.origin_connections_open, "the idle connection is closed"
+            )
             assert (await rig.get()).status == 200
 
     run(story())
@@ -299,10 +331,19 @@ def test_an_origin_that_answers_before_it_has_read_the_body_is_heard(rig, run) -
     async def story() -> None:
         rig.app = rig.says(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
         async with rig.running(), rig.visitor() as talk:
-            talk.send(b"STREAM / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 1000)
+            talk.send(
+                b"STREAM / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 1000
+            )
             response = await talk.response()
-            assert (response.status, response.body, response.header("Connection")) == (413, b"big", "close")
+            assert (response.status, response.body, response.header("Connection")) == (
+                413,
+                b"big",
+                "close",
+            )
             assert await talk.rest() == b""
-            await rig.until(lambda: not rig.counts.origin_connections_open, "a half-sent request's connection is not used again")
+            await rig.until(
+                lambda: not rig.counts.origin_connections_open,
+                "a half-sent request's connection is not used again",
+            )
 
     run(story())

@@ -42,7 +42,9 @@ def test_answers_without_a_body_end_at_their_head(rig, run, status) -> None:
             for _ in range(3):
                 response = await talk.get()
                 assert (response.status, response.header("ETag")) == (int(status[:3]), "x")
-                assert response.header("Content-Length") == (None if response.status == 204 else "10")
+                assert response.header("Content-Length") == (
+                    None if response.status == 204 else "10"
+                )
 
     run(story())
 
@@ -62,7 +64,9 @@ def test_a_request_body_arrives_as_it_was_sent(rig, run, size, chunked) -> None:
                 talk.send(b"0\r\nTrailer: dropped\r\n\r\n")
                 response = await talk.response()
             else:
-                response = await talk.get(method="POST", body=body, head="" if size else "Content-Length: 0\r\n")
+                response = await talk.get(
+                    method="POST", body=body, head="" if size else "Content-Length: 0\r\n"
+                )
             assert response.status == 200
             assert (await talk.get("/next")).body == b"hello from /next"
         sent = rig.requests[0]
@@ -100,7 +104,9 @@ def test_a_body_that_comes_while_the_decision_is_pending_is_not_lost(rig, run) -
 def test_every_framing_of_an_answer_arrives_whole(rig, run, answer, minor, step) -> None:
     async def story() -> None:
         closes = b"chunked" not in answer and b"Length" not in answer
-        rig.app = rig.says(*(answer[at : at + step] for at in range(0, len(answer), step)), close=closes)
+        rig.app = rig.says(
+            *(answer[at : at + step] for at in range(0, len(answer), step)), close=closes
+        )
         async with rig.running():
             response = await rig.get(minor=minor)
         assert (response.status, response.body, response.whole) == (200, b"hello world", True)
@@ -116,7 +122,9 @@ def test_server_sent_events_arrive_when_they_are_sent(rig, run) -> None:
         told = asyncio.Event()
 
         async def events(_, writer) -> None:
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
             for number in range(3):
                 event = b"data: %d\n\n" % number
                 writer.write(b"%x\r\n%b\r\n" % (len(event), event))
@@ -139,12 +147,19 @@ def test_server_sent_events_arrive_when_they_are_sent(rig, run) -> None:
 def test_an_answer_may_have_any_status_and_no_body(rig, run) -> None:
     async def story() -> None:
         def decide(arrival: Arrival) -> Verdict:
-            return Answer(int(arrival.path[1:]), AnswerHeaders((b"X-A", b"1")), b"" if arrival.path == "/204" else b"body")
+            return Answer(
+                int(arrival.path[1:]),
+                AnswerHeaders((b"X-A", b"1")),
+                b"" if arrival.path == "/204" else b"body",
+            )
 
         rig.decisions.decide = decide
         async with rig.running(), rig.visitor() as talk:
             for status in (200, 202, 204, 429, 503, 599):
                 response = await talk.get(f"/{status}")
-                assert (response.status, response.body) == (status, b"" if status == 204 else b"body")
+                assert (response.status, response.body) == (
+                    status,
+                    b"" if status == 204 else b"body",
+                )
 
     run(story())

@@ -35,7 +35,9 @@ def late(rig, monkeypatch: pytest.MonkeyPatch) -> list[Trying]:
     monkeypatch.setattr(late_tries, "HELD_MS", 200)
     prepared: list[Trying] = []
 
-    def verdict(arrival: Arrival, later: Callable[[Verdict], None], hold: Callable[[Trying], bool]) -> Verdict | None:
+    def verdict(
+        arrival: Arrival, later: Callable[[Verdict], None], hold: Callable[[Trying], bool]
+    ) -> Verdict | None:
         trying = prepared[0]
         return None if hold(trying) else trying.give_up()
 
@@ -79,7 +81,9 @@ def test_no_try_is_made_for_a_visitor_who_has_gone(rig, run, late, monkeypatch) 
     run(story())
 
 
-def test_more_than_may_be_held_are_answered_at_once_and_so_is_everybody_while_draining(rig, run, late, monkeypatch) -> None:
+def test_more_than_may_be_held_are_answered_at_once_and_so_is_everybody_while_draining(
+    rig, run, late, monkeypatch
+) -> None:
     async def story() -> None:
         monkeypatch.setattr(late_tries, "HELD_MS", 60_000)
         monkeypatch.setattr(late_tries, "HELD_MOST", 1)
@@ -94,7 +98,9 @@ def test_more_than_may_be_held_are_answered_at_once_and_so_is_everybody_while_dr
     run(story())
 
 
-def test_an_answer_that_is_held_longer_than_a_decision_may_take_is_not_cut(rig, run, late, monkeypatch) -> None:
+def test_an_answer_that_is_held_longer_than_a_decision_may_take_is_not_cut(
+    rig, run, late, monkeypatch
+) -> None:
     async def story() -> None:
         monkeypatch.setattr(late_tries, "HELD_MS", 1_600)
         late.append(Trying(rig.PAGE))

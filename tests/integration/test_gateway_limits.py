@@ -22,11 +22,18 @@ def status_of(answer: bytes) -> int:
         (b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
         (b"GET /" + b"a" * 9_000, 414),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n", 413),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + b"a" * 2000, 413),
+        (
+            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n"
+            + b"a" * 2000,
+            413,
+        ),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
         (b"GET / HTTP/1.1\nHost: a\n\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\nY: b\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (
+            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+        ),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505),
         (b"GET /%2f HTTP/1.1\r\nHost: a\r\n\r\n", 400),
@@ -35,7 +42,9 @@ def status_of(answer: bytes) -> int:
     ],
     ids=range(16),
 )
-def test_what_cannot_be_served_is_refused_and_never_forwarded(rig, run, request_bytes, status) -> None:
+def test_what_cannot_be_served_is_refused_and_never_forwarded(
+    rig, run, request_bytes, status
+) -> None:
     async def story() -> None:
         async with rig.running(body_bytes=1000):
             answer = await rig.talk(request_bytes)
@@ -53,7 +62,9 @@ def test_what_cannot_be_served_is_refused_and_never_forwarded(rig, run, request_
      b"0\r\nbad trailer\r\n\r\n", b"0\r\nA: b\nC: d\r\n\r\n", b"0\r\n" + b"A: b\r\n" * 3000 + b"\r\n", b"1\r\na\rb"],
 )  # fmt: skip
 @pytest.mark.parametrize("split", [False, True])
-def test_chunked_garbage_is_refused_and_the_origin_sees_no_whole_request(rig, run, body, split) -> None:
+def test_chunked_garbage_is_refused_and_the_origin_sees_no_whole_request(
+    rig, run, body, split
+) -> None:
     async def story() -> None:
         head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         async with rig.running(body_first_bytes=0), rig.visitor() as talk:
@@ -65,7 +76,9 @@ def test_chunked_garbage_is_refused_and_the_origin_sees_no_whole_request(rig, ru
                 talk.send(head + body)
             assert (await talk.response()).status == 400
             assert await talk.rest() == b""
-            await rig.until(lambda: rig.origin_lost == rig.origin_connections, "the origin sees it break off")
+            await rig.until(
+                lambda: rig.origin_lost == rig.origin_connections, "the origin sees it break off"
+            )
         assert rig.served == []
 
     run(story())
@@ -114,7 +127,11 @@ def test_a_body_that_trickles_is_a_408(rig, run) -> None:
 
 def test_an_idle_connection_is_closed_without_a_word(rig, run) -> None:
     async def story() -> None:
-        async with rig.running(keep_alive_s=1, head_s=1), rig.visitor() as fresh, rig.visitor() as used:
+        async with (
+            rig.running(keep_alive_s=1, head_s=1),
+            rig.visitor() as fresh,
+            rig.visitor() as used,
+        ):
             assert (await used.get()).status == 200
             assert await fresh.rest() == b""
             assert await used.rest() == b""
@@ -149,7 +166,9 @@ def test_one_connection_too_many_is_a_503_and_the_others_go_on(rig, run, limit) 
     run(story())
 
 
-def test_no_more_connections_to_the_origin_than_allowed_and_the_rest_waits_in_order(rig, run) -> None:
+def test_no_more_connections_to_the_origin_than_allowed_and_the_rest_waits_in_order(
+    rig, run
+) -> None:
     async def story() -> None:
         busy = most = 0
 
@@ -163,7 +182,9 @@ def test_no_more_connections_to_the_origin_than_allowed_and_the_rest_waits_in_or
 
         rig.app = app
         async with rig.running(origin_connections=3):
-            assert [r.status for r in await asyncio.gather(*(rig.get(f"/{n}") for n in range(20)))] == [200] * 20
+            assert [
+                r.status for r in await asyncio.gather(*(rig.get(f"/{n}") for n in range(20)))
+            ] == [200] * 20
         assert most == 3
         assert rig.origin_connections == 3
 
@@ -182,7 +203,9 @@ def test_a_full_queue_for_the_origin_is_a_503_that_keeps_the_place(rig, run) -> 
         rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET)
         async with rig.running(origin_connections=1, origin_queue=1):
             first, second = asyncio.create_task(rig.get()), asyncio.create_task(rig.get())
-            await rig.until(lambda: rig.counts.forwarded == 2 and rig.requests, "one is served and one waits")
+            await rig.until(
+                lambda: rig.counts.forwarded == 2 and rig.requests, "one is served and one waits"
+            )
             third = await rig.get()
             assert (third.status, third.all("Set-Cookie")) == (503, [rig.TICKET.decode()])
             release.set()

@@ -72,7 +72,12 @@ def test_in_the_middle_of_a_frame_a_socket_is_closed_without_words(gated, run) -
 
 
 @pytest.mark.parametrize(
-    "framing", [b"Transfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n", b"Content-Length: 100\r\n\r\nfirst", b"\r\nfirst"]
+    "framing",
+    [
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n",
+        b"Content-Length: 100\r\n\r\nfirst",
+        b"\r\nfirst",
+    ],
 )
 def test_a_body_is_cut_and_never_looks_complete(gated, run, framing: bytes) -> None:
     async def story() -> None:
@@ -100,10 +105,17 @@ def test_an_upload_is_refused_and_a_request_that_was_sent_whole_is_answered(gate
 
         gated.app = app
         async with gated.running(), gated.visitor() as slow, gated.visitor() as whole:
-            first = Limits().body_first_bytes  # before these are there no connection to the origin is taken
-            slow.send(b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (2 * first) + b"x" * first)
+            first = (
+                Limits().body_first_bytes
+            )  # before these are there no connection to the origin is taken
+            slow.send(
+                b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (2 * first)
+                + b"x" * first
+            )
             whole.send(b"POST /order HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok")
-            await gated.until(lambda: len(gated.requests) == 2 and gated.served, "both are under way")
+            await gated.until(
+                lambda: len(gated.requests) == 2 and gated.served, "both are under way"
+            )
             gated.decisions.over = True
             assert (await slow.response()).status == 503
             await asyncio.sleep(0.1)  # some sweeps
@@ -114,7 +126,9 @@ def test_an_upload_is_refused_and_a_request_that_was_sent_whole_is_answered(gate
     run(story())
 
 
-def test_what_ends_by_itself_is_finished_once_and_requests_without_a_session_are_not_watched(gated, run) -> None:
+def test_what_ends_by_itself_is_finished_once_and_requests_without_a_session_are_not_watched(
+    gated, run
+) -> None:
     async def story() -> None:
         gated.app = gated.says(STREAM + b"Transfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
         async with gated.running():

@@ -11,7 +11,9 @@ def keep_ticket(rig) -> None:
 
 
 def the_place_is_kept(rig, response) -> bool:
-    return response.all("Set-Cookie") == [rig.TICKET.decode()] and "no-store" in response.header("Cache-Control")
+    return response.all("Set-Cookie") == [rig.TICKET.decode()] and "no-store" in response.header(
+        "Cache-Control"
+    )
 
 
 class Broken(Exception):
@@ -48,7 +50,9 @@ def test_a_reply_that_is_neither_holds_the_visitor(rig, run, reply) -> None:
     run(story())
 
 
-def test_an_exception_on_the_way_to_the_origin_holds_the_visitor_and_keeps_the_place(rig, run) -> None:
+def test_an_exception_on_the_way_to_the_origin_holds_the_visitor_and_keeps_the_place(
+    rig, run
+) -> None:
     async def story() -> None:
         def origins(_host):
             raise Broken
@@ -73,7 +77,9 @@ def test_an_exception_while_answering_is_a_503_and_not_half_an_answer(rig, run) 
 
         rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=True)
         rig.decisions.obey = obey
-        rig.app = rig.says(b"HTTP/1.1 200 OK\r\nCf-Waiting-Room-Command: revoke\r\nContent-Length: 2\r\n\r\nok")
+        rig.app = rig.says(
+            b"HTTP/1.1 200 OK\r\nCf-Waiting-Room-Command: revoke\r\nContent-Length: 2\r\n\r\nok"
+        )
         async with rig.running():
             response = await rig.get()
             assert (response.status, response.whole) == (503, True)
@@ -103,7 +109,9 @@ def test_a_decision_that_never_comes_holds_the_visitor(rig, run) -> None:
     async def story() -> None:
         late = []
         async with rig.running(decision_s=1):
-            rig.gateway.batch = DecisionBatch(lambda arrival, later, late_try: late.append(later), rig.gateway.later)
+            rig.gateway.batch = DecisionBatch(
+                lambda arrival, later, late_try: late.append(later), rig.gateway.later
+            )
             assert (await rig.get()).status == 503
             late[0](Forward())
         assert rig.requests == []

@@ -25,8 +25,12 @@ def test_a_held_post_is_answered_without_waiting_for_its_body(rig, run) -> None:
     run(story())
 
 
-@pytest.mark.parametrize("framing", [b"Content-Length: 10000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"])
-def test_a_held_post_with_a_large_body_is_answered_and_the_connection_closed(rig, run, framing) -> None:
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 10000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"]
+)
+def test_a_held_post_with_a_large_body_is_answered_and_the_connection_closed(
+    rig, run, framing
+) -> None:
     async def story() -> None:
         rig.decisions.decide = rig.hold_held
         async with rig.running(linger_s=1), rig.visitor() as talk:
@@ -48,7 +52,9 @@ def test_an_upload_that_takes_its_time_ends_with_the_answer_and_not_with_a_reset
             for _ in range(14):
                 talk.send(b"x" * 500_000)
                 await talk.writer.drain()
-                await asyncio.sleep(0.15)  # two seconds altogether: longer than a visitor may be silent
+                await asyncio.sleep(
+                    0.15
+                )  # two seconds altogether: longer than a visitor may be silent
             response = await talk.response()
             assert (response.body, response.whole) == (rig.PAGE.body, True)
             assert await talk.rest() == b""
@@ -70,17 +76,24 @@ def test_an_unwanted_upload_is_not_discarded_for_ever(rig, run) -> None:
     run(story())
 
 
-def test_the_answer_to_a_large_unwanted_body_can_be_read_while_it_is_still_being_sent(rig, run) -> None:
+def test_the_answer_to_a_large_unwanted_body_can_be_read_while_it_is_still_being_sent(
+    rig, run
+) -> None:
     async def story() -> None:
         rig.decisions.decide = rig.hold_all
         async with rig.running(), rig.visitor() as talk:
-            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 5_000_000)
+            talk.send(
+                b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"
+                + b"x" * 5_000_000
+            )
             assert (await talk.response()).body == rig.PAGE.body
 
     run(story())
 
 
-def test_a_proxy_that_never_sends_the_body_cannot_have_the_next_visitors_request_read_as_one(rig, run) -> None:
+def test_a_proxy_that_never_sends_the_body_cannot_have_the_next_visitors_request_read_as_one(
+    rig, run
+) -> None:
     """HAProxy 2.6 forgets a body when the answer comes first, and uses the connection for another visitor."""
 
     async def story() -> None:
@@ -93,10 +106,14 @@ def test_a_proxy_that_never_sends_the_body_cannot_have_the_next_visitors_request
             async with rig.visitor() as talk:
                 talk.send(unfinished + b"12345")
                 assert (await talk.response()).header("Connection") is None
-                assert (await talk.get("/next")).body == b"hello from /next", "a body that is there changes nothing"
+                assert (await talk.get("/next")).body == b"hello from /next", (
+                    "a body that is there changes nothing"
+                )
         async with rig.running(), rig.visitor() as talk:
             talk.send(unfinished)
-            assert (await talk.response()).header("Connection") is None, "a browser's connection has one visitor"
+            assert (await talk.response()).header("Connection") is None, (
+                "a browser's connection has one visitor"
+            )
             talk.send(b"12345")
             assert (await talk.get("/next")).body == b"hello from /next"
 
@@ -133,9 +150,16 @@ def test_a_visitor_that_asks_before_sending_is_told_to_go_on_only_when_it_may(ri
             async with rig.visitor() as talk:
                 talk.send(EXPECTING % b"/held")
                 held = await talk.response()
-                assert (held.status, held.body, held.header("Connection")) == (200, rig.PAGE.body, "close")
+                assert (held.status, held.body, held.header("Connection")) == (
+                    200,
+                    rig.PAGE.body,
+                    "close",
+                )
                 assert await talk.rest() == b""
-        assert [(request.target, request.body) for request in rig.requests] == [("/in", b"hello"), ("/more", b"")]
+        assert [(request.target, request.body) for request in rig.requests] == [
+            ("/in", b"hello"),
+            ("/more", b""),
+        ]
 
     run(story())
 
@@ -172,7 +196,9 @@ def test_a_fast_origin_waits_for_a_slow_visitor(rig, run) -> None:
             while before != sent:  # until nothing moves any more
                 before = sent
                 await asyncio.sleep(0.2)  # kernel buffers fill
-            assert 0 < sent < HALF, "what kernels keep for two connections, a dozen megabytes each, and little beside it"
+            assert 0 < sent < HALF, (
+                "what kernels keep for two connections, a dozen megabytes each, and little beside it"
+            )
             await talk.reader.readuntil(b"\r\n\r\n")
             assert len(await talk.reader.readexactly(size)) == size
 
@@ -218,7 +244,9 @@ def test_a_fast_visitor_waits_for_a_slow_origin(rig, run) -> None:
 
 def test_a_visitor_that_pipelines_and_never_reads_is_not_served_ahead(rig, run) -> None:
     async def story() -> None:
-        rig.decisions.decide = lambda _: type(rig.PAGE)(200, type(rig.PAGE.headers)(), b"x" * 50_000)
+        rig.decisions.decide = lambda _: type(rig.PAGE)(
+            200, type(rig.PAGE.headers)(), b"x" * 50_000
+        )
         async with rig.running(send_idle_s=1), rig.visitor(buffer=1 << 10) as talk:
             talk.writer.transport.pause_reading()
             for _ in range(200):

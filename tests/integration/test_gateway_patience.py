@@ -14,7 +14,9 @@ READ_MOST = 256 << 10
 """What an event loop reads from a socket at once."""
 
 
-def test_a_flood_of_pipelined_requests_leaves_the_others_their_turn_and_is_not_kept(rig, run) -> None:
+def test_a_flood_of_pipelined_requests_leaves_the_others_their_turn_and_is_not_kept(
+    rig, run
+) -> None:
     async def story() -> None:
         served = kept = most = 0
 
@@ -35,7 +37,9 @@ def test_a_flood_of_pipelined_requests_leaves_the_others_their_turn_and_is_not_k
                 await other.get()
                 most = max(most, served - before)
             reading.cancel()
-        assert most <= 300, "an answer takes some turns of the event loop, and the flood gets one request in each"
+        assert most <= 300, (
+            "an answer takes some turns of the event loop, and the flood gets one request in each"
+        )
         assert kept <= rig.gateway.limits.pipelined_bytes + READ_MOST
 
     run(story())
@@ -76,11 +80,15 @@ def test_an_empty_line_behind_a_body_begins_no_head(rig, run) -> None:
     run(story())
 
 
-def test_a_held_visitor_that_asked_and_sends_in_parts_keeps_the_connection_it_was_promised(rig, run) -> None:
+def test_a_held_visitor_that_asked_and_sends_in_parts_keeps_the_connection_it_was_promised(
+    rig, run
+) -> None:
     async def story() -> None:
         rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
-            talk.send(b"POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhe")
+            talk.send(
+                b"POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhe"
+            )
             assert (await talk.response()).header("Connection") is None
             talk.send(b"llo" + GET % b"/next")
             assert (await talk.response()).body == b"hello from /next"
@@ -88,7 +96,9 @@ def test_a_held_visitor_that_asked_and_sends_in_parts_keeps_the_connection_it_wa
     run(story())
 
 
-def test_a_body_that_trickles_behind_its_answer_ends_the_connection_without_a_second_answer(rig, run) -> None:
+def test_a_body_that_trickles_behind_its_answer_ends_the_connection_without_a_second_answer(
+    rig, run
+) -> None:
     async def story() -> None:
         rig.decisions.decide = rig.hold_all
         async with rig.running(body_idle_s=1, linger_s=1), rig.visitor() as talk:
@@ -144,8 +154,12 @@ def test_a_tunnel_may_be_silent_after_back_pressure_as_long_as_before(tunnel, ru
     run(story())
 
 
-@pytest.mark.parametrize(("status", "connections"), [(b"204 No Content", 3), (b"304 Not Modified", 1)])
-def test_a_connection_with_a_body_that_must_not_be_is_not_used_again(rig, run, status, connections) -> None:
+@pytest.mark.parametrize(
+    ("status", "connections"), [(b"204 No Content", 3), (b"304 Not Modified", 1)]
+)
+def test_a_connection_with_a_body_that_must_not_be_is_not_used_again(
+    rig, run, status, connections
+) -> None:
     async def story() -> None:
         rig.app = rig.says(b"HTTP/1.1 " + status + b"\r\nContent-Length: 10\r\n\r\n")
         async with rig.running(), rig.visitor() as talk:

@@ -17,7 +17,12 @@ def test_an_admitted_request_reaches_the_origin_and_its_answer_the_visitor(rig, 
         assert (response.status, response.body) == (200, b"hello from /shop?x=1")
         assert response.header("X-Origin") == "yes"
         (sent,) = rig.requests
-        assert (sent.method, sent.target, sent.header("host"), sent.header("x-mine")) == ("GET", "/shop?x=1", "shop.example", "yes")
+        assert (sent.method, sent.target, sent.header("host"), sent.header("x-mine")) == (
+            "GET",
+            "/shop?x=1",
+            "shop.example",
+            "yes",
+        )
         assert sent.header("x-forwarded-for") == "127.0.0.1"
 
     run(story())
@@ -28,7 +33,11 @@ def test_a_held_request_never_reaches_the_origin(rig, run) -> None:
         rig.decisions.decide = rig.hold_all
         async with rig.running():
             response = await rig.get()
-            assert (response.status, response.body, response.header("Cache-Control")) == (200, rig.PAGE.body, "no-store")
+            assert (response.status, response.body, response.header("Cache-Control")) == (
+                200,
+                rig.PAGE.body,
+                "no-store",
+            )
             assert response.header("Date")
             assert rig.counts.answered == 1
         assert rig.requests == []
@@ -67,15 +76,24 @@ def test_pipelined_requests_are_gated_one_by_one_and_answered_in_order(rig, run)
         answered: list[str] = []
 
         async def slow(request, writer) -> None:
-            assert len(started) == len(answered), "a request was started before the one before it was answered"
+            assert len(started) == len(answered), (
+                "a request was started before the one before it was answered"
+            )
             started.append(request.target)
             await asyncio.sleep(0.01)  # so that a gateway that sends ahead is caught
             answered.append(request.target)
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + request.target[:2].encode())
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + request.target[:2].encode()
+            )
 
         rig.app = slow
         async with rig.running(), rig.visitor() as talk:
-            talk.send(b"".join(b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n" % path for path in (b"a", b"held", b"b", b"held/2", b"c")))
+            talk.send(
+                b"".join(
+                    b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n" % path
+                    for path in (b"a", b"held", b"b", b"held/2", b"c")
+                )
+            )
             bodies = [(await talk.response()).body for _ in range(5)]
         assert bodies == [b"/a", rig.PAGE.body, b"/b", rig.PAGE.body, b"/c"]
         assert started == ["/a", "/b", "/c"]
@@ -88,8 +106,14 @@ def test_pipelined_requests_with_late_decisions_stay_in_order(rig, run) -> None:
         rig.decisions.decide = rig.hold_held
         rig.decisions.delay_s = 0.005
         async with rig.running(), rig.visitor() as talk:
-            talk.send(b"GET /held HTTP/1.1\r\nHost: a\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n")
-            assert [(await talk.response()).body for _ in range(3)] == [rig.PAGE.body, b"hello from /a", rig.PAGE.body]
+            talk.send(
+                b"GET /held HTTP/1.1\r\nHost: a\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n"
+            )
+            assert [(await talk.response()).body for _ in range(3)] == [
+                rig.PAGE.body,
+                b"hello from /a",
+                rig.PAGE.body,
+            ]
 
     run(story())
 
@@ -119,7 +143,12 @@ def test_a_request_that_arrives_byte_by_byte_is_the_same_request(rig, run) -> No
 
 @pytest.mark.parametrize(
     ("minor", "head", "stays"),
-    [(1, "", True), (1, "Connection: close\r\n", False), (0, "", False), (0, "Connection: keep-alive\r\n", True)],
+    [
+        (1, "", True),
+        (1, "Connection: close\r\n", False),
+        (0, "", False),
+        (0, "Connection: keep-alive\r\n", True),
+    ],
 )
 @pytest.mark.parametrize("target", ["/held", "/on"])
 def test_a_connection_stays_as_the_visitor_wishes(rig, run, minor, head, stays, target) -> None:
@@ -144,7 +173,12 @@ STYLE, DOCUMENT = "Accept: text/css,*/*;q=0.1\r\n", "Accept: text/html\r\n"
 @pytest.mark.parametrize(
     ("fresh", "asks", "says", "unchanged"),
     [
-        (True, STYLE, "Cache-Control: public, max-age=9, immutable\r\nCDN-Cache-Control: max-age=99\r\n", True),
+        (
+            True,
+            STYLE,
+            "Cache-Control: public, max-age=9, immutable\r\nCDN-Cache-Control: max-age=99\r\n",
+            True,
+        ),
         (False, STYLE, "Cache-Control: public, max-age=9\r\n", False),
         (True, DOCUMENT, "Cache-Control: public, max-age=9\r\n", False),
         (True, STYLE, "Cache-Control: private, max-age=9\r\n", False),
@@ -152,7 +186,9 @@ STYLE, DOCUMENT = "Accept: text/css,*/*;q=0.1\r\n", "Accept: text/html\r\n"
         (True, STYLE, "", False),
     ],
 )
-def test_what_shared_caches_may_keep_stays_so_while_the_ticket_is_fresh(rig, run, fresh, asks, says, unchanged) -> None:
+def test_what_shared_caches_may_keep_stays_so_while_the_ticket_is_fresh(
+    rig, run, fresh, asks, says, unchanged
+) -> None:
     async def story() -> None:
         rig.decisions.decide = lambda _: Forward(rig.TICKET, "room", renews_early=fresh)
         rig.app = rig.says(f"HTTP/1.1 200 OK\r\n{says}Content-Length: 0\r\n\r\n".encode())
@@ -178,7 +214,9 @@ def test_how_long_origins_take_is_counted_to_the_head_of_the_answer(rig, run) ->
             began = time.monotonic()
             assert (await rig.get()).status == 200
             whole_s = time.monotonic() - began
-            assert 0.15 < rig.counts.origin_wait_seconds < whole_s - 0.25  # timers of the loop may be early by a millisecond
+            assert (
+                0.15 < rig.counts.origin_wait_seconds < whole_s - 0.25
+            )  # timers of the loop may be early by a millisecond
             before = rig.counts.origin_wait_seconds
             rig.app = rig.says(b"HTTP/1.1 204 No Content\r\n\r\n")
             assert (await rig.get()).status == 204
@@ -238,11 +276,15 @@ def test_an_answer_without_a_ticket_stays_as_cacheable_as_the_origin_says(rig, r
 def test_a_command_of_the_origin_is_obeyed_if_enabled_and_never_shown(rig, run, enabled) -> None:
     async def story() -> None:
         rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=enabled)
-        rig.app = rig.says(b"HTTP/1.1 200 OK\r\ncf-waiting-room-COMMAND: revoke\r\nContent-Length: 0\r\n\r\n")
+        rig.app = rig.says(
+            b"HTTP/1.1 200 OK\r\ncf-waiting-room-COMMAND: revoke\r\nContent-Length: 0\r\n\r\n"
+        )
         async with rig.running():
             response = await rig.get()
             assert response.header("Cf-Waiting-Room-Command") is None
-            assert response.all("Set-Cookie") == [(rig.decisions.obeyed if enabled else rig.TICKET).decode()]
+            assert response.all("Set-Cookie") == [
+                (rig.decisions.obeyed if enabled else rig.TICKET).decode()
+            ]
             rig.decisions.obeyed = b""
             assert (await rig.get()).all("Set-Cookie") == [rig.TICKET.decode()]
         assert rig.decisions.commands == ([b"revoke"] * 2 if enabled else [])
@@ -262,7 +304,9 @@ def test_headers_for_one_hop_stop_here(rig, run) -> None:
             )
         assert response.headers == [("X-End", "2"), ("Content-Length", "0")]
         (sent,) = rig.requests
-        assert {name.lower() for name, _ in sent.headers}.isdisjoint({"connection", "x-mine", "te", "upgrade"})
+        assert {name.lower() for name, _ in sent.headers}.isdisjoint(
+            {"connection", "x-mine", "te", "upgrade"}
+        )
         assert sent.header("cookie") == "a=b"
 
     run(story())
@@ -271,10 +315,20 @@ def test_headers_for_one_hop_stop_here(rig, run) -> None:
 def test_the_visitor_of_a_trusted_proxy_is_its_client(rig, run) -> None:
     async def story() -> None:
         policy = ForwardedPolicy([ipaddress.ip_network("127.0.0.0/8")])
-        async with rig.running(policy=policy, connections_per_address=1), rig.visitor() as first, rig.visitor() as second:
+        async with (
+            rig.running(policy=policy, connections_per_address=1),
+            rig.visitor() as first,
+            rig.visitor() as second,
+        ):
             for talk in (first, second):
-                assert (await talk.get(head="X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\n")).status == 200
-        assert [(arrival.client, arrival.scheme) for arrival in rig.decisions.arrivals] == [("203.0.113.9", "https")] * 2
+                assert (
+                    await talk.get(
+                        head="X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\n"
+                    )
+                ).status == 200
+        assert [(arrival.client, arrival.scheme) for arrival in rig.decisions.arrivals] == [
+            ("203.0.113.9", "https")
+        ] * 2
 
     run(story())
 
@@ -289,10 +343,18 @@ def test_each_host_has_its_own_origin(rig, run) -> None:
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthere")
 
             server = await asyncio.start_server(answer, "127.0.0.1", 0)
-            there = type(here)("http", "127.0.0.1", server.sockets[0].getsockname()[1], host_header="inner")
+            there = type(here)(
+                "http", "127.0.0.1", server.sockets[0].getsockname()[1], host_header="inner"
+            )
             rig.gateway.origins = lambda host: there if host == "there" else here
-            for host, body in (("here", b"hello from /"), ("there", b"there"), ("here", b"hello from /")):
-                assert (await rig.talk(f"GET / HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())).endswith(body)
+            for host, body in (
+                ("here", b"hello from /"),
+                ("there", b"there"),
+                ("here", b"hello from /"),
+            ):
+                assert (
+                    await rig.talk(f"GET / HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+                ).endswith(body)
             server.close()
 
     run(story())

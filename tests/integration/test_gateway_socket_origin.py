@@ -39,7 +39,9 @@ def test_requests_and_answers_go_through_and_connections_are_kept(rig, run, tmp_
     run(story())
 
 
-def test_an_application_that_is_not_there_is_a_502_and_is_found_when_it_is(rig, run, tmp_path) -> None:
+def test_an_application_that_is_not_there_is_a_502_and_is_found_when_it_is(
+    rig, run, tmp_path
+) -> None:
     async def story() -> None:
         path = tmp_path / "a"
         async with on_file(rig, path):

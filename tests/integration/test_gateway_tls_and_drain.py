@@ -39,7 +39,9 @@ def certificate(tmp_path_factory):
         .sign(key, hashes.SHA256())
     )
     (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     (folder / "key.pem").write_bytes(private)
     return str(folder / "cert.pem"), str(folder / "key.pem")
 
@@ -92,23 +94,31 @@ async def silent(rig, count: int) -> list[asyncio.StreamReader]:
     return [(await asyncio.open_connection(*rig.address))[0] for _ in range(count)]
 
 
-def test_connections_count_before_their_tls_handshake_is_over_and_handshakes_have_their_time(rig, run, certificate) -> None:
+def test_connections_count_before_their_tls_handshake_is_over_and_handshakes_have_their_time(
+    rig, run, certificate
+) -> None:
     async def story() -> None:
         client = ssl.create_default_context(cafile=certificate[0])
-        async with rig.running(tls=server_context(*certificate), connections_per_address=5, head_s=2):
+        async with rig.running(
+            tls=server_context(*certificate), connections_per_address=5, head_s=2
+        ):
             async with rig.visitor(tls=client) as talk:
                 connected = await silent(rig, 9)
                 await rig.until(lambda: rig.counts.connections_refused == 4, "four are refused")
                 assert (await talk.get()).status == 200, "a connection that is there goes on"
                 with contextlib.suppress(ConnectionError):
-                    await asyncio.wait_for(asyncio.gather(*[reader.read() for reader in connected]), 40)
+                    await asyncio.wait_for(
+                        asyncio.gather(*[reader.read() for reader in connected]), 40
+                    )
             async with rig.visitor(tls=client) as talk:
                 assert (await talk.get()).status == 200
 
     run(story())
 
 
-def test_handshakes_that_never_end_take_no_descriptor_from_visitors(greenroom, origin, certificate) -> None:
+def test_handshakes_that_never_end_take_no_descriptor_from_visitors(
+    greenroom, origin, certificate
+) -> None:
     few = 256
     path = greenroom.folder / "greenroom.toml"
     path.write_text(
@@ -117,13 +127,17 @@ def test_handshakes_that_never_end_take_no_descriptor_from_visitors(greenroom, o
     )
     places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
     within = ("sh", "-c", f'ulimit -n {few}; exec "$@"', "sh")
-    running = greenroom.run("serve", "--config", str(path), *places, within=within).wait_until_ready()
+    running = greenroom.run(
+        "serve", "--config", str(path), *places, within=within
+    ).wait_until_ready()
     client = ssl.create_default_context(cafile=certificate[0])
     with contextlib.ExitStack() as connected:
         for _ in range(few + 50):
             connected.enter_context(socket.create_connection(running.address, timeout=60))
         for _ in range(10):
-            visitor = http.client.HTTPSConnection("localhost", running.address[1], timeout=60, context=client)
+            visitor = http.client.HTTPSConnection(
+                "localhost", running.address[1], timeout=60, context=client
+            )
             visitor.request("GET", "/", headers={"Connection": "close"})
             assert visitor.getresponse().status == 200
             visitor.close()
@@ -155,13 +169,17 @@ async def secure_origin(certificate):
     return server, Origin.of(f"https://localhost:{server.sockets[0].getsockname()[1]}")
 
 
-def test_a_request_that_comes_with_the_end_of_a_tls_connection_is_answered(rig, run, certificate) -> None:
+def test_a_request_that_comes_with_the_end_of_a_tls_connection_is_answered(
+    rig, run, certificate
+) -> None:
     """A client that needs one answer may send its `close_notify` in the same packet."""
 
     async def story() -> None:
         async with rig.running(tls=server_context(*certificate)), rig.visitor() as talk:
             received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
-            tls = ssl.create_default_context(cafile=certificate[0]).wrap_bio(received, sent, server_hostname="localhost")
+            tls = ssl.create_default_context(cafile=certificate[0]).wrap_bio(
+                received, sent, server_hostname="localhost"
+            )
 
             async def until_done(step: Callable[[], Any]) -> Any:
                 while True:
@@ -191,7 +209,12 @@ def test_an_origin_by_tls_is_only_believed_with_its_certificate(rig, run, certif
                 (origin, 502),
                 (replace(origin, ca_file=certificate[0]), 200),
                 (replace(origin, ca_file=certificate[0], server_name="other.example"), 502),
-                (replace(origin, ca_file=certificate[0], host="127.0.0.1", server_name="localhost"), 200),
+                (
+                    replace(
+                        origin, ca_file=certificate[0], host="127.0.0.1", server_name="localhost"
+                    ),
+                    200,
+                ),
                 (replace(origin, verify=False, host="127.0.0.1"), 200),
                 (replace(origin, ca_file="/no/such/file"), 502),
             ):

@@ -21,7 +21,10 @@ def test_a_visitor_that_goes_away_takes_its_request_with_it(rig, run) -> None:
             async with rig.visitor() as talk:
                 talk.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 await talk.reader.readuntil(b"hello")
-            await rig.until(lambda: rig.origin_lost and not rig.counts.origin_connections_open, "the origin learns of it")
+            await rig.until(
+                lambda: rig.origin_lost and not rig.counts.origin_connections_open,
+                "the origin learns of it",
+            )
             assert rig.counts.abandoned == 1
 
     run(story())
@@ -43,14 +46,19 @@ def test_a_visitor_that_goes_away_before_any_answer_takes_its_request_with_it(ri
             async with rig.visitor() as talk:
                 talk.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 await rig.until(lambda: rig.requests, "the request arrives")
-            await rig.until(lambda: not rig.counts.origin_connections_open, "the origin's connection is broken off")
+            await rig.until(
+                lambda: not rig.counts.origin_connections_open,
+                "the origin's connection is broken off",
+            )
             gone.set()
             assert rig.counts.abandoned + rig.counts.cut == 1
 
     run(story())
 
 
-def test_a_visitor_that_goes_away_while_its_request_waits_for_a_connection_is_forgotten(rig, run) -> None:
+def test_a_visitor_that_goes_away_while_its_request_waits_for_a_connection_is_forgotten(
+    rig, run
+) -> None:
     async def story() -> None:
         release = asyncio.Event()
 
@@ -89,12 +97,17 @@ def test_a_visitor_that_only_closed_its_sending_side_gets_its_answers(rig, run, 
 def test_half_a_request_before_the_end_is_no_request(rig, run) -> None:
     async def story() -> None:
         async with rig.running(half_closed_s=1):
-            for part in (b"GET / HTTP/1.1\r\nHo", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc"):
+            for part in (
+                b"GET / HTTP/1.1\r\nHo",
+                b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc",
+            ):
                 async with rig.visitor() as talk:
                     talk.send(part)
                     talk.writer.write_eof()
                     assert b"200 OK" not in await talk.rest()
-            await rig.until(lambda: not rig.counts.origin_connections_open, "nothing stays with the origin")
+            await rig.until(
+                lambda: not rig.counts.origin_connections_open, "nothing stays with the origin"
+            )
         assert rig.served == []
 
     run(story())
@@ -117,7 +130,9 @@ def test_a_request_whose_visitor_is_gone_at_once_is_still_decided(rig, run, rese
                 async with rig.visitor() as talk:
                     talk.send(b"POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n" % number)
                     if reset:
-                        talk.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+                        talk.writer.get_extra_info("socket").setsockopt(
+                            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0)
+                        )
                     talk.writer.close()
             await rig.until(lambda: len(asked) == 50, "all are decided")
             assert asked == [f"/{number}" for number in range(50)]

@@ -67,7 +67,11 @@ def test_a_verified_agreement_opens_a_tunnel_with_the_ticket_on_it(tunnel, run) 
             assert await talk.rest() == b""
         await tunnel.until(lambda: not tunnel.counts.tunnels_open, "the tunnel is closed")
         (sent,) = tunnel.requests
-        assert (sent.header("upgrade"), sent.header("connection"), sent.header("sec-websocket-key")) == (
+        assert (
+            sent.header("upgrade"),
+            sent.header("connection"),
+            sent.header("sec-websocket-key"),
+        ) == (
             "websocket",
             "Upgrade",
             KEY.decode(),
@@ -92,7 +96,10 @@ def test_a_visitor_that_leaves_ends_the_tunnel(tunnel, run) -> None:
             async with tunnel.visitor() as talk:
                 talk.send(HELLO)
                 await talk.response()
-            await tunnel.until(lambda: tunnel.origin_lost and not tunnel.counts.tunnels_open, "the origin sees the end")
+            await tunnel.until(
+                lambda: tunnel.origin_lost and not tunnel.counts.tunnels_open,
+                "the origin sees the end",
+            )
 
     run(story())
 
@@ -132,7 +139,9 @@ def test_a_tunnel_holds_no_more_than_its_buffers(tunnel, run) -> None:
 def test_a_flood_of_tiny_frames_through_tunnels_leaves_the_others_their_turn(tunnel, run) -> None:
     async def story() -> None:
         frame = b"\x81\x81\0\0\0\0X"  # a masked text of one letter: the most frames for the bytes
-        tunnel.decisions.decide = lambda arrival: Forward() if arrival.path == "/chat" else tunnel.PAGE
+        tunnel.decisions.decide = lambda arrival: (
+            Forward() if arrival.path == "/chat" else tunnel.PAGE
+        )
         took: list[float] = []
         async with contextlib.AsyncExitStack() as stack:
             await stack.enter_async_context(tunnel.running())
@@ -144,16 +153,24 @@ def test_a_flood_of_tiny_frames_through_tunnels_leaves_the_others_their_turn(tun
                 assert (await talk.response()).status == 101
                 assert await talk.reader.readexactly(5) == b"first"
             sizes = [len(frame) * 300_000] * len(floods)
-            reading = [asyncio.create_task(talk.reader.readexactly(size)) for talk, size in zip(floods, sizes, strict=True)]
+            reading = [
+                asyncio.create_task(talk.reader.readexactly(size))
+                for talk, size in zip(floods, sizes, strict=True)
+            ]
             for talk, size in zip(floods, sizes, strict=True):
                 talk.send(frame * (size // len(frame)))
             carried = tunnel.counts.bytes_out
-            await tunnel.until(lambda: tunnel.counts.bytes_out > carried + len(frame) * 1_000, "the flood has begun")
+            await tunnel.until(
+                lambda: tunnel.counts.bytes_out > carried + len(frame) * 1_000,
+                "the flood has begun",
+            )
             while not all(read.done() for read in reading):
                 before = time.process_time()
                 await other.get()
                 took.append(time.process_time() - before)
-            assert [await read == frame * 300_000 for read in reading] == [True] * 3, "nothing is lost or changed"
+            assert [await read == frame * 300_000 for read in reading] == [True] * 3, (
+                "nothing is lost or changed"
+            )
         assert max(took) < ROUND_CPU_S, "others are answered while the flood lasts"
 
     run(story())
@@ -164,7 +181,9 @@ def test_a_flood_of_tiny_frames_through_tunnels_leaves_the_others_their_turn(tun
     [
         AGREED + b"wrong\r\n\r\n",
         AGREED.replace(b"Upgrade: WebSocket", b"Upgrade: h2c") + accept_of(KEY) + b"\r\n\r\n",
-        AGREED.replace(b"Connection: upgrade", b"Connection: keep-alive") + accept_of(KEY) + b"\r\n\r\n",
+        AGREED.replace(b"Connection: upgrade", b"Connection: keep-alive")
+        + accept_of(KEY)
+        + b"\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         AGREED + accept_of(KEY) + b"\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
@@ -180,7 +199,9 @@ def test_an_agreement_that_is_not_proven_is_a_502(rig, run, answer) -> None:
     run(story())
 
 
-def test_an_origin_that_declines_gives_an_ordinary_answer_and_the_next_request_is_gated(rig, run) -> None:
+def test_an_origin_that_declines_gives_an_ordinary_answer_and_the_next_request_is_gated(
+    rig, run
+) -> None:
     async def story() -> None:
         rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
@@ -203,7 +224,12 @@ def test_a_held_websocket_gets_the_page(rig, run) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [b"", b"Sec-WebSocket-Key: short\r\n", b"Sec-WebSocket-Key: " + KEY + b"\r\nSec-WebSocket-Key: " + KEY + b"\r\n"]
+    "key",
+    [
+        b"",
+        b"Sec-WebSocket-Key: short\r\n",
+        b"Sec-WebSocket-Key: " + KEY + b"\r\nSec-WebSocket-Key: " + KEY + b"\r\n",
+    ],
 )
 def test_a_websocket_without_exactly_one_proper_key_is_refused(rig, run, key) -> None:
     async def story() -> None:

@@ -16,7 +16,9 @@ from tests.conftest import eventually
 
 from greenroom.gateway.origin.address import Origin
 
-pytestmark = pytest.mark.skipif(not (shutil.which("nginx") and shutil.which("curl")), reason="needs nginx and curl")
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("nginx") and shutil.which("curl")), reason="needs nginx and curl"
+)
 
 STREAMED = 256 << 20
 """Bytes of the large bodies. The same with 2 GiB: GREENROOM_STREAMED=2147483648 as environment variable."""
@@ -30,7 +32,10 @@ def nginx(tmp_path: Path, free_port):
     (site / "page.html").write_text("<p>hello</p>" * 1000)
     (site / "data.bin").write_bytes(bytes(range(256)) * 4096)
     port = free_port()
-    temporary = "".join(f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    temporary = "".join(
+        f"{name}_temp_path {tmp_path}/{name};"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
     (tmp_path / "nginx.conf").write_text(
         f"""
         worker_processes 1; daemon off; pid {tmp_path}/pid; error_log {tmp_path}/error.log;
@@ -43,9 +48,14 @@ def nginx(tmp_path: Path, free_port):
         }} }}
         """
     )
-    process = subprocess.Popen(["nginx", "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "error.log")])
+    process = subprocess.Popen(
+        ["nginx", "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "error.log")]
+    )
     asks = ["curl", "-s", f"http://127.0.0.1:{port}/"]
-    eventually(lambda: subprocess.run(asks, stdout=subprocess.DEVNULL, check=False).returncode == 0, "nginx answers")
+    eventually(
+        lambda: subprocess.run(asks, stdout=subprocess.DEVNULL, check=False).returncode == 0,
+        "nginx answers",
+    )
     yield port
     process.terminate()
     process.wait()
@@ -76,10 +86,14 @@ def nginx(tmp_path: Path, free_port):
     ],
     ids=lambda arguments: " ".join(arguments)[:40],
 )
-def test_curl_gets_through_the_gateway_what_it_gets_from_nginx(rig, run, nginx, tmp_path, arguments) -> None:
+def test_curl_gets_through_the_gateway_what_it_gets_from_nginx(
+    rig, run, nginx, tmp_path, arguments
+) -> None:
     async def curl(port: int) -> tuple[bytes, str]:
         filled = [
-            f"http://127.0.0.1:{port}{argument}" if argument.startswith("/") else argument.format(data=tmp_path / "site" / "data.bin")
+            f"http://127.0.0.1:{port}{argument}"
+            if argument.startswith("/")
+            else argument.format(data=tmp_path / "site" / "data.bin")
             for argument in arguments
         ]
         command = [
@@ -92,9 +106,15 @@ def test_curl_gets_through_the_gateway_what_it_gets_from_nginx(rig, run, nginx, 
             "%{stderr}%{http_code} %{content_type} %{size_download} %header{etag} %header{content-range};",
             *filled,
         ]
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
         out, err = await process.communicate()
-        head = b"\r\n".join(line for line in out.split(b"\r\n") if not line.lower().startswith((b"date", b"connection")))
+        head = b"\r\n".join(
+            line
+            for line in out.split(b"\r\n")
+            if not line.lower().startswith((b"date", b"connection"))
+        )
         return head if "-I" in arguments else out, err.decode()
 
     async def story() -> None:
@@ -156,14 +176,19 @@ def test_bodies_that_do_not_fit_into_memory_pass_both_ways_at_constant_memory(fr
 
     threading.Thread(target=origin, daemon=True).start()
     process = subprocess.Popen(
-        [sys.executable, "-c", GATEWAY, f"http://127.0.0.1:{listener.getsockname()[1]}"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", GATEWAY, f"http://127.0.0.1:{listener.getsockname()[1]}"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout
         port = int(process.stdout.readline())
         before = most = resident_bytes(process.pid)
         expected = hashlib.sha256()
-        with socket.create_connection(("127.0.0.1", port)) as visitor, visitor.makefile("rb") as stream:
+        with (
+            socket.create_connection(("127.0.0.1", port)) as visitor,
+            visitor.makefile("rb") as stream,
+        ):
             visitor.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % size)
             for _ in range(size // len(piece)):
                 visitor.sendall(piece)

@@ -31,18 +31,28 @@ def api(tmp_path_factory) -> Iterator[ApiInProcess]:
                 region=("WEU", "Global")[number % 2],
                 scope=("agent", "overall")[number % 2],
                 changed=number == 4,
-                result=SEED if number % 4 == 0 else ProbeResult(code=200, address="192.0.2.1", rtt_ms=float(number)),
+                result=SEED
+                if number % 4 == 0
+                else ProbeResult(code=200, address="192.0.2.1", rtt_ms=float(number)),
                 **known,
             )
             for number in range(20)
         ]
-        events.append(CheckEvent(api.clock.at_ms, "c9", "z2", "other", "x", True, "Global", "overall", ProbeResult()))
+        events.append(
+            CheckEvent(
+                api.clock.at_ms, "c9", "z2", "other", "x", True, "Global", "overall", ProbeResult()
+            )
+        )
         api.health._store.save(HealthBatch(events=events), api.clock.at_ms)
         yield api
 
 
 def data(api: ApiInProcess, dataset: str, selected: str, **arguments: str) -> list[dict[str, Any]]:
-    given = {"filter": '{datetime_geq: "2023-11-14T00:00:00Z", datetime_lt: "2023-11-15T00:00:00Z"}', "limit": "1000", **arguments}
+    given = {
+        "filter": '{datetime_geq: "2023-11-14T00:00:00Z", datetime_lt: "2023-11-15T00:00:00Z"}',
+        "limit": "1000",
+        **arguments,
+    }
     written = ", ".join(f"{name}: {value}" for name, value in given.items())
     query = f'{{ viewer {{ zones(filter: {{zoneTag: "z1"}}) {{ found: {dataset}({written}) {{ {selected} }} }} }} }}'
     body = api.ask("POST", "/graphql", {"query": query}).json()
@@ -79,22 +89,39 @@ def test_rows_as_the_dashboard_asks_for_them(api: ApiInProcess) -> None:
         "timeToFirstByteMs": 222.0,
         "rttMs": 302.0,
     }
-    assert [row["datetime"] for row in rows] == sorted((row["datetime"] for row in rows), reverse=True)
+    assert [row["datetime"] for row in rows] == sorted(
+        (row["datetime"] for row in rows), reverse=True
+    )
 
 
 def test_uptime_of_each_check_from_groups(api: ApiInProcess) -> None:
-    rows = data(api, GROUPS, "count dimensions { healthCheckId healthStatus }", orderBy="[healthCheckId_ASC, healthStatus_ASC]")
-    found = {(row["dimensions"]["healthCheckId"], row["dimensions"]["healthStatus"]): row["count"] for row in rows}
+    rows = data(
+        api,
+        GROUPS,
+        "count dimensions { healthCheckId healthStatus }",
+        orderBy="[healthCheckId_ASC, healthStatus_ASC]",
+    )
+    found = {
+        (row["dimensions"]["healthCheckId"], row["dimensions"]["healthStatus"]): row["count"]
+        for row in rows
+    }
     assert found == {("c1", "Healthy"): 10, ("c2", "Healthy"): 5, ("c2", "Unhealthy"): 5}
 
 
 def test_averages_buckets_and_order_by_count(api: ApiInProcess) -> None:
     selected = "count avg { rttMs tcpConnMs } dimensions { datetimeHour date region }"
-    rows = data(api, GROUPS, selected, orderBy="[count_DESC, region_ASC, datetimeHour_DESC]", limit="3")
+    rows = data(
+        api, GROUPS, selected, orderBy="[count_DESC, region_ASC, datetimeHour_DESC]", limit="3"
+    )
     assert len(rows) <= 3
     assert rows[0]["count"] >= rows[-1]["count"]
     assert rows[0]["dimensions"]["date"] == "2023-11-14"
-    failing = data(api, GROUPS, "avg { rttMs tcpConnMs }", filter='{datetime_geq: "2023-11-14T00:00:00Z", healthStatus: "Unhealthy"}')
+    failing = data(
+        api,
+        GROUPS,
+        "avg { rttMs tcpConnMs }",
+        filter='{datetime_geq: "2023-11-14T00:00:00Z", healthStatus: "Unhealthy"}',
+    )
     assert failing == [{"avg": {"rttMs": 302.0, "tcpConnMs": 41.0}}]
 
 

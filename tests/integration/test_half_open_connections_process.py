@@ -11,10 +11,19 @@ LIMIT = 96
 
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
-def test_half_open_connections_keep_no_visitor_out_and_cut_no_request_off(greenroom, origin, loop) -> None:
+def test_half_open_connections_keep_no_visitor_out_and_cut_no_request_off(
+    greenroom, origin, loop
+) -> None:
     if loop == "asyncio":
         (greenroom.folder / "uvloop.py").write_text("raise ImportError('not here')\n")
-    options = ("--origin", origin.url, "--total-active-users", "1000", "--new-users-per-minute", "1000")
+    options = (
+        "--origin",
+        origin.url,
+        "--total-active-users",
+        "1000",
+        "--new-users-per-minute",
+        "1000",
+    )
     running = greenroom.run(
         "serve", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data), *options,
         env={"PYTHONPATH": str(greenroom.folder)}, within=("prlimit", f"--nofile={LIMIT}:{LIMIT}"),
@@ -22,7 +31,10 @@ def test_half_open_connections_keep_no_visitor_out_and_cut_no_request_off(greenr
     answers = []
     slow = Thread(target=lambda: answers.append(running.visitor().get("/slow?3").status))
     slow.start()
-    greenroom.eventually(lambda: any("/slow" in request for request in origin.requests), "the slow request is under way")
+    greenroom.eventually(
+        lambda: any("/slow" in request for request in origin.requests),
+        "the slow request is under way",
+    )
     with ExitStack() as ending:
         for number in range(HALF_OPEN):
             half = ending.enter_context(socket.create_connection(running.address))

@@ -18,14 +18,20 @@ FRONTS: dict[str, Callable[[Site], Any]] = {
     "plain": lambda site: PlainFrontEnd(site.decisions, origin),
     "asgi": lambda site: AsgiFront(site.decisions, origin),
     "wsgi": lambda site: WsgiFront(site.decisions, origin),
-    **{name: lambda site, speak=speak: AskingProxy(Asking(site.decisions), speak, origin) for name, speak in SPEAKING.items()},  # type: ignore[misc]
+    **{
+        name: lambda site, speak=speak: AskingProxy(Asking(site.decisions), speak, origin)
+        for name, speak in SPEAKING.items()
+    },  # type: ignore[misc]
 }
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """Full, and answering JSON."""
-    return Site(tmp_path, small_room(total_active_users=1, new_users_per_minute=1, json_response_enabled=True))
+    return Site(
+        tmp_path,
+        small_room(total_active_users=1, new_users_per_minute=1, json_response_enabled=True),
+    )
 
 
 def same(head: Given, got: Given) -> None:
@@ -53,7 +59,9 @@ def test_head_is_like_get_at_the_gateway(headers: Pairs, site: Site, rig: Any, r
     rig.decisions = site.decisions
 
     async def ask(method: str, headers: Pairs) -> Given:
-        lines = "".join(f"{name.decode()}: {value.decode()}\r\n" for name, value in (HOST, *headers))
+        lines = "".join(
+            f"{name.decode()}: {value.decode()}\r\n" for name, value in (HOST, *headers)
+        )
         async with rig.visitor() as talk:
             talk.send(f"{method} / HTTP/1.1\r\n{lines}\r\n".encode())
             got = await talk.response(method)

@@ -35,11 +35,22 @@ def path(request, zone: str) -> str:
 
 
 def codes(answer: Any) -> dict[str, int]:
-    return {error.get("source", {}).get("pointer", ""): error["code"] for error in answer.json()["errors"]}
+    return {
+        error.get("source", {}).get("pointer", ""): error["code"]
+        for error in answer.json()["errors"]
+    }
 
 
 def test_a_check_is_made_looked_at_changed_and_removed(api: ApiInProcess, path: str) -> None:
-    made = api.make(path, {**NEEDED, "type": "https", "interval": 10, "http_config": {"header": {"Host": ["shop.example.com"]}}})
+    made = api.make(
+        path,
+        {
+            **NEEDED,
+            "type": "https",
+            "interval": 10,
+            "http_config": {"header": {"Host": ["shop.example.com"]}},
+        },
+    )
     assert (made["type"], made["interval"], made["timeout"], made["retries"]) == ("HTTPS", 10, 5, 2)
     assert made["http_config"] == {
         "method": "GET",
@@ -56,11 +67,19 @@ def test_a_check_is_made_looked_at_changed_and_removed(api: ApiInProcess, path: 
     assert made["greenroom"] == {"regions": {}, "status_since": None, "read_only": False}
     at = f"{path}/{made['id']}"
     assert api.ask("GET", at).json()["result"] == made
-    edited = api.ask("PATCH", at, {"suspended": True, "http_config": {"path": "/health"}}).json()["result"]
+    edited = api.ask("PATCH", at, {"suspended": True, "http_config": {"path": "/health"}}).json()[
+        "result"
+    ]
     assert (edited["status"], edited["http_config"]["path"]) == ("suspended", "/health")
-    assert edited["http_config"]["header"] == {"Host": ["shop.example.com"]}, "the rest of the part stays"
+    assert edited["http_config"]["header"] == {"Host": ["shop.example.com"]}, (
+        "the rest of the part stays"
+    )
     replaced = api.ask("PUT", at, NEEDED).json()["result"]
-    assert (replaced["type"], replaced["http_config"]["port"], replaced["suspended"]) == ("HTTP", 80, False)
+    assert (replaced["type"], replaced["http_config"]["port"], replaced["suspended"]) == (
+        "HTTP",
+        80,
+        False,
+    )
     assert [check["id"] for check in api.ask("GET", path).json()["result"]] == [made["id"]]
     assert api.ask("DELETE", at).json()["result"] == {"id": made["id"]}
     assert api.ask("GET", at).status_code == 404
@@ -72,12 +91,33 @@ def test_both_addresses_show_the_same_checks(api: ApiInProcess, zone: str) -> No
     assert api.ask("DELETE", f"/zones/{zone}/{FAMILIES[1]}/{made['id']}").status_code == 200
 
 
-def test_zeros_and_both_parts_at_once_are_accepted_as_clients_send_them(api: ApiInProcess, path: str) -> None:
-    zeros = dict.fromkeys(("interval", "timeout", "retries", "consecutive_fails", "consecutive_successes"), 0)
-    parts = {"http_config": {"port": 0, "header": {"Host": ["a.example.com"], "X-App-ID": ["abc123"]}}, "tcp_config": {"port": 0}}
-    made = api.make(path, {**NEEDED, **zeros, **parts, "type": "HTTPS", "check_regions": ["WEU", "ENAM"], "status": "healthy"})
+def test_zeros_and_both_parts_at_once_are_accepted_as_clients_send_them(
+    api: ApiInProcess, path: str
+) -> None:
+    zeros = dict.fromkeys(
+        ("interval", "timeout", "retries", "consecutive_fails", "consecutive_successes"), 0
+    )
+    parts = {
+        "http_config": {"port": 0, "header": {"Host": ["a.example.com"], "X-App-ID": ["abc123"]}},
+        "tcp_config": {"port": 0},
+    }
+    made = api.make(
+        path,
+        {
+            **NEEDED,
+            **zeros,
+            **parts,
+            "type": "HTTPS",
+            "check_regions": ["WEU", "ENAM"],
+            "status": "healthy",
+        },
+    )
     assert [made[name] for name in zeros] == [60, 5, 2, 1, 1]
-    assert (made["http_config"]["port"], made["tcp_config"]["port"], made["status"]) == (443, 80, "unknown")
+    assert (made["http_config"]["port"], made["tcp_config"]["port"], made["status"]) == (
+        443,
+        80,
+        "unknown",
+    )
     api.ask("DELETE", f"{path}/{made['id']}")
 
 
@@ -116,7 +156,9 @@ def test_everything_wrong_is_said_at_once_with_its_place(api: ApiInProcess, path
     }
 
 
-def test_what_is_not_there_and_what_belongs_to_another_zone_is_not_found(api: ApiInProcess, zone: str, path: str) -> None:
+def test_what_is_not_there_and_what_belongs_to_another_zone_is_not_found(
+    api: ApiInProcess, zone: str, path: str
+) -> None:
     made = api.make(path, NEEDED)
     other = api.make("/zones", {"name": f"{path.count('/')}.example.org"})["id"]
     family = path.removeprefix(f"/zones/{zone}/")
@@ -129,7 +171,10 @@ def test_what_is_not_there_and_what_belongs_to_another_zone_is_not_found(api: Ap
 
 
 def test_a_token_needs_the_scope_and_the_zone(api: ApiInProcess, zone: str, path: str) -> None:
-    reader, stranger = api.make_token(f"reader {path}", "read"), api.make_token(f"stranger {path}", "edit", zones=("0" * 32,))
+    reader, stranger = (
+        api.make_token(f"reader {path}", "read"),
+        api.make_token(f"stranger {path}", "edit", zones=("0" * 32,)),
+    )
     assert api.ask("GET", path, token=reader).status_code == 200
     assert api.ask("POST", path, NEEDED, token=reader).status_code == 403
     assert api.ask("GET", path, token=stranger).status_code == 403
@@ -141,18 +186,31 @@ def test_changes_are_in_the_audit_log(api: ApiInProcess, path: str) -> None:
     api.ask("PATCH", f"{path}/{made['id']}", {"interval": 30})
     api.ask("DELETE", f"{path}/{made['id']}")
     entries = [entry for entry in api.store.audit(3) if entry.kind == "health_check"]
-    assert [(entry.action, entry.name) for entry in entries] == [("removed", "origin"), ("changed", "origin"), ("created", "origin")]
+    assert [(entry.action, entry.name) for entry in entries] == [
+        ("removed", "origin"),
+        ("changed", "origin"),
+        ("created", "origin"),
+    ]
     assert entries[1].after == {"interval": 30}
 
 
-def test_an_export_makes_the_same_checks_again_and_changes_nothing_where_they_are(api: ApiInProcess, zone: str) -> None:
+def test_an_export_makes_the_same_checks_again_and_changes_nothing_where_they_are(
+    api: ApiInProcess, zone: str
+) -> None:
     path = f"/zones/{zone}/healthchecks"
-    made = api.make(path, {**NEEDED, "type": "TCP", "tcp_config": {"port": 5432}, "check_regions": ["ALL_REGIONS"]})
+    made = api.make(
+        path,
+        {**NEEDED, "type": "TCP", "tcp_config": {"port": 5432}, "check_regions": ["ALL_REGIONS"]},
+    )
     known = api.store.read()
     document = exported(known)
     moment = ChangeContext(1, lambda: "f" * 32)
     assert make_true(document, lambda _pointer, _url: [])(known, moment).changes == []
-    again, _ = applied(Configuration(), make_true(document, lambda _pointer, _url: [])(Configuration(), moment).changes, 1)
+    again, _ = applied(
+        Configuration(),
+        make_true(document, lambda _pointer, _url: [])(Configuration(), moment).changes,
+        1,
+    )
     assert again.health_checks[made["id"]].record == known.health_checks[made["id"]].record
     del document["zones"][0]["health_checks"]
     (gone,) = make_true(document, lambda _pointer, _url: [])(known, moment).changes
@@ -186,12 +244,26 @@ def test_history_tells_what_probes_found(api: ApiInProcess, zone: str) -> None:
     known = {"check_id": key, "zone_id": zone, "name": "origin", "fqdn": "origin.example.com"}
     good = [
         CheckEvent(
-            at_ms=now_ms - number, healthy=True, region="WEU", scope="agent", result=ProbeResult(code=200, tcp_ms=float(number)), **known
+            at_ms=now_ms - number,
+            healthy=True,
+            region="WEU",
+            scope="agent",
+            result=ProbeResult(code=200, tcp_ms=float(number)),
+            **known,
         )
         for number in range(1, 101)
     ]
     wrong = ProbeResult(Reason.CODE, 503, "192.0.2.1", 41.0, 80.0, 222.0, 302.0)
-    bad = CheckEvent(at_ms=now_ms, healthy=False, region="Global", scope="overall", result=wrong, changed=True, expected="200,3xx", **known)
+    bad = CheckEvent(
+        at_ms=now_ms,
+        healthy=False,
+        region="Global",
+        scope="overall",
+        result=wrong,
+        changed=True,
+        expected="200,3xx",
+        **known,
+    )
     api.health._store.save(HealthBatch(events=[*good, bad]), now_ms)
     found = api.ask("GET", f"{path}/{key}/events?limit=1").json()["result"]
     assert found == [
@@ -218,8 +290,17 @@ def test_history_tells_what_probes_found(api: ApiInProcess, zone: str) -> None:
     assert api.ask("GET", f"{path}/{key}/events?since=yesterday").status_code == 400
     figures = api.ask("GET", f"{path}/{key}/figures").json()["result"]
     total, europe = figures["regions"]
-    assert (total["region"], total["uptime"], total["failures"]) == ("Global", 0.0, {"Response code mismatch error": 1})
-    assert (europe["region"], europe["uptime"], europe["events"], europe["latency"]["tcp_ms"]["p95"]) == ("WEU", 1.0, 100, 95.0)
+    assert (total["region"], total["uptime"], total["failures"]) == (
+        "Global",
+        0.0,
+        {"Response code mismatch error": 1},
+    )
+    assert (
+        europe["region"],
+        europe["uptime"],
+        europe["events"],
+        europe["latency"]["tcp_ms"]["p95"],
+    ) == ("WEU", 1.0, 100, 95.0)
     assert europe["latency"]["tls_ms"] is None
     assert figures["days"] == [{"day": "2023-11-14", "uptime": 0.0, "events": 1, "rtt_ms": 0.0}]
     api.ask("DELETE", f"{path}/{key}")

@@ -53,7 +53,11 @@ def test_an_outage_is_an_alert_and_its_end_another_with_the_same_correlation_id(
         assert start.correlation_id == end.correlation_id
         assert (start.zone_id, start.subject_id, start.subject_name) == ("z1", "c1", "c1")
         assert start.data["status"] == start.data["new_status"] == "Unhealthy"
-        assert (start.data["old_status"], start.data["origin_ip"], start.data["failing_regions"]) == ("Healthy", "192.0.2.1", "Global")
+        assert (
+            start.data["old_status"],
+            start.data["origin_ip"],
+            start.data["failing_regions"],
+        ) == ("Healthy", "192.0.2.1", "Global")
         assert start.text == "Health check c1 is now Unhealthy: TCP connection failed."
         assert [event.changed for event in events(folder)].count(True) == 3
         assert {(event.region, event.scope) for event in events(folder)} == {("Global", "overall")}
@@ -73,7 +77,9 @@ def test_a_restart_keeps_the_status_and_raises_no_alarm(play) -> None:
             await until(lambda: origin.probes >= 2, "two probes")
             assert len(sink.kept) == 1
             origin.up = True
-            await until(lambda: len(sink.kept) == 2, "the end of the incident of the process before")
+            await until(
+                lambda: len(sink.kept) == 2, "the end of the incident of the process before"
+            )
         assert sink.kept[0].correlation_id == sink.kept[1].correlation_id
 
     play(story)
@@ -142,6 +148,8 @@ def test_a_preview_is_probed_at_once_and_remembered_nowhere(play) -> None:
             service.previews.remove("p1")
             assert service.previews.get("p1", "z1") is None
         assert sink.kept == []
-        assert not Path(folder / "health.db").exists(), "an installation without checks has no database for them"
+        assert not Path(folder / "health.db").exists(), (
+            "an installation without checks has no database for them"
+        )
 
     play(story)

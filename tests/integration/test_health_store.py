@@ -35,7 +35,9 @@ def open_store(url: str) -> Iterator[Callable[[], SqlHealthStore]]:
 
 def event(at_ms: int = NOW_MS, **fields) -> CheckEvent:
     result = (
-        ProbeResult(Reason.CODE, 503, "192.0.2.1", 1.5, 2.5, 3.5, 4.5, 2) if not fields.get("healthy", True) else ProbeResult(rtt_ms=10.0)
+        ProbeResult(Reason.CODE, 503, "192.0.2.1", 1.5, 2.5, 3.5, 4.5, 2)
+        if not fields.get("healthy", True)
+        else ProbeResult(rtt_ms=10.0)
     )
     known = {
         "check_id": "c1",
@@ -51,15 +53,35 @@ def event(at_ms: int = NOW_MS, **fields) -> CheckEvent:
 
 def alert(number: int) -> Alert:
     return Alert(
-        type="health_check_status_notification", time_ms=number, correlation_id=f"i{number}", text="down", data={"reason": "é", "code": 3}
+        type="health_check_status_notification",
+        time_ms=number,
+        correlation_id=f"i{number}",
+        text="down",
+        data={"reason": "é", "code": 3},
     )
 
 
 def test_everything_comes_back_as_it_was_written(open_store) -> None:
-    condition = Condition("unhealthy", 5, "TCP Timeout", 0, "incident", 7, ("WEU", "OC"), "unhealthy")
+    condition = Condition(
+        "unhealthy", 5, "TCP Timeout", 0, "incident", 7, ("WEU", "OC"), "unhealthy"
+    )
     agents = [Agent("a", "WEU", 1, 5_000), Agent("b", "OC", 2, 5_000)]
-    found = [event(NOW_MS - 2), event(NOW_MS - 1, healthy=False, changed=True, expected="200,3xx", agent="a", region="WEU", scope="agent")]
-    open_store().save(HealthBatch({"c1": condition, "c2": Condition()}, found, [alert(1), alert(2)], agents), NOW_MS)
+    found = [
+        event(NOW_MS - 2),
+        event(
+            NOW_MS - 1,
+            healthy=False,
+            changed=True,
+            expected="200,3xx",
+            agent="a",
+            region="WEU",
+            scope="agent",
+        ),
+    ]
+    open_store().save(
+        HealthBatch({"c1": condition, "c2": Condition()}, found, [alert(1), alert(2)], agents),
+        NOW_MS,
+    )
     store = open_store()
     memory = store.load()
     assert memory.conditions == {"c1": condition, "c2": Condition()}
@@ -75,15 +97,26 @@ def test_everything_comes_back_as_it_was_written(open_store) -> None:
 def test_questions_are_answered_newest_first_and_no_further_than_they_ask(open_store) -> None:
     store = open_store()
     found = [
-        event(NOW_MS + number, check_id=f"c{number % 3}", region=("WEU", "OC")[number % 2], changed=number == 7) for number in range(12)
+        event(
+            NOW_MS + number,
+            check_id=f"c{number % 3}",
+            region=("WEU", "OC")[number % 2],
+            changed=number == 7,
+        )
+        for number in range(12)
     ]
     store.save(HealthBatch(events=found), NOW_MS)
     whole = EventQuestion(NOW_MS, NOW_MS + 12)
     assert store.events(whole) == found[::-1]
     assert store.events(EventQuestion(NOW_MS + 3, NOW_MS + 5)) == [found[4], found[3]]
     assert len(store.events(EventQuestion(NOW_MS, NOW_MS + 12, limit=5))) == 5
-    assert {one.check_id for one in store.events(EventQuestion(NOW_MS, NOW_MS + 12, check_ids=["c1", "c2"]))} == {"c1", "c2"}
-    assert {one.region for one in store.events(EventQuestion(NOW_MS, NOW_MS + 12, region="OC"))} == {"OC"}
+    assert {
+        one.check_id
+        for one in store.events(EventQuestion(NOW_MS, NOW_MS + 12, check_ids=["c1", "c2"]))
+    } == {"c1", "c2"}
+    assert {
+        one.region for one in store.events(EventQuestion(NOW_MS, NOW_MS + 12, region="OC"))
+    } == {"OC"}
     assert store.events(EventQuestion(NOW_MS, NOW_MS + 12, only_changes=True)) == [found[7]]
     assert store.events(EventQuestion(NOW_MS, NOW_MS + 12, zone_id="elsewhere")) == []
 
@@ -92,7 +125,15 @@ def test_days_add_up_over_many_writes_and_count_the_whole_origin_only(open_store
     store = open_store()
     for number in range(6):
         good = number % 3 > 0
-        store.save(HealthBatch(events=[event(NOW_MS + number, healthy=good), event(NOW_MS, scope="agent", region="WEU")]), NOW_MS)
+        store.save(
+            HealthBatch(
+                events=[
+                    event(NOW_MS + number, healthy=good),
+                    event(NOW_MS, scope="agent", region="WEU"),
+                ]
+            ),
+            NOW_MS,
+        )
     store.save(HealthBatch(events=[event(NOW_MS + DAY_MS)]), NOW_MS)
     first, second = store.uptimes(["c1", "c2"], "2000-01-01")
     assert (first.day, first.good, first.total, first.rtt_ms) == ("2024-10-04", 4, 6, 10.0)
@@ -109,7 +150,9 @@ def test_old_events_and_days_go_by_themselves(open_store, monkeypatch: pytest.Mo
     assert len(store.events(EventQuestion(0, NOW_MS * 2))) <= 10 + 3
     store.save(HealthBatch(events=[event(NOW_MS + 401 * DAY_MS)]), NOW_MS + 401 * DAY_MS)
     store.save(HealthBatch(events=[event(NOW_MS + 401 * DAY_MS)]), NOW_MS + 401 * DAY_MS)
-    assert [kept.at_ms for kept in store.events(EventQuestion(0, NOW_MS * 2))] == [NOW_MS + 401 * DAY_MS] * 2
+    assert [kept.at_ms for kept in store.events(EventQuestion(0, NOW_MS * 2))] == [
+        NOW_MS + 401 * DAY_MS
+    ] * 2
     assert [day.day for day in store.uptimes(["c1"], "2000-01-01")] == ["2025-11-09"]
 
 
@@ -127,7 +170,9 @@ def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     store = SqlHealthStore(default_url(tmp_path))
     store.save(HealthBatch({"c1": Condition()}), NOW_MS)
     with sqlite3.connect(tmp_path / "health.db") as connection:
-        connection.execute("CREATE TRIGGER full BEFORE INSERT ON health_alerts BEGIN SELECT RAISE(FAIL, 'disk full'); END")
+        connection.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON health_alerts BEGIN SELECT RAISE(FAIL, 'disk full'); END"
+        )
     with pytest.raises(StorageFailed, match="disk full"):
         store.save(HealthBatch({"c2": Condition()}, [event()], [alert(1)]), NOW_MS)
     assert set(store.load().conditions) == {"c1"}

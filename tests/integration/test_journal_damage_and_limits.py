@@ -40,7 +40,12 @@ class Shop:
         """As many of so many visitors as there is room for."""
         self.room.ledger.tick()
         ids = [os.urandom(12) for _ in range(at_most)]
-        return [one for one in ids if self.standing(self.room.ledger.poll, one, make_key(self._now_ms(), 0)) is Standing.ADMITTED]
+        return [
+            one
+            for one in ids
+            if self.standing(self.room.ledger.poll, one, make_key(self._now_ms(), 0))
+            is Standing.ADMITTED
+        ]
 
     def inside(self, ids: list[bytes]) -> int:
         return sum(self.standing(self.room.ledger.view, one) is Standing.ACTIVE for one in ids)
@@ -51,7 +56,9 @@ def started(folder: Path):
     """A start, until its end; in between the journal is closed."""
     with asyncio.Runner() as runner:
         data = DataDir(folder)
-        store = LocalLedgerStore(data, MonotonicClock(), lambda _: None, lambda error: pytest.fail(repr(error)))
+        store = LocalLedgerStore(
+            data, MonotonicClock(), lambda _: None, lambda error: pytest.fail(repr(error))
+        )
         runner.run(store.restore(rooms))
         yield Shop(store)
         runner.run(store.close())
@@ -77,13 +84,17 @@ def let_in_after(folder: Path) -> int:
     return found
 
 
-def test_a_damaged_snapshot_forgets_no_one_who_came_after_it_and_lets_none_in_for_those_who_are_forgotten(tmp_path: Path) -> None:
+def test_a_damaged_snapshot_forgets_no_one_who_came_after_it_and_lets_none_in_for_those_who_are_forgotten(
+    tmp_path: Path,
+) -> None:
     with started(tmp_path) as shop:
         before = shop.let_in(20)
         shop.room.journal.compact(shop.room.ledger.snapshot())
         end = shop.room.journal.size
         after = shop.let_in(10)
-        shop.room.journal.append(b"".join(shop.room.ledger.snapshot())[:24])  # a snapshot begins, and its rest is lost
+        shop.room.journal.append(
+            b"".join(shop.room.ledger.snapshot())[:24]
+        )  # a snapshot begins, and its rest is lost
         rest = shop.room.journal.size
         shop.room.journal.append(b"".join(shop.room.ledger.snapshot())[24:])
         late = shop.let_in(2)
@@ -98,7 +109,9 @@ def test_a_damaged_snapshot_forgets_no_one_who_came_after_it_and_lets_none_in_fo
     assert (told["file"], told["offset"]) == (str(path), rest)
 
 
-def test_those_that_a_damaged_frame_has_forgotten_keep_their_units_until_their_sessions_would_have_ended(tmp_path: Path) -> None:
+def test_those_that_a_damaged_frame_has_forgotten_keep_their_units_until_their_sessions_would_have_ended(
+    tmp_path: Path,
+) -> None:
     with started(tmp_path) as shop:
         inside = shop.let_in(LIMIT)
         assert len(inside) == LIMIT
@@ -110,7 +123,9 @@ def test_those_that_a_damaged_frame_has_forgotten_keep_their_units_until_their_s
     assert let_in_after(tmp_path) == 0
 
 
-def test_an_emptied_journal_is_told_and_lets_none_in_before_all_sessions_would_have_ended(tmp_path: Path) -> None:
+def test_an_emptied_journal_is_told_and_lets_none_in_before_all_sessions_would_have_ended(
+    tmp_path: Path,
+) -> None:
     with started(tmp_path) as shop:
         assert len(shop.let_in(LIMIT)) == LIMIT
     os.truncate(journal_of(tmp_path), 0)

@@ -32,12 +32,17 @@ def test_file_and_folder_belong_to_their_owner_alone(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert {name.name: stat.S_IMODE(name.stat().st_mode) for name in path.parent.iterdir()} == {"journal": 0o600, "journal.lock": 0o600}
+    assert {name.name: stat.S_IMODE(name.stat().st_mode) for name in path.parent.iterdir()} == {
+        "journal": 0o600,
+        "journal.lock": 0o600,
+    }
 
 
 def test_a_second_process_is_told_who_uses_the_journal(tmp_path: Path) -> None:
     first = FileJournal(tmp_path / "journal")
-    with pytest.raises(StorageFailed, match=rf"journal: is in use by another greenroom \(process {os.getpid()}\)"):
+    with pytest.raises(
+        StorageFailed, match=rf"journal: is in use by another greenroom \(process {os.getpid()}\)"
+    ):
         FileJournal(tmp_path / "journal")
     first.append(b"one")
     first.compact([b"all"])
@@ -52,7 +57,11 @@ def test_a_closed_journal_refuses_everything(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path / "journal")
     journal.append(b"one")
     journal.close()
-    for use in (lambda: journal.append(b"two"), lambda: list(journal.replay()), lambda: journal.compact([])):
+    for use in (
+        lambda: journal.append(b"two"),
+        lambda: list(journal.replay()),
+        lambda: journal.compact([]),
+    ):
         with pytest.raises(StorageFailed, match="is closed"):
             use()
     journal.sync()
@@ -62,7 +71,9 @@ def test_a_closed_journal_refuses_everything(tmp_path: Path) -> None:
 def test_a_journal_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_bytes(header(2))
-    with pytest.raises(StorageFailed, match="is a journal of version 2, but this greenroom reads version 1"):
+    with pytest.raises(
+        StorageFailed, match="is a journal of version 2, but this greenroom reads version 1"
+    ):
         FileJournal(path)
     assert path.read_bytes() == header(2)
 
@@ -138,7 +149,13 @@ def test_frames_appended_while_a_thread_compacts_are_carried_over(tmp_path: Path
     go_on.set()
     thread.join()
     journal.append(b"after")
-    expected = [b"state", b"rest of the state", b"between", *(b"meanwhile %d" % number for number in range(100)), b"after"]
+    expected = [
+        b"state",
+        b"rest of the state",
+        b"between",
+        *(b"meanwhile %d" % number for number in range(100)),
+        b"after",
+    ]
     assert list(journal.replay()) == expected
     journal.close()
     assert contents(tmp_path / "journal") == expected
@@ -214,7 +231,9 @@ def test_a_journal_removed_while_in_use_is_noticed_and_written_again(tmp_path: P
     assert contents(path) == [b"one", b"two", b"three"]
 
 
-def test_a_journal_removed_with_its_folder_takes_nothing_until_the_folder_is_back(tmp_path: Path) -> None:
+def test_a_journal_removed_with_its_folder_takes_nothing_until_the_folder_is_back(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "data" / "journal"
     journal = FileJournal(path)
     journal.append(b"one")
@@ -235,7 +254,9 @@ def test_a_journal_removed_with_its_folder_takes_nothing_until_the_folder_is_bac
     assert contents(path) == [b"one", b"two"]
 
 
-def test_a_process_without_free_file_descriptors_is_told_so_and_goes_on_when_it_has_some(tmp_path: Path) -> None:
+def test_a_process_without_free_file_descriptors_is_told_so_and_goes_on_when_it_has_some(
+    tmp_path: Path,
+) -> None:
     journal = FileJournal(tmp_path / "journal")
     journal.append(b"one")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

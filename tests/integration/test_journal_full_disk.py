@@ -73,7 +73,10 @@ def a_disk_that_fills_up(disk: Path) -> None:
         refused(lambda: journal.append(frame(count)), "journal: cannot be written")
         assert numbers(journal) == list(range(count))
         assert path.stat().st_size == journal.size, "half a frame was left"
-    refused(lambda: journal.compact(frame(number) for number in range(count)), "cannot be compacted: No space left")
+    refused(
+        lambda: journal.compact(frame(number) for number in range(count)),
+        "cannot be compacted: No space left",
+    )
     assert not path.with_name("journal.new").exists()
     assert numbers(journal) == list(range(count))
     filler.unlink()
@@ -145,7 +148,9 @@ def survives_a_read_only_time(disk: Path, path: Path) -> None:
     journal = FileJournal(path)
     start = len(numbers(journal))
     for _ in range(2):
-        refused(lambda: journal.append(frame(1)), "journal: cannot be written: Read-only file system")
+        refused(
+            lambda: journal.append(frame(1)), "journal: cannot be written: Read-only file system"
+        )
     refused(lambda: journal.compact([]), "cannot be compacted: Read-only file system")
     assert len(numbers(journal)) == start
     journal.sync()
@@ -160,7 +165,9 @@ def survives_a_read_only_time(disk: Path, path: Path) -> None:
 def keys_on_a_read_only_disk(disk: Path) -> None:
     mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
     mount("-o", "remount,ro", str(disk))
-    refused(lambda: KeyRing(disk, NOW), "keys.json: cannot write the ticket keys: Read-only file system")
+    refused(
+        lambda: KeyRing(disk, NOW), "keys.json: cannot write the ticket keys: Read-only file system"
+    )
     mount("-o", "remount,rw", str(disk))
     first = KeyRing(disk, NOW).current.id
     mount("-o", "remount,ro", str(disk))
@@ -204,7 +211,12 @@ SCENARIOS = {
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_nothing_is_lost_on(scenario: str, tmp_path: Path) -> None:
-    done = subprocess.run([*NAMESPACE, sys.executable, __file__, scenario, str(tmp_path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*NAMESPACE, sys.executable, __file__, scenario, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -229,7 +241,9 @@ def test_nothing_is_lost_at_a_limited_file_size(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_cut_that_the_disk_refuses_is_made_before_the_next_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_that_the_disk_refuses_is_made_before_the_next_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A disk that takes half a frame and then not even the cut: no real one does so on demand."""
     journal = FileJournal(tmp_path / "journal")
     journal.append(b"one")

@@ -24,7 +24,9 @@ def rooms(_now_ms: int) -> list[Room]:
 
 async def opened(folder: Path) -> tuple[LocalLedgerStore, Callable[[], None]]:
     data = DataDir(folder)
-    store = LocalLedgerStore(data, MonotonicClock(), lambda _: None, lambda error: pytest.fail(repr(error)))
+    store = LocalLedgerStore(
+        data, MonotonicClock(), lambda _: None, lambda error: pytest.fail(repr(error))
+    )
     await store.restore(rooms)
     return store, data.release
 
@@ -35,7 +37,9 @@ def admitted(store: LocalLedgerStore, ticket_id: bytes) -> bool:
     return found[0].standing is Standing.ADMITTED
 
 
-def test_a_journal_of_history_is_rewritten_when_it_is_flushed_and_restored_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_of_history_is_rewritten_when_it_is_flushed_and_restored_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ledger_store, "JOURNAL_LEAST_BYTES", LEAST_BYTES)
 
     async def story() -> None:
@@ -44,7 +48,9 @@ def test_a_journal_of_history_is_rewritten_when_it_is_flushed_and_restored_whole
         room.ledger.tick()
         inside = [os.urandom(12) for _ in range(30)]
         assert all(admitted(store, visitor) for visitor in inside)
-        while room.journal.size < 3 * LEAST_BYTES:  # a record says what holds now, so old ones are history
+        while (
+            room.journal.size < 3 * LEAST_BYTES
+        ):  # a record says what holds now, so old ones are history
             for payload in room.ledger.snapshot():
                 room.journal.append(payload)
         before = room.journal.size

@@ -97,7 +97,9 @@ def killed(work: Callable[[Callable[[int], None]], None], after: int, lag_s: flo
             last = NUMBER.unpack(got)[0]
         threading.Event().wait(lag_s)
         os.kill(child, signal.SIGKILL)
-        while got := pipe.read(NUMBER.size):  # what it still said before it died was acknowledged too
+        while got := pipe.read(
+            NUMBER.size
+        ):  # what it still said before it died was acknowledged too
             last = NUMBER.unpack(got)[0]
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     return last
@@ -106,7 +108,11 @@ def killed(work: Callable[[Callable[[int], None]], None], after: int, lag_s: flo
 def test_every_acknowledged_frame_survives_a_kill_at_any_instant(tmp_path: Path) -> None:
     path, chance = tmp_path / "journal", random.Random(1)
     for _ in range(ROUNDS):
-        last = killed(lambda say: appends_for_ever(path, say), chance.randrange(1, 30), chance.random() * 0.003)
+        last = killed(
+            lambda say: appends_for_ever(path, say),
+            chance.randrange(1, 30),
+            chance.random() * 0.003,
+        )
         journal = FileJournal(path)
         found = [number_of(payload) for payload in journal.replay()]
         assert found == list(range(len(found)))
@@ -118,11 +124,19 @@ def test_every_acknowledged_frame_survives_a_kill_at_any_instant(tmp_path: Path)
             path.unlink()
 
 
-@pytest.mark.parametrize("threaded", [False, True], ids=["one after the other", "appending meanwhile"])
-def test_a_kill_during_compaction_leaves_the_old_journal_or_the_new_one_whole(tmp_path: Path, threaded: bool) -> None:
+@pytest.mark.parametrize(
+    "threaded", [False, True], ids=["one after the other", "appending meanwhile"]
+)
+def test_a_kill_during_compaction_leaves_the_old_journal_or_the_new_one_whole(
+    tmp_path: Path, threaded: bool
+) -> None:
     path, chance = tmp_path / "journal", random.Random(2)
     for _ in range(ROUNDS):
-        acknowledged = killed(lambda say: compacts_for_ever(path, say, threaded), chance.randrange(1, 20), chance.random() * 0.004)
+        acknowledged = killed(
+            lambda say: compacts_for_ever(path, say, threaded),
+            chance.randrange(1, 20),
+            chance.random() * 0.004,
+        )
         journal, last = read_state(path)
         assert last >= acknowledged
         assert not path.with_name("journal.new").exists()

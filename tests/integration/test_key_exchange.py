@@ -22,7 +22,9 @@ def machines(url: str, folder: Path, count: int) -> list[tuple[KeyExchange, Path
     return [(KeyExchange(Link(url).client(2.0), one), one) for one in folders]
 
 
-def test_machines_that_begin_at_once_without_any_key_have_one_and_the_same(server: RedisServer, tmp_path: Path) -> None:
+def test_machines_that_begin_at_once_without_any_key_have_one_and_the_same(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def story() -> None:
         found = machines(server.url, tmp_path, 5)
         await asyncio.gather(*(exchange.begin(NOW) for exchange, _ in found))
@@ -44,7 +46,9 @@ def test_machines_that_have_keys_learn_each_others(server: RedisServer, tmp_path
     asyncio.run(story())
 
 
-def test_a_key_made_while_the_others_could_not_hear_of_it_seals_only_when_all_can_open(server: RedisServer, tmp_path: Path) -> None:
+def test_a_key_made_while_the_others_could_not_hear_of_it_seals_only_when_all_can_open(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def story() -> None:
         (first, shared), (late, alone) = machines(server.url, tmp_path, 2)
         await first.begin(NOW)
@@ -57,13 +61,17 @@ def test_a_key_made_while_the_others_could_not_hear_of_it_seals_only_when_all_ca
         await first.run(NOW + 7_000)
         for folder in (shared, alone):
             assert KeyRing(folder, NOW + 7_000).current.id == common
-            assert len(KeyRing(folder, NOW + 7_000).opening) == 2, "what it has sealed meanwhile opens everywhere"
+            assert len(KeyRing(folder, NOW + 7_000).opening) == 2, (
+                "what it has sealed meanwhile opens everywhere"
+            )
             assert KeyRing(folder, NOW + 5_000 + ACTIVATION_DELAY_MS).current.id != common
 
     asyncio.run(story())
 
 
-def test_a_secret_that_one_machine_sealed_is_opened_by_all(server: RedisServer, tmp_path: Path) -> None:
+def test_a_secret_that_one_machine_sealed_is_opened_by_all(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def story() -> None:
         found = machines(server.url, tmp_path, 3)
         for exchange, _ in found:
@@ -71,12 +79,16 @@ def test_a_secret_that_one_machine_sealed_is_opened_by_all(server: RedisServer, 
         sealed = SealedSecrets(found[1][1], lambda: NOW).seal("MZXW6YTB", "ada")
         for exchange, _ in (*found, *found):
             await exchange.run(NOW)
-        assert [SealedSecrets(folder, lambda: NOW).open(sealed, "ada") for _, folder in found] == ["MZXW6YTB"] * 3
+        assert [SealedSecrets(folder, lambda: NOW).open(sealed, "ada") for _, folder in found] == [
+            "MZXW6YTB"
+        ] * 3
 
     asyncio.run(story())
 
 
-def test_without_redis_everybody_begins_with_a_key_of_their_own(server: RedisServer, tmp_path: Path) -> None:
+def test_without_redis_everybody_begins_with_a_key_of_their_own(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def story() -> None:
         ((exchange, folder),) = machines(server.url, tmp_path, 1)
         server.kill()

@@ -71,7 +71,9 @@ def test_a_newer_report_takes_the_place_of_an_older_one(server: RedisServer) -> 
     play(server, story)
 
 
-def test_a_leader_that_was_paused_can_neither_collect_nor_write_nor_answer(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_that_was_paused_can_neither_collect_nor_write_nor_answer(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def story(leader_lease: RedisLeaderLease) -> None:
         paused = await acquire(leader_lease, "one")
         monkeypatch.setattr(module, "TERM_MS", TERM_MS)
@@ -81,7 +83,9 @@ def test_a_leader_that_was_paused_can_neither_collect_nor_write_nor_answer(serve
         term = await acquire(leader_lease, "two")
         assert term.number > paused.number
         assert await leader_lease.collect(paused, 0.0) is None
-        assert not await leader_lease.commit(paused, {"row": b"too late"}, ["row"], [("fra", b"too late")])
+        assert not await leader_lease.commit(
+            paused, {"row": b"too late"}, ["row"], [("fra", b"too late")]
+        )
         assert await leader_lease.next_answer("fra", 0.05) is None
         await leader_lease.release(paused)
         assert (await leader_lease.submit("fra", b"", "three")).term is None
@@ -92,7 +96,9 @@ def test_a_leader_that_was_paused_can_neither_collect_nor_write_nor_answer(serve
     play(server, story)
 
 
-def test_a_term_goes_on_as_long_as_it_is_renewed(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_term_goes_on_as_long_as_it_is_renewed(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "TERM_MS", 6_000)
 
     async def story(leader_lease: RedisLeaderLease) -> None:
@@ -113,13 +119,22 @@ def test_after_a_release_the_next_leader_need_not_wait(server: RedisServer) -> N
     play(server, story)
 
 
-def test_rows_and_answers_go_together_and_the_next_leader_reads_them_all(server: RedisServer) -> None:
+def test_rows_and_answers_go_together_and_the_next_leader_reads_them_all(
+    server: RedisServer,
+) -> None:
     async def story(leader_lease: RedisLeaderLease) -> None:
         term = await acquire(leader_lease, "one")
-        rows = {f"room|dc{number}": b"%d" % number for number in range(3_000)}  # more than Lua takes at once
-        assert await leader_lease.commit(term, rows, (), [("fra", b"granted"), ("nyc", b"granted too")])
+        rows = {
+            f"room|dc{number}": b"%d" % number for number in range(3_000)
+        }  # more than Lua takes at once
+        assert await leader_lease.commit(
+            term, rows, (), [("fra", b"granted"), ("nyc", b"granted too")]
+        )
         assert await leader_lease.commit(term, {}, ["room|dc7"])
-        assert (await leader_lease.next_answer("fra", 0.1), await leader_lease.next_answer("nyc", 0.1)) == (b"granted", b"granted too")
+        assert (
+            await leader_lease.next_answer("fra", 0.1),
+            await leader_lease.next_answer("nyc", 0.1),
+        ) == (b"granted", b"granted too")
         await leader_lease.release(term)
         saved = await leader_lease.load(await acquire(leader_lease, "two"))
         assert saved is not None
@@ -129,7 +144,9 @@ def test_rows_and_answers_go_together_and_the_next_leader_reads_them_all(server:
     play(server, story)
 
 
-def test_a_term_ends_with_the_life_of_the_server_and_the_next_one_knows_it(server: RedisServer) -> None:
+def test_a_term_ends_with_the_life_of_the_server_and_the_next_one_knows_it(
+    server: RedisServer,
+) -> None:
     lives: list[str] = []
 
     async def before(leader_lease: RedisLeaderLease) -> None:
@@ -172,12 +189,22 @@ def test_answers_that_are_not_fetched_do_not_pile_up(server: RedisServer) -> Non
     play(server, story)
 
 
-def test_one_process_holds_the_sync_lock_of_its_data_center_and_permit_requests_of_others_reach_it(server: RedisServer) -> None:
+def test_one_process_holds_the_sync_lock_of_its_data_center_and_permit_requests_of_others_reach_it(
+    server: RedisServer,
+) -> None:
     async def story(_: RedisLeaderLease) -> None:
         client = Link(server.url).client(TIMEOUT_S)
-        one, two, elsewhere = (RedisSyncLock(client, name, place) for name, place in (("one", "fra"), ("two", "fra"), ("three", "nyc")))
+        one, two, elsewhere = (
+            RedisSyncLock(client, name, place)
+            for name, place in (("one", "fra"), ("two", "fra"), ("three", "nyc"))
+        )
         try:
-            assert [await lock.acquire() for lock in (one, two, elsewhere, one)] == [True, False, True, True]
+            assert [await lock.acquire() for lock in (one, two, elsewhere, one)] == [
+                True,
+                False,
+                True,
+                True,
+            ]
             requesting = asyncio.create_task(two.request_permits("room", 3, 5.0))
             (request,) = await one.permit_requests(5.0)
             assert (request.process, request.room_id, request.want) == ("two", "room", 3)

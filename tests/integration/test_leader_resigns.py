@@ -21,7 +21,11 @@ class SlowToWrite(RedisLeaderLease):
     taken = False
 
     async def commit(
-        self, term: LeaseTerm, rows: Mapping[str, bytes], forgotten: Sequence[str] = (), answers: Iterable[tuple[str, bytes]] = ()
+        self,
+        term: LeaseTerm,
+        rows: Mapping[str, bytes],
+        forgotten: Sequence[str] = (),
+        answers: Iterable[tuple[str, bytes]] = (),
     ) -> bool:
         """See `ports.coordination.LeaderLease`."""
         answers = list(answers)
@@ -45,7 +49,9 @@ async def story(leader_lease: SlowToWrite) -> None:
     encoded = await leader_lease.next_answer("fra", 0.05)
     assert encoded is not None, "the report was taken away, so nobody else can answer it"
     assert answer_of(encoded).number == 7
-    assert (await leader_lease.submit("fra", b"", "two")).term is not None, "nobody waits for the end of the term"
+    assert (await leader_lease.submit("fra", b"", "two")).term is not None, (
+        "nobody waits for the end of the term"
+    )
 
 
 def test_a_leader_answers_the_reports_that_it_has_taken_before_it_resigns(tmp_path: Path) -> None:

@@ -34,11 +34,21 @@ def test_it_is_audited_shown_and_over_after_a_minute(dashboard: DashboardRig) ->
     before = limits(room_of(dashboard))
     dashboard.config.change("ada", use_case.let_in("z2", "r2", 7))
     now_ms = dashboard.clock.at_ms
-    assert (room_of(dashboard).let_in, room_of(dashboard).let_in_until_ms) == (7, now_ms + MINUTE_MS)
+    assert (room_of(dashboard).let_in, room_of(dashboard).let_in_until_ms) == (
+        7,
+        now_ms + MINUTE_MS,
+    )
     assert limits(effective(room_of(dashboard), [], now_ms).room) == (before[0] + 7, before[1] + 7)
-    assert limits(effective(room_of(dashboard), [], now_ms + MINUTE_MS).room) == before == limits(room_of(dashboard))
+    assert (
+        limits(effective(room_of(dashboard), [], now_ms + MINUTE_MS).room)
+        == before
+        == limits(room_of(dashboard))
+    )
     entry = dashboard.store.audit(1)[0]
-    assert (entry.author, entry.after) == ("ada", {"let_in": 7, "let_in_until_ms": now_ms + MINUTE_MS})
+    assert (entry.author, entry.after) == (
+        "ada",
+        {"let_in": 7, "let_in_until_ms": now_ms + MINUTE_MS},
+    )
     assert "7 more visitors are let in" in html.unescape(dashboard.person("viewer").get(LIVE).text)
 
 
@@ -51,7 +61,9 @@ def test_other_changes_keep_it(dashboard: DashboardRig) -> None:
 @pytest.mark.parametrize("count", ["0", "-1", "many", "", "100001"])
 def test_a_wrong_number_is_refused_beside_its_field(dashboard: DashboardRig, count: str) -> None:
     visitor, known = dashboard.person("operator"), dashboard.store.read()
-    answer = visitor.post(f"{LIVE}/do/let-in", revision=str(known.rooms["r2"].revision), count=count)
+    answer = visitor.post(
+        f"{LIVE}/do/let-in", revision=str(known.rooms["r2"].revision), count=count
+    )
     assert answer.status_code == 400
     assert "must be a number from 1 to 100000" in html.unescape(answer.text)
     assert room_of(dashboard).let_in == 0
@@ -61,13 +73,28 @@ def test_twice_within_the_minute_is_refused_and_a_viewer_always(dashboard: Dashb
     assert dashboard.person("viewer").post(f"{LIVE}/do/let-in", count="1").status_code == 403
     for status in (303, 400):
         revision = str(dashboard.store.read().rooms["r2"].revision)
-        assert dashboard.person("operator").post(f"{LIVE}/do/let-in", revision=revision, count="3").status_code == status
+        assert (
+            dashboard.person("operator")
+            .post(f"{LIVE}/do/let-in", revision=revision, count="3")
+            .status_code
+            == status
+        )
     assert room_of(dashboard).let_in == 3
 
 
-@given(st.integers(0, 200_000), st.integers(0, 200_000), st.integers(1, 100_000), st.integers(-90_000, 90_000), st.booleans())
-def test_no_stage_has_higher_limits_than_were_asked_for(opens: int, lasts: int, count: int, until: int, shuffles: bool) -> None:
-    room = small_room(let_in=count, let_in_until_ms=AT_MS + until, total_active_users=LIMIT_MAX - 50_000)
+@given(
+    st.integers(0, 200_000),
+    st.integers(0, 200_000),
+    st.integers(1, 100_000),
+    st.integers(-90_000, 90_000),
+    st.booleans(),
+)
+def test_no_stage_has_higher_limits_than_were_asked_for(
+    opens: int, lasts: int, count: int, until: int, shuffles: bool
+) -> None:
+    room = small_room(
+        let_in=count, let_in_until_ms=AT_MS + until, total_active_users=LIMIT_MAX - 50_000
+    )
     event = Event(
         id="e", name="e", event_start_ms=AT_MS + opens, event_end_ms=AT_MS + opens + 60_000 + lasts, new_users_per_minute=9,
         total_active_users=9, prequeue_start_ms=AT_MS + opens - 300_000 if shuffles else None, shuffle_at_event_start=shuffles,
@@ -76,7 +103,10 @@ def test_no_stage_has_higher_limits_than_were_asked_for(opens: int, lasts: int, 
     assert [from_ms for from_ms, _ in stages] == sorted(from_ms for from_ms, _ in stages)
     for from_ms, stage in stages:
         plain = effective(replace(room, let_in=0), [event], from_ms).room
-        wanted = tuple(min(LIMIT_MAX, limit + (count if from_ms < AT_MS + until else 0)) for limit in limits(plain))
+        wanted = tuple(
+            min(LIMIT_MAX, limit + (count if from_ms < AT_MS + until else 0))
+            for limit in limits(plain)
+        )
         assert limits(stage.room) == wanted or stage.phase is Phase.PREQUEUE
     assert limits(stages[-1][1].room) == limits(room)
 

@@ -25,7 +25,9 @@ def kind(request: Any) -> Any:
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_the_middleware_and_a_front_end_without_http_say_the_same(story: str, kind: Any, tmp_path: Path) -> None:
+def test_the_middleware_and_a_front_end_without_http_say_the_same(
+    story: str, kind: Any, tmp_path: Path
+) -> None:
     _, front = play_both(story, tmp_path, lambda decisions: kind(decisions, origin))
     assert front.errors == []
 
@@ -42,12 +44,27 @@ PAGE = (b"Accept", b"text/html")
 def test_the_application_never_sees_a_ticket_and_never_sets_one(kind: Any, tmp_path: Path) -> None:
     def forging(_method: str, _path: str) -> Any:
         cookies = ((b"Set-Cookie", NAME + b"forged; Path=/"), (b"Set-Cookie", b"own=1; Path=/"))
-        return 200, (*cookies, (b"Cache-Control", b"public, max-age=60"), (b"Surrogate-Control", b"max-age=60")), b"hello"
+        return (
+            200,
+            (
+                *cookies,
+                (b"Cache-Control", b"public, max-age=60"),
+                (b"Surrogate-Control", b"max-age=60"),
+            ),
+            b"hello",
+        )
 
     _, front = site_of(tmp_path, kind, forging)
     first = front.request("GET", "/", (HOST, PAGE, (b"Cookie", b"own=1")))
-    assert [value for name, value in first.headers if name.lower() == b"set-cookie"] == [b"own=1; Path=/", first.cookie]
-    caching = [value for name, value in first.headers if name.lower() in (b"cache-control", b"surrogate-control")]
+    assert [value for name, value in first.headers if name.lower() == b"set-cookie"] == [
+        b"own=1; Path=/",
+        first.cookie,
+    ]
+    caching = [
+        value
+        for name, value in first.headers
+        if name.lower() in (b"cache-control", b"surrogate-control")
+    ]
     assert caching == [b"private, max-age=60"], "an answer with a ticket is not for shared caches"
     ticket = first.cookie.partition(b";")[0]
     front.request("GET", "/", (HOST, PAGE, (b"Cookie", b"own=1; " + ticket)))
@@ -57,15 +74,31 @@ def test_the_application_never_sees_a_ticket_and_never_sets_one(kind: Any, tmp_p
 
 
 @pytest.mark.parametrize(
-    "target", ["/open/../shop", "//shop", "/%2e%2e/shop", "/a%2fb", "/a%5cb", "/a;b=c", "/a%00", "/a%252fb", "/./shop", "*"]
+    "target",
+    [
+        "/open/../shop",
+        "//shop",
+        "/%2e%2e/shop",
+        "/a%2fb",
+        "/a%5cb",
+        "/a;b=c",
+        "/a%00",
+        "/a%252fb",
+        "/./shop",
+        "*",
+    ],
 )
-def test_a_path_that_could_be_read_in_two_ways_is_refused(target: str, kind: Any, tmp_path: Path) -> None:
+def test_a_path_that_could_be_read_in_two_ways_is_refused(
+    target: str, kind: Any, tmp_path: Path
+) -> None:
     _, front = site_of(tmp_path, kind)
     assert front.request("GET", target, (HOST, PAGE)).status == 400
     assert front.served == []
 
 
-def test_what_is_matched_is_the_path_that_is_served_when_other_middleware_rewrote_it(tmp_path: Path) -> None:
+def test_what_is_matched_is_the_path_that_is_served_when_other_middleware_rewrote_it(
+    tmp_path: Path,
+) -> None:
     """The room covers /shop; the raw path says /open, and the application would serve /shop."""
     site = Site(tmp_path, small_room(total_active_users=1, path="/shop"))
     front = AsgiFront(site.decisions, origin)
@@ -87,7 +120,9 @@ def test_a_server_without_raw_paths_is_matched_by_what_it_serves(tmp_path: Path)
     before = front.room
 
     async def without(scope: Any, receive: Any, send: Any) -> None:
-        await before({name: value for name, value in scope.items() if name != "raw_path"}, receive, send)
+        await before(
+            {name: value for name, value in scope.items() if name != "raw_path"}, receive, send
+        )
 
     front.room = without  # type: ignore[assignment]
     assert front.request("GET", "/caf%C3%A9/x", (HOST, PAGE)).cookie
@@ -123,11 +158,18 @@ def test_a_wrong_configuration_is_said_at_once(tmp_path: Path) -> None:
         WaitingRoom(lambda *_: None, {"data": str(tmp_path), "romms": []})  # type: ignore[arg-type,return-value]
 
 
-def test_a_rule_about_the_listener_looks_at_the_one_that_each_request_came_to(tmp_path: Path) -> None:
+def test_a_rule_about_the_listener_looks_at_the_one_that_each_request_came_to(
+    tmp_path: Path,
+) -> None:
     rules = [{"expression": "cf.edge.server_port == 8001", "action": "bypass_waiting_room"}]
     limits = {"total_active_users": 200, "new_users_per_minute": 200}
-    configuration = {"data": str(tmp_path), "rooms": [{"name": "main", "host": "*", **limits, "rules": rules}]}
-    room = WsgiWaitingRoom(lambda _environ, start_response: [start_response("200 OK", []) or b""], configuration)
+    configuration = {
+        "data": str(tmp_path),
+        "rooms": [{"name": "main", "host": "*", **limits, "rules": rules}],
+    }
+    room = WsgiWaitingRoom(
+        lambda _environ, start_response: [start_response("200 OK", []) or b""], configuration
+    )
     environ = {
         "REQUEST_METHOD": "GET",
         "PATH_INFO": "/",
@@ -139,7 +181,11 @@ def test_a_rule_about_the_listener_looks_at_the_one_that_each_request_came_to(tm
     for port in ("8001", "8000", "8001"):
         found: list[Any] = []
         listener = {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": port, "wsgi.url_scheme": "http"}
-        list(room({**environ, **listener}, lambda _status, headers, found=found: found.extend(headers)))
+        list(
+            room(
+                {**environ, **listener}, lambda _status, headers, found=found: found.extend(headers)
+            )
+        )
         tickets.append("Set-Cookie" in dict(found))
     room.close()
     assert tickets == [False, True, False], "only the port of the rule goes by the room"

@@ -26,7 +26,15 @@ START_S = 90.0
 """A server, an application and greenroom start beside the other tests."""
 
 SERVERS = {
-    "uvicorn": ["uvicorn", "plain_apps:asgi", "--host", "127.0.0.1", "--port", "{port}", "--no-proxy-headers"],
+    "uvicorn": [
+        "uvicorn",
+        "plain_apps:asgi",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "{port}",
+        "--no-proxy-headers",
+    ],
     "uvicorn h11": [
         *(
             "uvicorn",
@@ -43,7 +51,15 @@ SERVERS = {
             "off",
         ),
     ],
-    "gunicorn": ["gunicorn", "plain_apps:wsgi", "--bind", "127.0.0.1:{port}", "--threads", "8", "--preload"],
+    "gunicorn": [
+        "gunicorn",
+        "plain_apps:wsgi",
+        "--bind",
+        "127.0.0.1:{port}",
+        "--threads",
+        "8",
+        "--preload",
+    ],
 }
 CONFIG = 'data = "data"\n{more}[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 100\n{room}'
 
@@ -80,19 +96,32 @@ Start = Callable[..., Server]
 
 
 @pytest.fixture
-def start(tmp_path: Path, greenroom: Any, free_port: Callable[[], int], visitor_class: Any) -> Iterator[Start]:
+def start(
+    tmp_path: Path, greenroom: Any, free_port: Callable[[], int], visitor_class: Any
+) -> Iterator[Start]:
     """Starts a server of SERVERS and waits until it listens."""
     processes: list[subprocess.Popen[bytes]] = []
 
-    def started(name: str, *options: str, active: int = 1, more: str = "", room: str = "") -> Server:
+    def started(
+        name: str, *options: str, active: int = 1, more: str = "", room: str = ""
+    ) -> Server:
         port = free_port()
         (tmp_path / "greenroom.toml").write_text(CONFIG.format(active=active, more=more, room=room))
         command, *arguments = [part.format(port=port) for part in SERVERS[name]]
-        env = {"PATH": os.environ["PATH"], "GREENROOM_CONFIG": str(tmp_path / "greenroom.toml"), "PYTHONPATH": str(ROOT / "tests/support")}
+        env = {
+            "PATH": os.environ["PATH"],
+            "GREENROOM_CONFIG": str(tmp_path / "greenroom.toml"),
+            "PYTHONPATH": str(ROOT / "tests/support"),
+        }
         log = tmp_path / f"server-{len(processes)}.log"
         with log.open("w") as file:
             process = subprocess.Popen(
-                [BIN / command, *arguments, *options], stdout=file, stderr=file, cwd=tmp_path, env=env, start_new_session=True
+                [BIN / command, *arguments, *options],
+                stdout=file,
+                stderr=file,
+                cwd=tmp_path,
+                env=env,
+                start_new_session=True,
             )
         processes.append(process)
 
@@ -122,13 +151,17 @@ def test_a_whole_visit_under_a_real_server(name: str, start: Start, greenroom: A
     first, second = server.visitor(), server.visitor()
     first.cookies["own"] = "1"
     answer = first.get("/shop?a=1")
-    assert (answer.status, answer.headers["X-Origin"]) == (200, "yes"), answer.text + server.log.read_text()
+    assert (answer.status, answer.headers["X-Origin"]) == (200, "yes"), (
+        answer.text + server.log.read_text()
+    )
     assert "__cfwaitingroom" in first.cookies
     held = second.get("/shop")
     assert (held.status, held.waiting, b"line" in held.body) == (200, True, True)
     assert held.headers["Cache-Control"]
     posted = first.get("/shop", "POST", body=b"x" * 300_000)
-    assert (json.loads(posted.body)["length"], seen(posted)["cookie"]) == (300_000, "own=1"), "the body arrives whole, the ticket does not"
+    assert (json.loads(posted.body)["length"], seen(posted)["cookie"]) == (300_000, "own=1"), (
+        "the body arrives whole, the ticket does not"
+    )
     assert second.get("/shop", "POST", body=b"x" * 300_000).waiting
     assert first.get("/shop", "HEAD").status == 200
     assert second.get("/shop", headers={"Greenroom-Update": "1"}).told["inWaitingRoom"]
@@ -140,10 +173,21 @@ def test_a_whole_visit_under_a_real_server(name: str, start: Start, greenroom: A
     }
     assert server.visitor().get("/shop", headers=forged).waiting
     for target in (b"/open/../shop", b"//shop", b"/%2e%2e/shop", b"/a%2fb", b"/a;b=c"):
-        assert server.raw(b"GET %b HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n" % target) in (0, 400), target
-    whole = b"GET http://other.example/shop HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n"
-    assert server.raw(whole) in (200, 400), "servers that read whole URLs serve the path of the Host, and that is what is decided"
-    assert server.raw(b"GET / HTTP/1.1\r\nHost: shop.example\r\nHost: other.example\r\nConnection: close\r\n\r\n") == 400
+        assert server.raw(
+            b"GET %b HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n" % target
+        ) in (0, 400), target
+    whole = (
+        b"GET http://other.example/shop HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n"
+    )
+    assert server.raw(whole) in (200, 400), (
+        "servers that read whole URLs serve the path of the Host, and that is what is decided"
+    )
+    assert (
+        server.raw(
+            b"GET / HTTP/1.1\r\nHost: shop.example\r\nHost: other.example\r\nConnection: close\r\n\r\n"
+        )
+        == 400
+    )
     server.end(signal.SIGKILL)
 
     again = start(name)
@@ -152,15 +196,22 @@ def test_a_whole_visit_under_a_real_server(name: str, start: Start, greenroom: A
     # gunicorn's workers outlive its main process by about a second and keep the data directory for so long: visitors are held meanwhile
     greenroom.eventually(lambda: not visitor.get("/shop").waiting, again.log.read_text)
     held = again.visitor().get("/shop")
-    assert (held.status, held.waiting) == (200, True), "the session outlives a kill: it is in the journal"
-    assert again.end() in (0, -signal.SIGTERM), "uvicorn ends as the signal says, after it has closed everything"
+    assert (held.status, held.waiting) == (200, True), (
+        "the session outlives a kill: it is in the journal"
+    )
+    assert again.end() in (0, -signal.SIGTERM), (
+        "uvicorn ends as the signal says, after it has closed everything"
+    )
     if name == "uvicorn":
         assert "the application ends" in again.log.read_text()
 
 
 async def talk(server: Server, inside: Any) -> None:
     """Over a WebSocket, which only the visitor who is inside gets."""
-    url, cookie = "ws://{}:{}/chat".format(*server.address), f"__cfwaitingroom={inside.cookies['__cfwaitingroom']}"
+    url, cookie = (
+        "ws://{}:{}/chat".format(*server.address),
+        f"__cfwaitingroom={inside.cookies['__cfwaitingroom']}",
+    )
     async with websockets.connect(url, additional_headers={"Cookie": cookie}) as socket:
         for text in ("hello", "x" * 100_000):
             await socket.send(text)
@@ -183,7 +234,9 @@ def test_a_room_that_obeys_the_application_ends_a_session(start: Start) -> None:
         server = start(name, room='enabled_origin_commands = ["revoke"]\n')
         visitor = server.visitor()
         ended = visitor.get("/revoke")
-        assert (ended.status, ended.headers["Cf-Waiting-Room-Command"]) == (200, None), server.log.read_text()
+        assert (ended.status, ended.headers["Cf-Waiting-Room-Command"]) == (200, None), (
+            server.log.read_text()
+        )
         assert "__cfwaitingroom" not in visitor.cookies
         assert not server.visitor().get("/").waiting, "the place is free again"
         server.end()
@@ -192,21 +245,32 @@ def test_a_room_that_obeys_the_application_ends_a_session(start: Start) -> None:
 
 def test_several_workers_need_redis(start: Start, server: Any, greenroom: Any) -> None:
     alone = start("uvicorn", "--workers", "2")
-    greenroom.eventually(lambda: "is in use by process" in alone.log.read_text(), alone.log.read_text, START_S)
+    greenroom.eventually(
+        lambda: "is in use by process" in alone.log.read_text(), alone.log.read_text, START_S
+    )
     alone.end(signal.SIGKILL)
     os.killpg(alone.process.pid, signal.SIGKILL)
     for name in ("uvicorn", "gunicorn"):
         shared = start(name, "--workers", "2", more=f'redis = "{server.url}"\n')
         inside = shared.visitor()
-        greenroom.eventually(lambda inside=inside: not inside.get("/").waiting, shared.log.read_text, START_S)
-        assert all(shared.visitor().get("/").waiting for _ in range(12)), "both processes share one limit"
+        greenroom.eventually(
+            lambda inside=inside: not inside.get("/").waiting, shared.log.read_text, START_S
+        )
+        assert all(shared.visitor().get("/").waiting for _ in range(12)), (
+            "both processes share one limit"
+        )
         for _ in range(6):  # in either process
             posted = inside.get("/shop", "POST", body=b"x" * 300_000)
-            assert (json.loads(posted.body)["length"], "cookie" in seen(posted)) == (300_000, False), shared.log.read_text()
+            assert (json.loads(posted.body)["length"], "cookie" in seen(posted)) == (
+                300_000,
+                False,
+            ), shared.log.read_text()
         if name == "uvicorn":
             asyncio.run(talk(shared, inside))
         server.kill()
-        assert all(one.get("/").waiting for one in (inside, shared.visitor(), inside)), "the application gets nothing without a decision"
+        assert all(one.get("/").waiting for one in (inside, shared.visitor(), inside)), (
+            "the application gets nothing without a decision"
+        )
         server.start()
         assert shared.end() in (0, -signal.SIGTERM)
         server.client().flushall()
@@ -225,7 +289,9 @@ EXAMPLES = {"fastapi": "app.py", "flask": "app.py", "django": "wsgi.py"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_runs(name: str, tmp_path: Path, greenroom: Any, free_port: Callable[[], int], visitor_class: Any) -> None:
+def test_an_example_runs(
+    name: str, tmp_path: Path, greenroom: Any, free_port: Callable[[], int], visitor_class: Any
+) -> None:
     port, folder = free_port(), tmp_path / name
     shutil.copytree(ROOT / "examples" / name, folder)
     for path in folder.iterdir():
@@ -233,7 +299,9 @@ def test_an_example_runs(name: str, tmp_path: Path, greenroom: Any, free_port: C
         path.write_text(text.replace("total_active_users = 5", "total_active_users = 1"))
     env = {"PATH": f"{BIN}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen([folder / "run"], cwd=tmp_path, stdout=log, stderr=log, env=env, start_new_session=True)
+        process = subprocess.Popen(
+            [folder / "run"], cwd=tmp_path, stdout=log, stderr=log, env=env, start_new_session=True
+        )
     try:
         visitors = visitor_class(("127.0.0.1", port)), visitor_class(("127.0.0.1", port))
 
@@ -251,14 +319,22 @@ def test_an_example_runs(name: str, tmp_path: Path, greenroom: Any, free_port: C
             assert "data:" not in visitors[1].get("/news").text.replace("data:image", "")
         process.terminate()
         assert process.wait(60) in (0, 143)
-        assert not [bad for bad in ("Traceback", "SIGABRT", "leaked") if bad in (tmp_path / "log").read_text()], "greenroom ended in order"
-        assert not [path for path in tmp_path.iterdir() if path.name.startswith("tmp.")], "what it made is gone"
+        assert not [
+            bad
+            for bad in ("Traceback", "SIGABRT", "leaked")
+            if bad in (tmp_path / "log").read_text()
+        ], "greenroom ended in order"
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith("tmp.")], (
+            "what it made is gone"
+        )
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_the_control_listener_can_be_opened(start: Start, free_port: Callable[[], int], tmp_path: Path) -> None:
+def test_the_control_listener_can_be_opened(
+    start: Start, free_port: Callable[[], int], tmp_path: Path
+) -> None:
     """As an application does with WaitingRoom(..., control=True)."""
     port = free_port()
     (tmp_path / "main.py").write_text(

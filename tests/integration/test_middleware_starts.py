@@ -29,10 +29,14 @@ def ask():
 def said(tmp_path: Path, more: str) -> str:
     """What a process prints that has `ask`, the status of one request."""
     command = [sys.executable, "-c", ASKING + more, str(tmp_path / "data")]
-    return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=True).stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=LONGEST_S, check=True
+    ).stdout
 
 
-def test_a_child_holds_visitors_at_once_and_lets_them_in_when_its_parent_has_ended(tmp_path: Path) -> None:
+def test_a_child_holds_visitors_at_once_and_lets_them_in_when_its_parent_has_ended(
+    tmp_path: Path,
+) -> None:
     more = """
 print(ask(), flush=True)
 ended, may_end = os.pipe()
@@ -55,7 +59,9 @@ os.waitpid(child, 0)
     assert said(tmp_path, more).split() == ["200", "503", "503", "200"]
 
 
-def test_a_process_without_file_descriptors_holds_visitors_and_starts_when_there_are_some(tmp_path: Path) -> None:
+def test_a_process_without_file_descriptors_holds_visitors_and_starts_when_there_are_some(
+    tmp_path: Path,
+) -> None:
     more = """
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 4, hard))

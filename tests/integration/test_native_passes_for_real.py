@@ -11,7 +11,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 from pass_forgery import FORGED, GENUINE, jwt
 from proxy_chain import Chain, seen
 from real_proxies import START_S, listens, running_proxy, write_configuration
@@ -30,36 +35,82 @@ def test_only_a_genuine_pass_lets_by_and_only_where_it_is_for(chain: Chain) -> N
         return visitor.get(path, method, headers=headers)
 
     by = asks(genuine(), "/shop?a=1", "POST")
-    assert (by.status, by.waiting, "__cfwaitingroom" in by.text) == (200, False, False), "the proxy let it by"
-    among = [("a=1", "PASS", "b=2", "__cfwaitingroom=x", "c=3"), ("a=1", "__cfwaitingroom=x", "b=2", "PASS", "c=3", "d=4")]
-    for order in {*itertools.permutations(("a=1", "b=2", "__cfwaitingroom=x", "PASS")), *among, ("PASS", "a=1", "__cfwaitingroom=x")}:
+    assert (by.status, by.waiting, "__cfwaitingroom" in by.text) == (200, False, False), (
+        "the proxy let it by"
+    )
+    among = [
+        ("a=1", "PASS", "b=2", "__cfwaitingroom=x", "c=3"),
+        ("a=1", "__cfwaitingroom=x", "b=2", "PASS", "c=3", "d=4"),
+    ]
+    for order in {
+        *itertools.permutations(("a=1", "b=2", "__cfwaitingroom=x", "PASS")),
+        *among,
+        ("PASS", "a=1", "__cfwaitingroom=x"),
+    }:
         sent = "; ".join(order).replace("PASS", f"__greenroom_pass={genuine()}")
         own = "; ".join(one for one in order if one not in ("__cfwaitingroom=x", "PASS"))
-        assert seen(chain.visitor().get("/shop", headers={"Cookie": sent}))["cookie"] == own, "the application sees neither ticket nor pass"
-    many = "; ".join(f"a{number}=1" for number in range(100))  # each one a choice too many for a careless expression
+        assert seen(chain.visitor().get("/shop", headers={"Cookie": sent}))["cookie"] == own, (
+            "the application sees neither ticket nor pass"
+        )
+    many = "; ".join(
+        f"a{number}=1" for number in range(100)
+    )  # each one a choice too many for a careless expression
     without = chain.visitor().get("/shop", headers={"Cookie": many})
     assert (without.status, without.waiting) == (200, True), "asked about"
-    assert seen(chain.visitor().get("/shop", headers={"Cookie": f"{many}; __greenroom_pass={genuine()}"}))["cookie"] == many
+    assert (
+        seen(
+            chain.visitor().get(
+                "/shop", headers={"Cookie": f"{many}; __greenroom_pass={genuine()}"}
+            )
+        )["cookie"]
+        == many
+    )
     assert "cookie" not in seen(asks(genuine()))
     for name, forged in FORGED[chain.name].items():
         assert asks(forged()).waiting, name
-    for path in ("/shop?greenroom=leave", "/a;b", "/a/../b", "//shop", "/%2e%2e/shop", "/shop/..", "/a%2fb", "/.hidden"):
+    for path in (
+        "/shop?greenroom=leave",
+        "/a;b",
+        "/a/../b",
+        "//shop",
+        "/%2e%2e/shop",
+        "/shop/..",
+        "/a%2fb",
+        "/.hidden",
+    ):
         assert asks(genuine(), path).waiting, f"{path} is for greenroom to judge"
     assert asks(genuine(), **{"Greenroom-Update": "1"}).waiting
-    offered = asks(genuine(), **{"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAMAAABk"})
-    assert offered.waiting or "upgrade" not in seen(offered), "on a connection with another protocol, no pass would be looked at"
+    offered = asks(
+        genuine(),
+        **{"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAMAAABk"},
+    )
+    assert offered.waiting or "upgrade" not in seen(offered), (
+        "on a connection with another protocol, no pass would be looked at"
+    )
     for host in ("other.example.com", "shop.example.com.evil.example"):
         assert asks(genuine(), Host=host).waiting, host
     cookies = f"__greenroom_pass={FORGED[chain.name]['another secret']()}; __greenroom_pass={FORGED[chain.name]['another host']()}"
     assert chain.visitor().get("/shop", headers={"Cookie": cookies}).waiting
     for name in ("another secret", "another room", "another host", "expired"):
-        overrides = {"X-HTTP-Method-Override": "OPTIONS", "X-Original-URI": "/open", "X-Forwarded-Host": "other.example.com"}
+        overrides = {
+            "X-HTTP-Method-Override": "OPTIONS",
+            "X-Original-URI": "/open",
+            "X-Forwarded-Host": "other.example.com",
+        }
         assert asks(FORGED[chain.name][name](), **overrides).waiting, name
     before = len(chain.origin.requests)
     own = [
-        f"__greenroom_pass={one}".encode() for one in (genuine(), FORGED[chain.name]["expired"](), FORGED[chain.name]["another secret"]())
+        f"__greenroom_pass={one}".encode()
+        for one in (
+            genuine(),
+            FORGED[chain.name]["expired"](),
+            FORGED[chain.name]["another secret"](),
+        )
     ]
-    hosts = (b"Host: shop.example.com\r\nHost: other.example.com\r\n", b"Host: other.example.com\r\nHost: shop.example.com\r\n")
+    hosts = (
+        b"Host: shop.example.com\r\nHost: other.example.com\r\n",
+        b"Host: other.example.com\r\nHost: shop.example.com\r\n",
+    )
     doubled = [b"%bCookie: %b\r\n" % (pair, own[0]) for pair in hosts] + [
         b"Host: shop.example.com\r\nCookie: %b\r\nCookie: %b\r\n" % (own[1], own[2])
     ]
@@ -83,10 +134,17 @@ def test_a_pass_that_has_let_by_is_worth_nothing_elsewhere_or_later(chain: Chain
         visitor.cookies = {"__greenroom_pass": value}
         return not visitor.get(path, headers={"Host": host}).waiting
 
-    with_port = chain.name != "nginx-native-pass"  # whose passes are for one Host header, byte for byte: a browser's is always the same
+    with_port = (
+        chain.name != "nginx-native-pass"
+    )  # whose passes are for one Host header, byte for byte: a browser's is always the same
     for _ in range(10):
         value, made = GENUINE[chain.name](), time.monotonic()
-        found = [let_by(value), let_by(value), let_by(value, "shop.example.com:80"), let_by(value, "Shop.example.com")]
+        found = [
+            let_by(value),
+            let_by(value),
+            let_by(value, "shop.example.com:80"),
+            let_by(value, "Shop.example.com"),
+        ]
         if time.monotonic() - made < 2:
             break  # else the machine stood still, and the pass may have ended meanwhile
     assert found == [True, True] + [with_port] * 2
@@ -122,15 +180,30 @@ def test_haproxy_verifies_es256_with_the_public_key_alone(
     """And takes neither that key for a secret, nor another key, nor none."""
     key, other = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    name, at = "haproxy-native-pass", {"proxy": free_port(), "greenroom": free_port(), "origin": int(origin.url.rpartition(":")[2])}
+    name, at = (
+        "haproxy-native-pass",
+        {
+            "proxy": free_port(),
+            "greenroom": free_port(),
+            "origin": int(origin.url.rpartition(":")[2]),
+        },
+    )
     write_configuration(name, tmp_path, at)
-    (tmp_path / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (tmp_path / "key.pem").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
     (tmp_path / "public.pem").write_bytes(public)
     for file, change in (
-        ("greenroom.toml", {'secret_file = "secret"': 'key_file = "key.pem"', '"hs256"': '"es256"'}),
+        (
+            "greenroom.toml",
+            {'secret_file = "secret"': 'key_file = "key.pem"', '"hs256"': '"es256"'},
+        ),
         (
             "haproxy.cfg",
-            {"-m str HS256": "-m str ES256", "jwt_verify(HS256,${GREENROOM_PASS_SECRET})": f"jwt_verify(ES256,{tmp_path}/public.pem)"},
+            {
+                "-m str HS256": "-m str ES256",
+                "jwt_verify(HS256,${GREENROOM_PASS_SECRET})": f"jwt_verify(ES256,{tmp_path}/public.pem)",
+            },
         ),
     ):
         text = (tmp_path / file).read_text()
@@ -144,11 +217,21 @@ def test_haproxy_verifies_es256_with_the_public_key_alone(
         r, s = decode_dss_signature(by.sign(said.encode(), ec.ECDSA(SHA256())))
         return f"{said}.{base64.urlsafe_b64encode(r.to_bytes(32, 'big') + s.to_bytes(32, 'big')).rstrip(b'=').decode()}"
 
-    places = ("--config", str(tmp_path / "greenroom.toml"), "--control", "127.0.0.1:0", "--data", str(tmp_path / "data"))
+    places = (
+        "--config",
+        str(tmp_path / "greenroom.toml"),
+        "--control",
+        "127.0.0.1:0",
+        "--data",
+        str(tmp_path / "data"),
+    )
     running = greenroom.run("serve", *places)
     with running_proxy(name, tmp_path) as proxy:
         greenroom.eventually(lambda: "\nready" in running.output, lambda: running.output, START_S)
-        greenroom.eventually(lambda: listens(proxy, tmp_path, at["proxy"]), lambda: (tmp_path / "proxy.log").read_text())
+        greenroom.eventually(
+            lambda: listens(proxy, tmp_path, at["proxy"]),
+            lambda: (tmp_path / "proxy.log").read_text(),
+        )
         inside = visitor_class(("127.0.0.1", at["proxy"]))
         assert not inside.get("/shop").waiting
         assert inside.cookies["__greenroom_pass"].count(".") == 2

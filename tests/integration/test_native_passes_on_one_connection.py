@@ -48,7 +48,9 @@ def with_pass(value: str, own: str = "own=1") -> str:
 
 
 @pytest.mark.parametrize("chain", GENUINE, indirect=True)
-def test_what_a_connection_has_shown_is_worth_nothing_for_other_cookies_hosts_and_paths(chain: Chain) -> None:
+def test_what_a_connection_has_shown_is_worth_nothing_for_other_cookies_hosts_and_paths(
+    chain: Chain,
+) -> None:
     assert not chain.visitor().get("/shop").waiting
     one, genuine = OneConnection(chain), until(chain.name, LONG_S)
     shown = with_pass(genuine)
@@ -58,7 +60,14 @@ def test_what_a_connection_has_shown_is_worth_nothing_for_other_cookies_hosts_an
 
     assert [still_known(), still_known()] == [True, True]
     changed = genuine[:-9] + ("A" if genuine[-9] != "A" else "B") + genuine[-8:]
-    for cookies in ("", "own=1", "own=1; __cfwaitingroom=x", with_pass(changed), with_pass(genuine[:-1]), with_pass(genuine + "A")):
+    for cookies in (
+        "",
+        "own=1",
+        "own=1; __cfwaitingroom=x",
+        with_pass(changed),
+        with_pass(genuine[:-1]),
+        with_pass(genuine + "A"),
+    ):
         assert (one.ask(cookies), still_known()) == (None, True), cookies
     for name, forged in FORGED[chain.name].items():
         assert (one.ask(with_pass(forged())), still_known()) == (None, True), name
@@ -81,7 +90,9 @@ def test_visitors_who_share_a_connection_have_their_own_cookies_and_passes(chain
             assert one.ask(with_pass(value, own)) == own
             assert one.ask(with_pass(FORGED[chain.name]["another secret"](), own)) is None
             assert one.ask(own) is None, "the next visitor has no pass"
-    assert one.ask("__greenroom_pass=" + until(chain.name, LONG_S)) == "", "and one without other cookies gets none from the last"
+    assert one.ask("__greenroom_pass=" + until(chain.name, LONG_S)) == "", (
+        "and one without other cookies gets none from the last"
+    )
 
 
 @pytest.mark.parametrize("chain", GENUINE, indirect=True)
@@ -90,16 +101,23 @@ def test_a_pass_ends_on_a_connection_that_stays_open(chain: Chain) -> None:
     one, short, long = OneConnection(chain), until(chain.name, 6), until(chain.name, LONG_S)
     assert one.ask(with_pass(short, "own=short")) == "own=short"
     assert one.ask(with_pass(long, "own=long")) == "own=long"
-    chain.eventually(lambda: one.ask(with_pass(short, "own=short")) is None, "it is over after six seconds")
+    chain.eventually(
+        lambda: one.ask(with_pass(short, "own=short")) is None, "it is over after six seconds"
+    )
     assert [one.ask(with_pass(long, "own=long")) for _ in range(2)] == ["own=long"] * 2
     assert one.ask(with_pass(short, "own=short")) is None
 
 
-SPEAKING_HTTP2 = {"nginx-native-pass": ("listen {}", "listen {} http2"), "haproxy-native-pass": ("bind {}", "bind {} proto h2")}
+SPEAKING_HTTP2 = {
+    "nginx-native-pass": ("listen {}", "listen {} http2"),
+    "haproxy-native-pass": ("bind {}", "bind {} proto h2"),
+}
 
 
 @pytest.mark.parametrize("chain", GENUINE, indirect=True)
-def test_http2_streams_of_several_visitors_and_hosts_do_not_help_each_other(chain: Chain, tmp_path: Path) -> None:
+def test_http2_streams_of_several_visitors_and_hosts_do_not_help_each_other(
+    chain: Chain, tmp_path: Path
+) -> None:
     assert not chain.visitor().get("/shop").waiting
     config, at = tmp_path / FILES[chain.name], "{}:{}".format(*chain.address)
     before, after = (text.format(at) for text in SPEAKING_HTTP2[chain.name])

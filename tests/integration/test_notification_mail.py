@@ -46,17 +46,25 @@ def test_mail_is_handed_in_and_a_busy_mail_server_is_tried_again(store: SqlStore
         assert "<strong>" in message.get_body(("html",)).get_content()
         assert message["auto-submitted"] == "auto-generated"
         assert message["message-id"] != found["bob@example.com"]["message-id"]
-        assert mail.introduced_as == "shop.example", "no name server is asked for the name of this machine"
+        assert mail.introduced_as == "shop.example", (
+            "no name server is asked for the name of this machine"
+        )
     finally:
         mail.close()
 
 
-def test_an_address_that_the_mail_server_refuses_for_good_is_given_up_and_holds_no_one(store: SqlStore, hurry) -> None:
+def test_an_address_that_the_mail_server_refuses_for_good_is_given_up_and_holds_no_one(
+    store: SqlStore, hurry
+) -> None:
     mail = MailReceiver(lambda _n: "rcpt 550 no such user")
     try:
         having(store, policy(emails=("gone@example.com",)))
         store.outbox.put([alert(1)], now_ms())
-        running(store, lambda: store.outbox.waiting() == 0, mail=MailServer("127.0.0.1", mail.port, "none"))
+        running(
+            store,
+            lambda: store.outbox.waiting() == 0,
+            mail=MailServer("127.0.0.1", mail.port, "none"),
+        )
         (entry,), _ = store.outbox.history(0, None, 0, 5)
         assert "550" in entry.problem
         assert "no such user" in entry.problem
@@ -75,7 +83,9 @@ def test_mail_without_a_mail_server_waits_and_says_why(store: SqlStore, caplog) 
     assert not outcome.permanent
 
 
-@pytest.mark.filterwarnings("ignore:Requiring AUTH")  # where TLS is there from the first byte, the receiver does not see it
+@pytest.mark.filterwarnings(
+    "ignore:Requiring AUTH"
+)  # where TLS is there from the first byte, the receiver does not see it
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
     store: SqlStore, tmp_path: Path, monkeypatch, security: str, hurry
@@ -86,13 +96,25 @@ def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
 
-    def check(_server: object, _session: object, _envelope: object, _mechanism: str, given: LoginPassword) -> AuthResult:
-        return AuthResult(success=(given.login, given.password) == (b"me", b"pass word"), handled=False)
+    def check(
+        _server: object, _session: object, _envelope: object, _mechanism: str, given: LoginPassword
+    ) -> AuthResult:
+        return AuthResult(
+            success=(given.login, given.password) == (b"me", b"pass word"), handled=False
+        )
 
-    secured = {"tls_context": context, "require_starttls": True} if security == "starttls" else {"ssl_context": context}
-    mail = MailReceiver(authenticator=check, auth_required=True, auth_require_tls=security == "starttls", **secured)
+    secured = (
+        {"tls_context": context, "require_starttls": True}
+        if security == "starttls"
+        else {"ssl_context": context}
+    )
+    mail = MailReceiver(
+        authenticator=check, auth_required=True, auth_require_tls=security == "starttls", **secured
+    )
     try:
-        server = MailServer("127.0.0.1", mail.port, security, "me", "pass word", "alerts@shop.example")
+        server = MailServer(
+            "127.0.0.1", mail.port, security, "me", "pass word", "alerts@shop.example"
+        )
         due = Due(1, alert(1), "p1", "Shop", "", "email:ann@example.com", 0, 0)
 
         def tried(**changed) -> str:
@@ -102,8 +124,12 @@ def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
         assert "refused the login: 535" in tried(password="wrong")
         assert tried() == ""
         with monkeypatch.context() as patch:
-            patch.setattr("greenroom.notify.mail.TOTAL_S", 2.0)  # both sides wait for the other one's first word
-            assert "cannot be used" in tried(security="tls" if security == "starttls" else "starttls")
+            patch.setattr(
+                "greenroom.notify.mail.TOTAL_S", 2.0
+            )  # both sides wait for the other one's first word
+            assert "cannot be used" in tried(
+                security="tls" if security == "starttls" else "starttls"
+            )
         monkeypatch.delenv("SSL_CERT_FILE")
         assert "certificate" in tried().lower()
         assert [to for to, _ in mail.messages] == [["ann@example.com"]]

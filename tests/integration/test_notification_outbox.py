@@ -23,21 +23,39 @@ def store(url: str) -> Iterator[SqlStore]:
     found.close()
 
 
-def alert(correlation_id: str = "one", state: str = "start", at_ms: int = 0, subject: str = "r1") -> Alert:
-    return make(TYPE, state, at_ms, correlation_id, ALERTS[TYPE].example, subject_id=subject, subject_name="shop", zone_id="z1")
+def alert(
+    correlation_id: str = "one", state: str = "start", at_ms: int = 0, subject: str = "r1"
+) -> Alert:
+    return make(
+        TYPE,
+        state,
+        at_ms,
+        correlation_id,
+        ALERTS[TYPE].example,
+        subject_id=subject,
+        subject_name="shop",
+        zone_id="z1",
+    )
 
 
 def policy(id: str = "p1", **changed) -> AlertPolicy:
-    return AlertPolicy(**{"id": id, "name": id, "alert_type": TYPE, "emails": ("a@example.com",), **changed})
+    return AlertPolicy(
+        **{"id": id, "name": id, "alert_type": TYPE, "emails": ("a@example.com",), **changed}
+    )
 
 
 def having(store: SqlStore, *records) -> SqlStore:
-    store.write([Put(record) for record in records], expected=store.read().revision, author="me", now_ms=0)
+    store.write(
+        [Put(record) for record in records], expected=store.read().revision, author="me", now_ms=0
+    )
     return store
 
 
 def keys(store: SqlStore, now_ms: int) -> list[tuple[str, str, str]]:
-    return [(due.destination, due.alert.correlation_id, due.alert.state) for due in store.outbox.due(now_ms)]
+    return [
+        (due.destination, due.alert.correlation_id, due.alert.state)
+        for due in store.outbox.due(now_ms)
+    ]
 
 
 def sender(store: SqlStore, name: str = "me") -> str:
@@ -59,14 +77,19 @@ def test_an_alert_is_kept_once_however_often_it_is_raised(store: SqlStore) -> No
     having(store, policy(emails=("a@example.com", "b@example.com")))
     assert store.outbox.put([alert(), alert(at_ms=5)], 10) == 1
     assert store.outbox.put([alert()], 20) == 0
-    assert sorted(keys(store, 20)) == [("email:a@example.com", "one", "start"), ("email:b@example.com", "one", "start")]
+    assert sorted(keys(store, 20)) == [
+        ("email:a@example.com", "one", "start"),
+        ("email:b@example.com", "one", "start"),
+    ]
     assert store.outbox.put([alert(state="end")], 30) == 1
     assert store.outbox.backlog(1_030) == (4, 1_020)
     assert deliver_all(store, 30)[-1][2] == "end"
     assert store.outbox.backlog(1_030) == (0, 0)
 
 
-def test_each_destination_has_its_own_order_and_a_failure_holds_only_its_own(store: SqlStore) -> None:
+def test_each_destination_has_its_own_order_and_a_failure_holds_only_its_own(
+    store: SqlStore,
+) -> None:
     having(store, policy(emails=("a@example.com", "b@example.com")))
     for number in range(3):
         store.outbox.put([alert(f"c{number}", at_ms=number, subject=f"r{number}")], number)
@@ -77,8 +100,14 @@ def test_each_destination_has_its_own_order_and_a_failure_holds_only_its_own(sto
     assert store.outbox.finish(holder, first["email:b@example.com"], 10)
     assert keys(store, 10) == [("email:b@example.com", "c1", "start")]
     assert keys(store, 1_000)[-1] == ("email:a@example.com", "c0", "start")
-    assert [due.attempts for due in store.outbox.due(1_000) if due.destination == "email:a@example.com"] == [1]
-    assert [key[1] for key in deliver_all(store, 1_000) if key[0] == "email:a@example.com"] == ["c0", "c1", "c2"]
+    assert [
+        due.attempts for due in store.outbox.due(1_000) if due.destination == "email:a@example.com"
+    ] == [1]
+    assert [key[1] for key in deliver_all(store, 1_000) if key[0] == "email:a@example.com"] == [
+        "c0",
+        "c1",
+        "c2",
+    ]
     assert store.outbox.states()["email:a@example.com"] == (1_000, 10)
 
 
@@ -125,13 +154,17 @@ def test_what_began_in_a_silence_is_not_ended_behind_it(store: SqlStore) -> None
     store.outbox.put([alert("quiet")], 50)
     store.outbox.put([alert("quiet", "end"), alert("loud", subject="r2")], 200)
     assert [key[1:] for key in deliver_all(store, 200)] == [("loud", "start")]
-    assert [(found.start.correlation_id, found.end is not None) for found in store.outbox.incidents(0)] == [
+    assert [
+        (found.start.correlation_id, found.end is not None) for found in store.outbox.incidents(0)
+    ] == [
         ("loud", False),
         ("quiet", True),
     ]
 
 
-def test_history_and_incidents_are_forgotten_in_their_time_and_open_ones_are_not(store: SqlStore) -> None:
+def test_history_and_incidents_are_forgotten_in_their_time_and_open_ones_are_not(
+    store: SqlStore,
+) -> None:
     having(store, policy())
     store.outbox.put([alert("over"), alert("over", "end"), alert("open", subject="r2")], 0)
     deliver_all(store, 0)
@@ -141,7 +174,9 @@ def test_history_and_incidents_are_forgotten_in_their_time_and_open_ones_are_not
     store.outbox.forget(HISTORY_KEPT_MS + 1)
     assert store.outbox.history(0, None, 0, 2) == ([], 0)
     assert len(store.outbox.incidents(0)) == 2
-    store.outbox.put([alert("waits", at_ms=0, subject="r3"), alert("waits", "end", subject="r3")], 0)
+    store.outbox.put(
+        [alert("waits", at_ms=0, subject="r3"), alert("waits", "end", subject="r3")], 0
+    )
     store.outbox.forget(INCIDENTS_KEPT_MS + 1)
     assert {found.start.correlation_id for found in store.outbox.incidents(0)} == {"open", "waits"}
     assert [found.correlation_id for found in store.outbox.open_incidents()] == ["open"]
@@ -154,13 +189,16 @@ def test_history_is_paged_newest_first_within_its_bounds(store: SqlStore) -> Non
         deliver_all(store, number * 10)
     found, total = store.outbox.history(10, 40, 1, 1)
     assert total == 3
-    assert [(entry.correlation_id, entry.sent_ms, entry.mechanism, entry.mechanism_type) for entry in found] == [
-        ("c2", 20, "a@example.com", "email")
-    ]
+    assert [
+        (entry.correlation_id, entry.sent_ms, entry.mechanism, entry.mechanism_type)
+        for entry in found
+    ] == [("c2", 20, "a@example.com", "email")]
     assert found[0].alert_body == alert().text
 
 
-def test_a_destination_that_is_full_takes_no_more_and_the_history_says_so(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_destination_that_is_full_takes_no_more_and_the_history_says_so(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert WAITING_MAX >= 1_000
     monkeypatch.setattr(outbox_module, "WAITING_MAX", 2)
     having(store, policy())
@@ -171,9 +209,19 @@ def test_a_destination_that_is_full_takes_no_more_and_the_history_says_so(store:
     assert entry.problem == "2 messages wait for this destination already"
 
 
-def test_texts_from_outside_that_a_database_cannot_keep_are_kept_without_it(store: SqlStore) -> None:
+def test_texts_from_outside_that_a_database_cannot_keep_are_kept_without_it(
+    store: SqlStore,
+) -> None:
     having(store, policy())
-    odd = make("greenroom_rejecting", "start", 0, "odd", {**ALERTS[TYPE].example, "path": "a\0b"}, subject_id="r1", subject_name="sh\0op")
+    odd = make(
+        "greenroom_rejecting",
+        "start",
+        0,
+        "odd",
+        {**ALERTS[TYPE].example, "path": "a\0b"},
+        subject_id="r1",
+        subject_name="sh\0op",
+    )
     store.outbox.put([odd], 0)
     deliver_all(store, 0)
     assert store.outbox.history(0, None, 0, 1)[0][0].mechanism == "a@example.com"

@@ -43,8 +43,12 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_hurry(monkeypatch)
 
 
-def test_a_webhook_gets_the_alert_and_its_secret_at_once(store: SqlStore, web: WebReceiver, monkeypatch) -> None:
-    monkeypatch.setattr(sender, "LOOK_S", 120)  # so it is told, and does not find it when it looks again
+def test_a_webhook_gets_the_alert_and_its_secret_at_once(
+    store: SqlStore, web: WebReceiver, monkeypatch
+) -> None:
+    monkeypatch.setattr(
+        sender, "LOOK_S", 120
+    )  # so it is told, and does not find it when it looks again
     having(store, hook(f"{web.url}/hook"), policy(webhook_ids=("w1",)))
     took: list[float] = []
 
@@ -64,13 +68,20 @@ def test_a_webhook_gets_the_alert_and_its_secret_at_once(store: SqlStore, web: W
 
     asyncio.run(story())
     path, headers, body = web.requests[0]
-    assert (path, headers["cf-webhook-auth"], body["alert_correlation_id"], body["webhook_name"]) == ("/hook", "s3cret", "c1", "Team")
+    assert (
+        path,
+        headers["cf-webhook-auth"],
+        body["alert_correlation_id"],
+        body["webhook_name"],
+    ) == ("/hook", "s3cret", "c1", "Team")
     assert took[0] < 60
     assert store.outbox.history(0, None, 0, 1)[0][0].problem == ""
     assert store.outbox.lease()[0] == ""
 
 
-def test_a_receiver_that_fails_hangs_and_closes_gets_everything_in_order(store: SqlStore, web: WebReceiver, hurry) -> None:
+def test_a_receiver_that_fails_hangs_and_closes_gets_everything_in_order(
+    store: SqlStore, web: WebReceiver, hurry
+) -> None:
     answers = [500, "hang", "close", 429, 302, 200]
     web.behave = lambda number: answers[number] if number < len(answers) else 200
     having(store, hook(web.url), policy(webhook_ids=("w1",)))
@@ -78,12 +89,20 @@ def test_a_receiver_that_fails_hangs_and_closes_gets_everything_in_order(store: 
         store.outbox.put([alert(number)], now_ms())
         store.outbox.put([alert(number, "end")], now_ms())
     running(store, lambda: len(web.taken) == 8 and store.outbox.waiting() == 0)
-    wanted = [(f"c{number}", f"ALERT_STATE_EVENT_{state}") for number in range(4) for state in ("START", "END")]
-    assert [found for found, _ in itertools.groupby(web.correlations())] == wanted, "a second one only behind the first"
+    wanted = [
+        (f"c{number}", f"ALERT_STATE_EVENT_{state}")
+        for number in range(4)
+        for state in ("START", "END")
+    ]
+    assert [found for found, _ in itertools.groupby(web.correlations())] == wanted, (
+        "a second one only behind the first"
+    )
     assert {body["alert_correlation_id"] for _, _, body in web.requests[:6]} == {"c0"}
     entries, total = store.outbox.history(0, None, 0, 20)
     assert total == 8
-    assert entries[-1].attempts >= 6 > entries[0].attempts, "on a busy machine an attempt may end before it arrives"
+    assert entries[-1].attempts >= 6 > entries[0].attempts, (
+        "on a busy machine an attempt may end before it arrives"
+    )
 
 
 class SlowLook:
@@ -106,7 +125,9 @@ class SlowLook:
         return found
 
 
-def test_a_message_that_is_delivered_while_the_outbox_is_read_is_not_sent_again(store: SqlStore) -> None:
+def test_a_message_that_is_delivered_while_the_outbox_is_read_is_not_sent_again(
+    store: SqlStore,
+) -> None:
     having(store, policy(emails=("ann@example.com",)))
     store.outbox.put([alert(1)], now_ms())
     store.outbox.put([alert(2)], now_ms())
@@ -121,7 +142,9 @@ def test_a_message_that_is_delivered_while_the_outbox_is_read_is_not_sent_again(
     async def story() -> None:
         slow.sender = NotificationSender(slow, store.read, attempt, now_ms, lambda: 0.5)
         task = asyncio.create_task(slow.sender.run())
-        await asyncio.to_thread(until, lambda: store.outbox.waiting() == 0 and not slow.sender._busy, 30)
+        await asyncio.to_thread(
+            until, lambda: store.outbox.waiting() == 0 and not slow.sender._busy, 30
+        )
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -145,7 +168,9 @@ def test_a_receiver_that_is_gone_for_a_while_gets_what_it_missed(store: SqlStore
         back.close()
 
 
-def test_one_receiver_that_hangs_keeps_no_other_waiting(store: SqlStore, web: WebReceiver, hurry) -> None:
+def test_one_receiver_that_hangs_keeps_no_other_waiting(
+    store: SqlStore, web: WebReceiver, hurry
+) -> None:
     stuck = WebReceiver(lambda _n: "hang")
     try:
         having(store, hook(web.url), hook(stuck.url, "w2"), policy(webhook_ids=("w1", "w2")))
@@ -157,7 +182,9 @@ def test_one_receiver_that_hangs_keeps_no_other_waiting(store: SqlStore, web: We
         stuck.close()
 
 
-def test_a_fault_of_greenroom_is_a_failed_attempt_and_spins_for_no_one(store: SqlStore, hurry) -> None:
+def test_a_fault_of_greenroom_is_a_failed_attempt_and_spins_for_no_one(
+    store: SqlStore, hurry
+) -> None:
     tries = []
 
     async def faulty(due: Due, _known: object) -> DeliveryOutcome:
@@ -183,21 +210,33 @@ def test_what_no_longer_exists_is_given_up(store: SqlStore) -> None:
     ]
 
 
-def test_an_address_that_the_settings_do_not_allow_is_never_called(store: SqlStore, web: WebReceiver) -> None:
+def test_an_address_that_the_settings_do_not_allow_is_never_called(
+    store: SqlStore, web: WebReceiver
+) -> None:
     having(store, hook(web.url), policy(webhook_ids=("w1",)))
     store.outbox.put([alert(1)], now_ms())
-    running(store, lambda: store.outbox.states().get("webhook:w1") is not None, policy=OutboundPolicy(ports=()))
+    running(
+        store,
+        lambda: store.outbox.states().get("webhook:w1") is not None,
+        policy=OutboundPolicy(ports=()),
+    )
     assert web.requests == []
     assert store.outbox.waiting() == 1
 
 
 def test_pagerduty_is_triggered_and_resolved(store: SqlStore, web: WebReceiver) -> None:
-    having(store, PagerdutyService(id="d1", name="on call", routing_key="R0"), policy(pagerduty_ids=("d1",)))
+    having(
+        store,
+        PagerdutyService(id="d1", name="on call", routing_key="R0"),
+        policy(pagerduty_ids=("d1",)),
+    )
     store.outbox.put([alert(1), alert(1, "end")], now_ms())
     deliver = Delivery(Guard(HERE), now_ms)
     deliver.pagerduty_url = web.url
     running(store, lambda: len(web.taken) == 2, attempt=deliver.attempt)
-    assert [(body["event_action"], body["dedup_key"], body["routing_key"]) for body in web.taken] == [
+    assert [
+        (body["event_action"], body["dedup_key"], body["routing_key"]) for body in web.taken
+    ] == [
         ("trigger", "c1", "R0"),
         ("resolve", "c1", "R0"),
     ]
@@ -220,7 +259,9 @@ def start(store_url: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", SENDING, store_url])
 
 
-def test_of_two_processes_one_sends_and_the_other_takes_over_within_seconds_when_it_is_killed(tmp_path: Path, web: WebReceiver) -> None:
+def test_of_two_processes_one_sends_and_the_other_takes_over_within_seconds_when_it_is_killed(
+    tmp_path: Path, web: WebReceiver
+) -> None:
     """Killed in the middle of a request, so what was sent but not written down comes again, with the same id."""
     url = default_url(tmp_path)
     store = SqlStore(url)
@@ -237,7 +278,9 @@ def test_of_two_processes_one_sends_and_the_other_takes_over_within_seconds_when
         time.sleep(0.3)  # both are in the middle of what they do
         before = list(web.correlations())
         killed_s = time.monotonic()
-        for victim in list(processes.values()):  # whichever sends: both are killed one after the other, the second is replaced first
+        for victim in list(
+            processes.values()
+        ):  # whichever sends: both are killed one after the other, the second is replaced first
             os.kill(victim.pid, signal.SIGKILL)
             victim.wait()
             del processes[victim.pid]
@@ -257,7 +300,9 @@ def test_of_two_processes_one_sends_and_the_other_takes_over_within_seconds_when
         store.close()
 
 
-def test_a_sender_that_was_away_too_long_changes_nothing_when_it_returns(store: SqlStore, web: WebReceiver, monkeypatch) -> None:
+def test_a_sender_that_was_away_too_long_changes_nothing_when_it_returns(
+    store: SqlStore, web: WebReceiver, monkeypatch
+) -> None:
     """Its attempt takes longer than the other waits for a sign of life, which it cannot give (as if it had been stopped)."""
     monkeypatch.setattr(sender, "LOOK_S", 0.02)
     monkeypatch.setattr(sender, "STALE_S", 0.2)

@@ -49,7 +49,13 @@ def start(request: pytest.FixtureRequest, greenroom: Any, app: StreamingApp) -> 
         places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
         return [
             greenroom.run(
-                "edge", "--config", str(path), *places, "--data", str(greenroom.folder / name), env={"GREENROOM_REDIS": server.url}
+                "edge",
+                "--config",
+                str(path),
+                *places,
+                "--data",
+                str(greenroom.folder / name),
+                env={"GREENROOM_REDIS": server.url},
             ).wait_until_ready()
             for name in ("one", "other")
         ]
@@ -68,14 +74,18 @@ def open_socket() -> Iterator[Callable[..., ClientConnection | int]]:
             headers = {"Cookie": cookie} if cookie else {}
             try:
                 url = f"ws://{host}:{port}/socket"
-                return sockets.enter_context(connect(url, additional_headers=headers, open_timeout=60, ping_interval=None))
+                return sockets.enter_context(
+                    connect(url, additional_headers=headers, open_timeout=60, ping_interval=None)
+                )
             except InvalidStatus as refused:
                 return refused.response.status_code
 
         yield opened
 
 
-def test_three_sockets_in_a_room_of_one_are_impossible(start: Start, app: StreamingApp, open_socket: OpenSocket) -> None:
+def test_three_sockets_in_a_room_of_one_are_impossible(
+    start: Start, app: StreamingApp, open_socket: OpenSocket
+) -> None:
     edges = start()
     first = open_socket(edges[0])
     assert isinstance(first, ClientConnection)
@@ -104,20 +114,28 @@ def test_a_socket_is_closed_when_its_session_is_revoked_and_the_next_visitor_com
             one.recv(60)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1013
-    assert time.monotonic() - revoked < 45, "within q of a second; the session itself goes on for minutes"
+    assert time.monotonic() - revoked < 45, (
+        "within q of a second; the session itself goes on for minutes"
+    )
     greenroom.eventually(lambda: not app.open, "the application sees the end")
     assert app.closed_with == [1013] * len(edges)
-    greenroom.eventually(lambda: isinstance(open_socket(edges[0]), ClientConnection), "the place is free")
+    greenroom.eventually(
+        lambda: isinstance(open_socket(edges[0]), ClientConnection), "the place is free"
+    )
     assert edges[0].metric("greenroom_gateway_streams_closed_total") >= 1
 
 
-def test_an_event_stream_read_by_curl_is_cut_when_its_session_is_revoked(start: Start, app: StreamingApp, greenroom: Any) -> None:
+def test_an_event_stream_read_by_curl_is_cut_when_its_session_is_revoked(
+    start: Start, app: StreamingApp, greenroom: Any
+) -> None:
     edge = start()[0]
     visitor = edge.visitor()
     greenroom.eventually(lambda: visitor.get().text == "page", "the visitor is in")
     cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
     host, port = edge.address
-    curl = subprocess.Popen(["curl", "-sN", "-b", cookie, f"http://{host}:{port}/events"], stdout=subprocess.PIPE)
+    curl = subprocess.Popen(
+        ["curl", "-sN", "-b", cookie, f"http://{host}:{port}/events"], stdout=subprocess.PIPE
+    )
     assert curl.stdout
     assert curl.stdout.read(12) == b"data: tick\n\n"
     visitor.get("/revoke")

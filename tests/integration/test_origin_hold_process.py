@@ -49,7 +49,9 @@ def test_an_origin_that_goes_and_comes_back(greenroom, free_port) -> None:
     greenroom.eventually(lambda: running.room()["held_for_origin"], "new visitors are held")
     newcomer = running.visitor()
     assert "A short pause" in newcomer.get().text
-    assert running.status()["health_checks"] == [{"name": "origin", "zone": "file", "status": "unhealthy"}]
+    assert running.status()["health_checks"] == [
+        {"name": "origin", "zone": "file", "status": "unhealthy"}
+    ]
     assert running.metric('greenroom_room_held_for_origin{room="main"}') == 1
     assert running.metric('greenroom_health_check_healthy{check="origin",zone="file"}') == 0
     server = application(port)

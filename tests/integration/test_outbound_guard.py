@@ -8,7 +8,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from greenroom.outbound import Guard, OutboundFailed, OutboundPolicy, OutboundRefused, Request, RequestLimits, exchange
+from greenroom.outbound import (
+    Guard,
+    OutboundFailed,
+    OutboundPolicy,
+    OutboundRefused,
+    Request,
+    RequestLimits,
+    exchange,
+)
 
 HERE = OutboundPolicy(ports=(), allowed=("127.0.0.1",))
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -71,9 +79,18 @@ async def refusal(guard: Guard, url: str, **limits: float) -> str:
 def test_a_public_name_that_leads_inside_is_refused_before_any_connection() -> None:
     async def story() -> None:
         async with Receiver({"/": OK}) as inside:
-            for address in ("127.0.0.1", "::ffff:127.0.0.1", "169.254.169.254", "::1", "10.0.0.1", "fe80::1%lo"):
+            for address in (
+                "127.0.0.1",
+                "::ffff:127.0.0.1",
+                "169.254.169.254",
+                "::1",
+                "10.0.0.1",
+                "fe80::1%lo",
+            ):
                 guard = Guard(OutboundPolicy(ports=()), to(address))
-                assert (await refusal(guard, f"http://shop.example:{inside.port}/")).startswith("OutboundRefused: shop.example:")
+                assert (await refusal(guard, f"http://shop.example:{inside.port}/")).startswith(
+                    "OutboundRefused: shop.example:"
+                )
             assert inside.connections == 0
 
     asyncio.run(story())
@@ -85,7 +102,9 @@ def test_a_name_that_changes_its_mind_gains_nothing() -> None:
     async def story() -> None:
         async with Receiver({"/": OK}) as inside:
             guard = Guard(OutboundPolicy(ports=()), to("8.8.8.8", "127.0.0.1"))
-            assert "127.0.0.1 is not a public address" in await refusal(guard, f"http://rebind.example:{inside.port}/")
+            assert "127.0.0.1 is not a public address" in await refusal(
+                guard, f"http://rebind.example:{inside.port}/"
+            )
             assert inside.connections == 0
 
     asyncio.run(story())
@@ -99,7 +118,11 @@ def test_of_several_addresses_only_the_allowed_ones_are_tried() -> None:
         async with Receiver({"/": OK}) as server:
             guard = Guard(HERE, resolve)
             assert await guard.addresses("several.example", 80) == ["127.0.0.1"]
-            assert (await exchange(guard, Request("GET", f"http://several.example:{server.port}/"), RequestLimits())).body == b"ok"
+            assert (
+                await exchange(
+                    guard, Request("GET", f"http://several.example:{server.port}/"), RequestLimits()
+                )
+            ).body == b"ok"
             assert b"Host: several.example:" in server.heads[0]
 
     asyncio.run(story())
@@ -122,19 +145,29 @@ def test_of_several_addresses_only_the_allowed_ones_are_tried() -> None:
 def test_a_redirect_inwards_is_refused(where: str) -> None:
     async def story() -> None:
         async with Receiver({"/": redirect(where)}) as server:
-            assert (await refusal(Guard(HERE), f"http://127.0.0.1:{server.port}/", redirects=3)).startswith("OutboundRefused")
+            assert (
+                await refusal(Guard(HERE), f"http://127.0.0.1:{server.port}/", redirects=3)
+            ).startswith("OutboundRefused")
 
     asyncio.run(story())
 
 
 def test_redirects_are_followed_only_where_they_are_wanted_and_not_for_ever() -> None:
     async def story() -> None:
-        async with Receiver({"/": redirect("/next"), "/next": OK, "/round": redirect("/round")}) as server:
+        async with Receiver(
+            {"/": redirect("/next"), "/next": OK, "/round": redirect("/round")}
+        ) as server:
             base = f"http://127.0.0.1:{server.port}"
-            assert (await exchange(Guard(HERE), Request("GET", f"{base}/"), RequestLimits())).status == 302
-            followed = await exchange(Guard(HERE), Request("GET", f"{base}/"), RequestLimits(redirects=1))
+            assert (
+                await exchange(Guard(HERE), Request("GET", f"{base}/"), RequestLimits())
+            ).status == 302
+            followed = await exchange(
+                Guard(HERE), Request("GET", f"{base}/"), RequestLimits(redirects=1)
+            )
             assert (followed.body, followed.url) == (b"ok", f"{base}/next")
-            assert "more than 5 redirects" in await refusal(Guard(HERE), f"{base}/round", redirects=5)
+            assert "more than 5 redirects" in await refusal(
+                Guard(HERE), f"{base}/round", redirects=5
+            )
             assert server.connections == 3 + 6
 
     asyncio.run(story())
@@ -142,8 +175,16 @@ def test_redirects_are_followed_only_where_they_are_wanted_and_not_for_ever() ->
 
 def test_headers_for_one_server_are_not_given_to_another() -> None:
     async def story() -> None:
-        async with Receiver({"/": OK}) as other, Receiver({"/": redirect(f"http://127.0.0.1:{other.port}/", 307)}) as first:
-            request = Request("POST", f"http://127.0.0.1:{first.port}/", (("cf-webhook-auth", "secret"), ("Content-Type", "a/b")), b"{}")
+        async with (
+            Receiver({"/": OK}) as other,
+            Receiver({"/": redirect(f"http://127.0.0.1:{other.port}/", 307)}) as first,
+        ):
+            request = Request(
+                "POST",
+                f"http://127.0.0.1:{first.port}/",
+                (("cf-webhook-auth", "secret"), ("Content-Type", "a/b")),
+                b"{}",
+            )
             await exchange(Guard(HERE), request, RequestLimits(redirects=1))
             assert b"cf-webhook-auth" in first.heads[0]
             assert b"cf-webhook-auth" not in other.heads[0]
@@ -173,26 +214,39 @@ async def drop_by_drop(_head: bytes, writer: asyncio.StreamWriter) -> None:
 
 
 async def many_headers(_head: bytes, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(1000)) + b"\r\n")
+    writer.write(
+        b"HTTP/1.1 200 OK\r\n"
+        + b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(1000))
+        + b"\r\n"
+    )
 
 
 def test_an_endless_body_is_read_up_to_the_limit() -> None:
     async def story() -> None:
         async with Receiver({"/": endless}) as server:
-            answer = await exchange(Guard(HERE), Request("GET", f"http://127.0.0.1:{server.port}/"), RequestLimits(body_max=100_000))
+            answer = await exchange(
+                Guard(HERE),
+                Request("GET", f"http://127.0.0.1:{server.port}/"),
+                RequestLimits(body_max=100_000),
+            )
             assert (len(answer.body), answer.truncated) == (100_000, True)
 
     asyncio.run(story())
 
 
 @pytest.mark.parametrize(
-    ("handler", "total_s", "words"), [(silent, 0.4, "in time"), (drop_by_drop, 0.4, "in time"), (many_headers, 30.0, "not HTTP")]
+    ("handler", "total_s", "words"),
+    [(silent, 0.4, "in time"), (drop_by_drop, 0.4, "in time"), (many_headers, 30.0, "not HTTP")],
 )
-def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(handler: Handler, total_s: float, words: str) -> None:
+def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(
+    handler: Handler, total_s: float, words: str
+) -> None:
     async def story() -> None:
         async with Receiver({"/": handler}) as server:
             begun = time.monotonic()
-            assert words in await refusal(Guard(HERE), f"http://127.0.0.1:{server.port}/", total_s=total_s)
+            assert words in await refusal(
+                Guard(HERE), f"http://127.0.0.1:{server.port}/", total_s=total_s
+            )
             assert time.monotonic() - begun < 30, "the slow ones go on for a minute and more"
 
     asyncio.run(story())
@@ -200,11 +254,17 @@ def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(handler: Handl
 
 def test_a_compressed_bomb_stays_as_small_as_it_was_sent() -> None:
     bomb = gzip.compress(bytes(50 << 20))
-    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode()
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode()
+    )
 
     async def story() -> None:
         async with Receiver({"/": head + bomb}) as server:
-            answer = await exchange(Guard(HERE), Request("GET", f"http://127.0.0.1:{server.port}/"), RequestLimits(body_max=1 << 20))
+            answer = await exchange(
+                Guard(HERE),
+                Request("GET", f"http://127.0.0.1:{server.port}/"),
+                RequestLimits(body_max=1 << 20),
+            )
             assert answer.body == bomb
             assert b"Accept-Encoding: identity" in server.heads[0]
 
@@ -228,7 +288,9 @@ def test_what_goes_wrong_is_said_without_the_path_of_the_url() -> None:
                 await refusal(Guard(HERE, unknown), "http://unknown.example/secret"),
                 await refusal(Guard(HERE, hangs), "http://slow.example/secret", total_s=0.3),
             ]
-        assert all(each.startswith("OutboundFailed") and "secret" not in each for each in found), found
+        assert all(each.startswith("OutboundFailed") and "secret" not in each for each in found), (
+            found
+        )
         assert "Name or service not known" in found[1]
         assert "in time" in found[2]
 

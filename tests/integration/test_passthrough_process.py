@@ -25,7 +25,12 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("more", "held"), [("", False), ("queue_all = true", True)])
-def test_everything_goes_on_or_nothing_does(greenroom: Any, origin: Any, more: str, held: bool) -> None:
+def test_everything_goes_on_or_nothing_does(
+    greenroom: Any, origin: Any, more: str, held: bool
+) -> None:
     running = greenroom.config(ROOM.format(origin=origin.url, more=more))
-    asked = {f"{method} {path} {headers}": running.visitor().get(path, method, headers).waiting for path, method, headers in REQUESTS}
+    asked = {
+        f"{method} {path} {headers}": running.visitor().get(path, method, headers).waiting
+        for path, method, headers in REQUESTS
+    }
     assert set(asked.values()) == {held}, asked

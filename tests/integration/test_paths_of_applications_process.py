@@ -37,14 +37,20 @@ APPLICATIONS = [
 def raw_get(running: Any, target: bytes) -> tuple[int, bytes]:
     """The status and the body for a target that no client library would send like this."""
     with socket.create_connection(running.address, 20) as talk:
-        talk.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: a.example\r\nAccept: text/html\r\nConnection: close\r\n\r\n")
+        talk.sendall(
+            b"GET "
+            + target
+            + b" HTTP/1.1\r\nHost: a.example\r\nAccept: text/html\r\nConnection: close\r\n\r\n"
+        )
         answer = b""
         while data := talk.recv(65536):
             answer += data
     return int(answer.split(b" ")[1]), answer.partition(b"\r\n\r\n")[2]
 
 
-def test_targets_of_applications_reach_the_origin_as_they_came_where_the_host_lets_them(greenroom: Any, origin: Any) -> None:
+def test_targets_of_applications_reach_the_origin_as_they_came_where_the_host_lets_them(
+    greenroom: Any, origin: Any
+) -> None:
     running = greenroom.config(CONFIG.format(origin=origin.url, settings=PASS))
     for target in APPLICATIONS:
         assert raw_get(running, target.encode())[0] == 200, target
@@ -58,10 +64,18 @@ def test_by_default_they_are_refused_and_the_answer_says_why(greenroom: Any, ori
     running = greenroom.config(CONFIG.format(origin=origin.url, settings=""))
     said = {target: raw_get(running, target.encode()) for target in APPLICATIONS}
     assert said["/wiki/AC%2FDC"] == (400, b"400 Bad Request: the path contains an encoded slash\n")
-    assert said["/matrix;color=red/x;y"] == (400, b"400 Bad Request: the path contains a path parameter (;)\n")
-    assert said["/files/a%252Fb"] == (400, b"400 Bad Request: the path contains a doubly encoded character\n")
+    assert said["/matrix;color=red/x;y"] == (
+        400,
+        b"400 Bad Request: the path contains a path parameter (;)\n",
+    )
+    assert said["/files/a%252Fb"] == (
+        400,
+        b"400 Bad Request: the path contains a doubly encoded character\n",
+    )
     assert said["/img/unsafe//https://cdn.example/a.png"][0] == 200
-    assert origin.requests == ["GET /img/unsafe/https:/cdn.example/a.png", "GET /app"], "each in its one form"
+    assert origin.requests == ["GET /img/unsafe/https:/cdn.example/a.png", "GET /app"], (
+        "each in its one form"
+    )
 
 
 def test_no_spelling_gets_around_a_full_room_or_its_rules(greenroom: Any, origin: Any) -> None:
@@ -77,12 +91,16 @@ def test_no_spelling_gets_around_a_full_room_or_its_rules(greenroom: Any, origin
         status, body = raw_get(running, target)
         assert status == 400 or b"<html" in body, target
     assert len(origin.requests) == before
-    assert raw_get(running, b"/shop%2F..%2Fadmin")[1].startswith(b"400 Bad Request: the path can be read in several ways")
+    assert raw_get(running, b"/shop%2F..%2Fadmin")[1].startswith(
+        b"400 Bad Request: the path can be read in several ways"
+    )
     assert raw_get(running, b"/admin/open/x;y=1")[0] == 200
     assert len(origin.requests) == before + 1
 
 
-def test_robots_and_certificate_challenges_pass_a_full_room_unless_the_rule_is_switched_off(greenroom: Any, origin: Any) -> None:
+def test_robots_and_certificate_challenges_pass_a_full_room_unless_the_rule_is_switched_off(
+    greenroom: Any, origin: Any
+) -> None:
     text = CONFIG.replace('path = "/shop"', 'path = "/"')
     running = greenroom.config(text.format(origin=origin.url, settings=""))
     assert not running.visitor().get("/").waiting
@@ -102,12 +120,17 @@ def explained(greenroom: Any, url: str) -> str:
 
 
 def test_explain_shows_readings_and_the_default_rule(greenroom: Any, origin: Any) -> None:
-    greenroom.folder.joinpath("greenroom.toml").write_text(CONFIG.format(origin=origin.url, settings=f'data = "{greenroom.data}"\n{PASS}'))
+    greenroom.folder.joinpath("greenroom.toml").write_text(
+        CONFIG.format(origin=origin.url, settings=f'data = "{greenroom.data}"\n{PASS}')
+    )
     told = explained(greenroom, "http://a.example/x%2F..%2Fshop/a")
     assert "readings  /x%2F..%2Fshop/a\n          /x/../shop/a\n          /shop/a\n" in told
     assert "room      shop" in told
     told = explained(greenroom, "http://a.example/shop%2F..%2Fadmin")
-    assert "is refused: Status 400: the path can be read in several ways, which belong to different rooms." in told
+    assert (
+        "is refused: Status 400: the path can be read in several ways, which belong to different rooms."
+        in told
+    )
     told = explained(greenroom, "http://a.example/shop/x")
     assert 'does not hold: http.request.uri.path eq "/robots.txt"' in told
     assert "readings" not in told

@@ -49,7 +49,9 @@ class Front:
         return f"http://{self.address}"
 
     async def start(self) -> None:
-        api = management_api(self.store, self.store.sessions, CLOCK, None, origin_problems, None, self._service)
+        api = management_api(
+            self.store, self.store.sessions, CLOCK, None, origin_problems, None, self._service
+        )
         sock = bind(self.address, "agents")
         self.address = bound(sock)
         self._listener = AppListener(Starlette(routes=[under_prefix(api)]), sock)
@@ -60,10 +62,14 @@ class Front:
 
 
 @contextlib.asynccontextmanager
-async def agent(front: Front, name: str, region: str, origin: Origin, *, goodbye: bool = True) -> AsyncIterator[asyncio.Task]:
+async def agent(
+    front: Front, name: str, region: str, origin: Origin, *, goodbye: bool = True
+) -> AsyncIterator[asyncio.Task]:
     """An agent that runs meanwhile."""
     link = AgentLink([front.url], front.token, name)
-    task = asyncio.create_task(ProbeAgent(name, region, link.send, origin.probe, CLOCK.now_ms).run())
+    task = asyncio.create_task(
+        ProbeAgent(name, region, link.send, origin.probe, CLOCK.now_ms).run()
+    )
     try:
         yield task
     finally:
@@ -75,8 +81,12 @@ async def agent(front: Front, name: str, region: str, origin: Origin, *, goodbye
 
 
 @contextlib.asynccontextmanager
-async def installation(folder: Path, here: Origin, sink: Sink, *regions: str) -> AsyncIterator[tuple[HealthService, Front]]:
-    async with serving(folder, here, sink, checks=[a_check(check_regions=regions, timeout=1, retries=1)]) as service:
+async def installation(
+    folder: Path, here: Origin, sink: Sink, *regions: str
+) -> AsyncIterator[tuple[HealthService, Front]]:
+    async with serving(
+        folder, here, sink, checks=[a_check(check_regions=regions, timeout=1, retries=1)]
+    ) as service:
         front = Front(folder, service)
         await front.start()
         await until(lambda: service.leads, "the lead")
@@ -92,36 +102,56 @@ def status(service: HealthService) -> str:
     return condition.status if condition else "unknown"
 
 
-def test_an_agent_takes_over_the_probes_of_its_region_and_gives_them_back_when_it_ends(play) -> None:
+def test_an_agent_takes_over_the_probes_of_its_region_and_gives_them_back_when_it_ends(
+    play,
+) -> None:
     async def story(folder: Path) -> None:
         here, there, sink = Origin(), Origin(), Sink()
         async with installation(folder, here, sink, "WEU", "OC") as (service, front):
-            await until(lambda: service.regions("c1") == {"": "healthy"}, "all regions collapse into the own agent")
+            await until(
+                lambda: service.regions("c1") == {"": "healthy"},
+                "all regions collapse into the own agent",
+            )
             async with agent(front, "paris", "WEU", there):
-                await until(lambda: service.regions("c1") == {"WEU": "healthy"}, "the agent's verdict")
+                await until(
+                    lambda: service.regions("c1") == {"WEU": "healthy"}, "the agent's verdict"
+                )
                 probes = here.probes
                 await until(lambda: there.probes >= 3, "probes there")
                 assert here.probes <= probes + 1, "nothing is probed twice"
                 there.up = False
                 await until(lambda: sink.kept, "an alert")
                 assert sink.kept[0].data["failing_regions"] == "WEU"
-            await until(lambda: service.regions("c1").get("") == "healthy", "the own agent probes again")
+            await until(
+                lambda: service.regions("c1").get("") == "healthy", "the own agent probes again"
+            )
             assert [known.name for known, _ in service.agents()] == []
 
     play(story)
 
 
-def test_a_region_is_decided_by_two_of_three_and_an_agent_that_dies_without_a_word_is_seen_as_lost(play, monkeypatch) -> None:
+def test_a_region_is_decided_by_two_of_three_and_an_agent_that_dies_without_a_word_is_seen_as_lost(
+    play, monkeypatch
+) -> None:
     monkeypatch.setattr("greenroom.health.service.REPORT_EVERY_MS", 300)
 
     async def story(folder: Path) -> None:
         good, bad, sink = Origin(), Origin(up=False), Sink()
-        async with installation(folder, Origin(), sink, "WEU") as (service, front), contextlib.AsyncExitStack() as agents:
+        async with (
+            installation(folder, Origin(), sink, "WEU") as (service, front),
+            contextlib.AsyncExitStack() as agents,
+        ):
             for name in ("one", "two"):
                 await agents.enter_async_context(agent(front, name, "WEU", good))
             async with agent(front, "three", "WEU", bad, goodbye=False):
-                await until(lambda: bad.probes >= 2 and service.regions("c1") == {"WEU": "healthy"}, "one against two")
-            await until(lambda: [known.name for known, lost in service.agents() if lost] == ["three"], "it is lost")
+                await until(
+                    lambda: bad.probes >= 2 and service.regions("c1") == {"WEU": "healthy"},
+                    "one against two",
+                )
+            await until(
+                lambda: [known.name for known, lost in service.agents() if lost] == ["three"],
+                "it is lost",
+            )
             assert status(service) == "healthy"
             good.up = False
             await until(lambda: status(service) == "unhealthy", "two of three is enough")
@@ -129,37 +159,58 @@ def test_a_region_is_decided_by_two_of_three_and_an_agent_that_dies_without_a_wo
     play(story)
 
 
-def test_an_agent_that_is_cut_off_goes_on_and_reports_later_without_moving_the_verdict(play) -> None:
+def test_an_agent_that_is_cut_off_goes_on_and_reports_later_without_moving_the_verdict(
+    play,
+) -> None:
     async def story(folder: Path) -> None:
         there, sink = Origin(), Sink()
-        async with installation(folder, Origin(), sink, "WEU") as (service, front), agent(front, "paris", "WEU", there):
+        async with (
+            installation(folder, Origin(), sink, "WEU") as (service, front),
+            agent(front, "paris", "WEU", there),
+        ):
             await until(lambda: service.regions("c1") == {"WEU": "healthy"}, "the agent's verdict")
             await front.stop()
             cut_ms, there.up = CLOCK.now_ms(), False
-            await until(lambda: there.probes and CLOCK.now_ms() > cut_ms + 2_500, "an outage that nobody can report")
+            await until(
+                lambda: there.probes and CLOCK.now_ms() > cut_ms + 2_500,
+                "an outage that nobody can report",
+            )
             there.up = True
             probes = there.probes
             await until(lambda: there.probes > probes, "it is over")
             await front.start()
             wanted = EventQuestion(cut_ms, CLOCK.now_ms() + 60_000, region="WEU")
-            await until(lambda: any(not event.healthy for event in service.events(wanted)), "the log knows of the outage")
+            await until(
+                lambda: any(not event.healthy for event in service.events(wanted)),
+                "the log knows of the outage",
+            )
             await until(lambda: status(service) == "healthy", "and it is over")
         assert [alert.state for alert in sink.kept] in ([], ["start", "end"])
         found = agent_events(folder, cut_ms)
-        assert len({(event.at_ms, event.agent) for event in found}) == len(found), "nothing was written down twice"
+        assert len({(event.at_ms, event.agent) for event in found}) == len(found), (
+            "nothing was written down twice"
+        )
 
     play(story)
 
 
 def agent_events(folder: Path, since_ms: int) -> list[CheckEvent]:
     store = SqlHealthStore(health_url(folder))
-    found = [event for event in store.events(EventQuestion(since_ms, CLOCK.now_ms() + 1)) if event.scope == "agent"]
+    found = [
+        event
+        for event in store.events(EventQuestion(since_ms, CLOCK.now_ms() + 1))
+        if event.scope == "agent"
+    ]
     store.close()
     return found
 
 
-@pytest.mark.parametrize(("scope", "region", "reason"), [("read", "WEU", "probe"), ("probe", "MARS", "region")])
-def test_an_agent_that_can_never_report_says_why_and_ends(play, scope: str, region: str, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("scope", "region", "reason"), [("read", "WEU", "probe"), ("probe", "MARS", "region")]
+)
+def test_an_agent_that_can_never_report_says_why_and_ends(
+    play, scope: str, region: str, reason: str
+) -> None:
     async def story(folder: Path) -> None:
         async with serving(folder, Origin(), Sink(), checks=[a_check()]) as service:
             front = Front(folder, service, scope)
@@ -174,9 +225,14 @@ def test_an_agent_that_can_never_report_says_why_and_ends(play, scope: str, regi
     play(story)
 
 
-def test_two_agents_of_one_name_are_told_apart_and_a_batch_that_comes_twice_counts_once(play) -> None:
+def test_two_agents_of_one_name_are_told_apart_and_a_batch_that_comes_twice_counts_once(
+    play,
+) -> None:
     async def story(folder: Path) -> None:
-        async with installation(folder, Origin(), Sink(), "WEU") as (service, front), agent(front, "paris", "WEU", Origin()):
+        async with (
+            installation(folder, Origin(), Sink(), "WEU") as (service, front),
+            agent(front, "paris", "WEU", Origin()),
+        ):
             await until(lambda: service.agents(), "the first agent")
             link = AgentLink([front.url], front.token, "paris")
             with pytest.raises(ReportFailed, match="another agent reports as 'paris'") as refused:
@@ -186,10 +242,15 @@ def test_two_agents_of_one_name_are_told_apart_and_a_batch_that_comes_twice_coun
             report = AgentReport("WEU", "session-1", 1, "", [ProbeReport("c1", 100, rtt_ms=7.0)])
             orders = await fresh.send(report)
             assert [check.id for check in orders.checks or ()] == ["c1"]
-            again = await fresh.send(AgentReport("WEU", "session-1", 1, orders.revision, report.reports))
+            again = await fresh.send(
+                AgentReport("WEU", "session-1", 1, orders.revision, report.reports)
+            )
             assert again.checks is None, "it has them already"
             wanted = EventQuestion(0, CLOCK.now_ms() + 1, region="WEU")
-            await until(lambda: [event for event in service.events(wanted) if event.agent == "rome"], "its event")
+            await until(
+                lambda: [event for event in service.events(wanted) if event.agent == "rome"],
+                "its event",
+            )
             await asyncio.sleep(1.2)  # longer than it takes to write another one down
             assert len([event for event in service.events(wanted) if event.agent == "rome"]) == 1
 
@@ -206,11 +267,19 @@ def test_thirteen_regions_with_three_agents_each_decide_by_seven(play, monkeypat
         async with installation(folder, Origin(), sink, "ALL_REGIONS") as (service, front), crowd:
             for region in REGIONS:
                 for number in range(3):
-                    await crowd.enter_async_context(agent(front, f"{region}-{number}", region, views[region], goodbye=False))
-            await until(lambda: list(service.regions("c1").values()) == ["healthy"] * 13, "every region is heard")
+                    await crowd.enter_async_context(
+                        agent(front, f"{region}-{number}", region, views[region], goodbye=False)
+                    )
+            await until(
+                lambda: list(service.regions("c1").values()) == ["healthy"] * 13,
+                "every region is heard",
+            )
             for region in REGIONS[:6]:
                 views[region].up = False
-            await until(lambda: list(service.regions("c1").values()).count("unhealthy") == 6, "six regions see it")
+            await until(
+                lambda: list(service.regions("c1").values()).count("unhealthy") == 6,
+                "six regions see it",
+            )
             await asyncio.sleep(1.5)  # longer than an interval: six must never be enough
             assert (status(service), sink.kept) == ("healthy", [])
             views[REGIONS[6]].up = False

@@ -26,7 +26,10 @@ http_config = {{ port = {port} }}
 
 
 def agents(api: Api) -> list[tuple[str, bool]]:
-    return [(agent["name"], agent["lost"]) for agent in api.ask("GET", f"/accounts/{ACCOUNT}/probe_agents").result]
+    return [
+        (agent["name"], agent["lost"])
+        for agent in api.ask("GET", f"/accounts/{ACCOUNT}/probe_agents").result
+    ]
 
 
 def test_an_agent_joins_is_killed_comes_back_and_leaves(greenroom, origin) -> None:
@@ -34,10 +37,24 @@ def test_an_agent_joins_is_killed_comes_back_and_leaves(greenroom, origin) -> No
     reader = Api(running.control, create_token(greenroom.data, "reader", "--scope", "read"))
     token = create_token(greenroom.data, "agents", "--scope", "probe")
     url = f"http://{running.control[0]}:{running.control[1]}"
-    join = ["probe", "--join", "http://127.0.0.1:9", "--join", url, "--region", "WEU", "--name", "paris"]
+    join = [
+        "probe",
+        "--join",
+        "http://127.0.0.1:9",
+        "--join",
+        url,
+        "--region",
+        "WEU",
+        "--name",
+        "paris",
+    ]
     assert running.status()["health_checks"][0]["status"] == "unknown", "nobody probes"
     agent = greenroom.run(*join, env={"GREENROOM_PROBE_TOKEN": token})
-    greenroom.eventually(lambda: running.status()["health_checks"][0]["status"] == "healthy", "the agent's verdict", 60)
+    greenroom.eventually(
+        lambda: running.status()["health_checks"][0]["status"] == "healthy",
+        "the agent's verdict",
+        60,
+    )
     assert agents(reader) == [("paris", False)]
     agent.kill()
     again = greenroom.run(*join, env={"GREENROOM_PROBE_TOKEN": token})
@@ -53,11 +70,19 @@ def test_an_agent_joins_is_killed_comes_back_and_leaves(greenroom, origin) -> No
         (["--join", "greenroom.example.com", "--region", "WEU"], 2, "--join"),
         (["--join", "http://127.0.0.1:9", "--region", "MARS"], 2, "--region: must be one of"),
         (["--join", "http://127.0.0.1:9", "--region", "WEU", "--name", "a b"], 2, "--name"),
-        (["--join", "http://127.0.0.1:9", "--region", "WEU", "--ca-file", "/nowhere"], 1, "No such file"),
+        (
+            ["--join", "http://127.0.0.1:9", "--region", "WEU", "--ca-file", "/nowhere"],
+            1,
+            "No such file",
+        ),
     ],
 )
-def test_what_is_wrong_is_said_at_once(tmp_path: Path, options: list[str], code: int, reason: str) -> None:
-    done = subprocess.run([GREENROOM, "probe", "--token", "t", *options], capture_output=True, text=True, check=False)
+def test_what_is_wrong_is_said_at_once(
+    tmp_path: Path, options: list[str], code: int, reason: str
+) -> None:
+    done = subprocess.run(
+        [GREENROOM, "probe", "--token", "t", *options], capture_output=True, text=True, check=False
+    )
     assert done.returncode == code
     assert reason in done.stderr
 
@@ -67,7 +92,11 @@ def test_a_token_that_may_not_report_is_refused_with_the_reason(greenroom, origi
     token = create_token(greenroom.data, "reader", "--scope", "read")
     url = f"http://{running.control[0]}:{running.control[1]}"
     done = subprocess.run(
-        [GREENROOM, "probe", "--join", url, "--region", "WEU", "--token", token], capture_output=True, text=True, check=False, timeout=60
+        [GREENROOM, "probe", "--join", url, "--region", "WEU", "--token", token],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 1
     assert "lacks the scope probe" in done.stderr

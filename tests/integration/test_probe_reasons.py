@@ -48,7 +48,9 @@ async def silent() -> ProbeResult:
 
 
 async def slow_body() -> ProbeResult:
-    async with served(answers(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nslow", then_s=30)) as port:
+    async with served(
+        answers(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nslow", then_s=30)
+    ) as port:
         return await probe(check("HTTP", port, timeout=1), equipment())
 
 
@@ -87,12 +89,16 @@ async def expired() -> ProbeResult:
 
 async def other_name() -> ProbeResult:
     async with served(GOOD, server_tls(names_sent=[])) as port:
-        return await probe(check("HTTPS", port, header={"Host": ("elsewhere.example.com",)}), equipment())
+        return await probe(
+            check("HTTPS", port, header={"Host": ("elsewhere.example.com",)}), equipment()
+        )
 
 
 async def other_name_though_none_is_sent() -> ProbeResult:
     async with served(GOOD, server_tls()) as port:
-        return await probe(check("HTTPS", port, address="app.test"), equipment({"app.test": "127.0.0.1"}))
+        return await probe(
+            check("HTTPS", port, address="app.test"), equipment({"app.test": "127.0.0.1"})
+        )
 
 
 async def old_protocol() -> ProbeResult:
@@ -135,11 +141,16 @@ async def unknown_host() -> ProbeResult:
 
 
 async def name_of_a_metadata_service() -> ProbeResult:
-    return await probe(check("HTTP", 80, address="rebound.test"), equipment({"rebound.test": "169.254.169.254"}))
+    return await probe(
+        check("HTTP", 80, address="rebound.test"), equipment({"rebound.test": "169.254.169.254"})
+    )
 
 
 async def name_of_a_private_address_where_those_are_forbidden() -> ProbeResult:
-    return await probe(check("HTTP", 80, address="inside.test"), equipment({"inside.test": "10.0.0.1"}, private=False))
+    return await probe(
+        check("HTTP", 80, address="inside.test"),
+        equipment({"inside.test": "10.0.0.1"}, private=False),
+    )
 
 
 async def address_of_a_metadata_service() -> ProbeResult:
@@ -152,7 +163,9 @@ async def own_listener() -> ProbeResult:
 
 
 async def redirected_to_a_metadata_service() -> ProbeResult:
-    async with served(answers(page("302 Found", b"", "Location: http://169.254.169.254/latest/"))) as port:
+    async with served(
+        answers(page("302 Found", b"", "Location: http://169.254.169.254/latest/"))
+    ) as port:
         return await probe(check("HTTP", port, follow_redirects=True), equipment())
 
 
@@ -196,12 +209,18 @@ TROUBLES: dict[Callable[[], Awaitable[ProbeResult]], Reason] = {
 }
 
 NETWORK = Path(__file__).resolve().parents[1] / "support" / "probe_in_strange_network.py"
-ROUTES = {"unreachable": Reason.NO_ROUTE, "none": Reason.NETWORK_UNREACHABLE, "prohibit": Reason.OTHER}
+ROUTES = {
+    "unreachable": Reason.NO_ROUTE,
+    "none": Reason.NETWORK_UNREACHABLE,
+    "prohibit": Reason.OTHER,
+}
 """What the routing table says -> what the probe says; each in a network namespace of its own."""
 
 
 @pytest.mark.parametrize("problem", TROUBLES, ids=lambda problem: problem.__name__)
-def test_a_failure_is_told_by_its_published_reason(problem: Callable[[], Awaitable[ProbeResult]]) -> None:
+def test_a_failure_is_told_by_its_published_reason(
+    problem: Callable[[], Awaitable[ProbeResult]],
+) -> None:
     result = asyncio.run(problem())
     assert result.reason == TROUBLES[problem]
     assert not result.ok
@@ -220,12 +239,22 @@ def test_every_published_reason_is_produced() -> None:
     assert {*TROUBLES.values(), *ROUTES.values()} == set(Reason)
 
 
-@pytest.mark.parametrize(("problem", "tries"), [(swallowed, 2), (slow_body, 2), (refused, 1), (reset, 1), (wrong_code, 1)])
-def test_a_probe_tries_again_after_a_timeout_and_after_nothing_else(problem: Callable[[], Awaitable[ProbeResult]], tries: int) -> None:
+@pytest.mark.parametrize(
+    ("problem", "tries"),
+    [(swallowed, 2), (slow_body, 2), (refused, 1), (reset, 1), (wrong_code, 1)],
+)
+def test_a_probe_tries_again_after_a_timeout_and_after_nothing_else(
+    problem: Callable[[], Awaitable[ProbeResult]], tries: int
+) -> None:
     assert asyncio.run(problem()).tries == tries
 
 
-def run(wanted: Callable[[int], HealthCheck], handler: object, tools: Equipment | None = None, tls: object = None) -> ProbeResult:
+def run(
+    wanted: Callable[[int], HealthCheck],
+    handler: object,
+    tools: Equipment | None = None,
+    tls: object = None,
+) -> ProbeResult:
     async def whole() -> ProbeResult:
         async with served(handler, tls) as port:
             return await probe(wanted(port), tools or equipment())
@@ -238,7 +267,9 @@ def test_codes_and_classes_of_codes_are_expected(codes: tuple[str, ...]) -> None
     assert run(lambda port: check("HTTP", port, expected_codes=codes), GOOD).ok
 
 
-def test_the_body_is_compared_without_regard_to_capitals_and_within_its_first_ten_kilobytes() -> None:
+def test_the_body_is_compared_without_regard_to_capitals_and_within_its_first_ten_kilobytes() -> (
+    None
+):
     page_ = page(body=b"x" * 10_230 + "ÄLL WELL".encode())
     assert run(lambda port: check("HTTP", port, expected_body="äll w"), answers(page_)).ok
 
@@ -271,7 +302,10 @@ def test_the_parts_of_the_waterfall_are_told_apart() -> None:
 def test_the_request_says_what_the_check_says_and_who_asks() -> None:
     seen: list[bytes] = []
     header = {"Host": ("shop.example.com",), "X-Two": ("a", "b")}
-    assert run(lambda port: check("HTTP", port, method="HEAD", path="/health?full=1", header=header), answers(page(), seen=seen)).ok
+    assert run(
+        lambda port: check("HTTP", port, method="HEAD", path="/health?full=1", header=header),
+        answers(page(), seen=seen),
+    ).ok
     lines = seen[0].decode().split("\r\n")
     assert lines[0] == "HEAD /health?full=1 HTTP/1.1"
     assert {"Host: shop.example.com", "X-Two: a", "X-Two: b"} <= set(lines)
@@ -283,15 +317,25 @@ def test_the_request_says_what_the_check_says_and_who_asks() -> None:
 def test_the_server_name_of_tls_is_that_of_the_host_header_and_none_without_one() -> None:
     names: list[object] = []
     tls = server_tls(names_sent=names)
-    assert run(lambda port: check("HTTPS", port, header={"Host": (f"{NAME}:8443",)}), GOOD, tls=tls).ok
-    assert run(lambda port: check("HTTPS", port, address=NAME), GOOD, equipment({NAME: "127.0.0.1"}), tls).ok
+    assert run(
+        lambda port: check("HTTPS", port, header={"Host": (f"{NAME}:8443",)}), GOOD, tls=tls
+    ).ok
+    assert run(
+        lambda port: check("HTTPS", port, address=NAME), GOOD, equipment({NAME: "127.0.0.1"}), tls
+    ).ok
     assert run(lambda port: check("HTTPS", port), GOOD, tls=tls).ok
     assert names == [NAME, None, None]
 
 
 @pytest.mark.parametrize("header", [HOST, None])
-def test_any_certificate_will_do_when_that_is_allowed(header: dict[str, tuple[str, ...]] | None) -> None:
-    assert run(lambda port: check("HTTPS", port, header=header, allow_insecure=True), GOOD, tls=server_tls(STRANGER, expired=True)).ok
+def test_any_certificate_will_do_when_that_is_allowed(
+    header: dict[str, tuple[str, ...]] | None,
+) -> None:
+    assert run(
+        lambda port: check("HTTPS", port, header=header, allow_insecure=True),
+        GOOD,
+        tls=server_tls(STRANGER, expired=True),
+    ).ok
 
 
 def test_redirects_are_followed_when_that_is_wanted_and_stay_at_the_checked_server() -> None:
@@ -303,11 +347,20 @@ def test_redirects_are_followed_when_that_is_wanted_and_stay_at_the_checked_serv
         seen.append(head)
         port = writer.get_extra_info("sockname")[1]
         first = head.startswith(b"GET / ")
-        writer.write(page("301 Moved", b"", f"Location: http://shop.example.com:{port}/new") if first else page())
+        writer.write(
+            page("301 Moved", b"", f"Location: http://shop.example.com:{port}/new")
+            if first
+            else page()
+        )
         await writer.drain()
 
     def wanted(port: int, *, follow: bool) -> HealthCheck:
-        return check("HTTP", port, follow_redirects=follow, header={"Host": ("shop.example.com",), "X-Key": ("k",)})
+        return check(
+            "HTTP",
+            port,
+            follow_redirects=follow,
+            header={"Host": ("shop.example.com",), "X-Key": ("k",)},
+        )
 
     assert run(lambda port: wanted(port, follow=True), handler).ok
     assert [head.split()[1] for head in seen] == [b"/", b"/new"]
@@ -322,7 +375,9 @@ def test_headers_of_the_check_are_not_sent_to_another_host() -> None:
         async with served(answers(page(), seen=seen)) as other:
             away = answers(page("302 Found", b"", f"Location: http://other.test:{other}/"))
             async with served(away) as port:
-                wanted = check("HTTP", port, follow_redirects=True, header={"Authorization": ("secret",)})
+                wanted = check(
+                    "HTTP", port, follow_redirects=True, header={"Authorization": ("secret",)}
+                )
                 return await probe(wanted, equipment({"other.test": "127.0.0.1"}))
 
     assert asyncio.run(whole()).ok

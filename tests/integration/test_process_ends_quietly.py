@@ -16,9 +16,27 @@ main()
 
 def test_duckdb_reports_no_leaks_when_the_process_ends(free_port, tmp_path: Path) -> None:
     limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
-    places = ("--listen", f"127.0.0.1:{free_port()}", "--control", f"127.0.0.1:{free_port()}", "--data", str(tmp_path / "data"))
-    command = [sys.executable, "-c", SLOW_START, "serve", "--origin", "http://127.0.0.1:9", *limits, *places]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    places = (
+        "--listen",
+        f"127.0.0.1:{free_port()}",
+        "--control",
+        f"127.0.0.1:{free_port()}",
+        "--data",
+        str(tmp_path / "data"),
+    )
+    command = [
+        sys.executable,
+        "-c",
+        SLOW_START,
+        "serve",
+        "--origin",
+        "http://127.0.0.1:9",
+        *limits,
+        *places,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
         assert running.stdout is not None
         assert any(line == "ready\n" for line in running.stdout)
         running.send_signal(signal.SIGINT)

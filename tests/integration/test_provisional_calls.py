@@ -34,8 +34,13 @@ class Pair:
         self.room = small_room(**{"pace_admissions": False, **room})
         self.clock, self.draw = HandClock(), Random(1)
         self.coordinator = Coordinator(["here", "there"], self.room, self.clock.ms)
-        self.servers = {name: server.client() for name, server in zip(("here", "there"), servers, strict=True)}
-        self.stores = {name: self._store(name, server) for name, server in zip(("here", "there"), servers, strict=True)}
+        self.servers = {
+            name: server.client() for name, server in zip(("here", "there"), servers, strict=True)
+        }
+        self.stores = {
+            name: self._store(name, server)
+            for name, server in zip(("here", "there"), servers, strict=True)
+        }
         self.wants: list[int] = []
         """Of each call to the coordinator."""
         self.reached = asyncio.Event()
@@ -51,7 +56,9 @@ class Pair:
             await self.reached.wait()
             await self.sync(name, want)
 
-        return RedisLedgerStore(client, name, clock, self.draw.getrandbits, borrow, library=TRIAL_LIBRARY, timeout_s=5.0)
+        return RedisLedgerStore(
+            client, name, clock, self.draw.getrandbits, borrow, library=TRIAL_LIBRARY, timeout_s=5.0
+        )
 
     async def open(self) -> None:
         """All visitors come here, so next to nothing is leased there ahead of need; and visitors there have just taken that."""
@@ -83,7 +90,9 @@ class Pair:
             await self.sync(name)
 
     def _set_clock(self, name: str) -> None:
-        self.servers[name].set(f"{self.stores[name]._place(self.room.id).decode()}:clock", self.clock.ms)
+        self.servers[name].set(
+            f"{self.stores[name]._place(self.room.id).decode()}:clock", self.clock.ms
+        )
 
     async def sync(self, name: str, want: int = 0) -> None:
         store = self.stores[name]
@@ -95,7 +104,9 @@ class Pair:
         self.number += 1
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         ledger = self.stores[name].ledger(self.room)
-        getattr(ledger, operation)(ticket_id(self.number), make_key(self.clock.ms, self.number), answer.set_result)
+        getattr(ledger, operation)(
+            ticket_id(self.number), make_key(self.clock.ms, self.number), answer.set_result
+        )
         return answer
 
     async def ask(self, name: str, operation: str) -> Outcome:
@@ -103,7 +114,10 @@ class Pair:
 
     async def passing(self, count: int) -> int:
         """How many of so many requests that cannot wait pass there."""
-        answers = await asyncio.wait_for(asyncio.gather(*[self.begin("there", "arrive_provisionally") for _ in range(count)]), ANSWERED_S)
+        answers = await asyncio.wait_for(
+            asyncio.gather(*[self.begin("there", "arrive_provisionally") for _ in range(count)]),
+            ANSWERED_S,
+        )
         return sum(answer.standing is Standing.ADMITTED for answer in answers)
 
 
@@ -133,7 +147,9 @@ def test_they_pass_where_the_lease_ran_dry(servers: tuple[RedisServer, RedisServ
     play(story, servers, total_active_users=200, new_users_per_minute=1_000)
 
 
-def test_no_more_permits_are_asked_for_than_their_part_of_the_quarter(servers: tuple[RedisServer, RedisServer]) -> None:
+def test_no_more_permits_are_asked_for_than_their_part_of_the_quarter(
+    servers: tuple[RedisServer, RedisServer],
+) -> None:
     async def story(pair: Pair) -> None:
         assert await pair.passing(60) == 5, "of a quarter of 40 one half"
         assert max(pair.wants) <= 5
@@ -148,7 +164,9 @@ def test_no_more_permits_are_asked_for_than_their_part_of_the_quarter(servers: t
     play(story, servers, total_active_users=40, new_users_per_minute=1_000)
 
 
-def test_one_that_comes_while_the_coordinator_is_being_asked_has_a_call_of_its_own(servers: tuple[RedisServer, RedisServer]) -> None:
+def test_one_that_comes_while_the_coordinator_is_being_asked_has_a_call_of_its_own(
+    servers: tuple[RedisServer, RedisServer],
+) -> None:
     async def story(pair: Pair) -> None:
         pair.reached.clear()
         first = pair.begin("there", "arrive_provisionally")
@@ -167,7 +185,9 @@ def test_one_that_comes_while_the_coordinator_is_being_asked_has_a_call_of_its_o
     play(story, servers, total_active_users=200, new_users_per_minute=1_000)
 
 
-def test_where_no_permit_is_to_be_had_one_call_is_all(servers: tuple[RedisServer, RedisServer]) -> None:
+def test_where_no_permit_is_to_be_had_one_call_is_all(
+    servers: tuple[RedisServer, RedisServer],
+) -> None:
     async def story(pair: Pair) -> None:
         for _ in range(7):
             await pair.ask("here", "arrive")

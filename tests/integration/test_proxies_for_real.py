@@ -36,7 +36,9 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
     first.cookies["own"] = "1"
     answer = first.get("/shop?a=1")
     assert (answer.status, answer.headers["X-Origin"]) == (200, "yes"), answer.text
-    assert "__cfwaitingroom" in first.cookies, "the ticket goes to the visitor with the application's answer"
+    assert "__cfwaitingroom" in first.cookies, (
+        "the ticket goes to the visitor with the application's answer"
+    )
     held = second.get("/shop")
     assert held.waiting
     assert (held.status, b"line" in held.body) == (HELD_STATUS[chain.name], True), held.text
@@ -49,7 +51,9 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
     head = first.get("/shop", "HEAD")
     assert (head.status, head.waiting) == (200, False)
     first.cookies["own"] = "1" * 7_000
-    assert seen(first.get("/shop"))["cookie"] == f"own={'1' * 7_000}", "nginx needs larger buffers for the answer than it has by default"
+    assert seen(first.get("/shop"))["cookie"] == f"own={'1' * 7_000}", (
+        "nginx needs larger buffers for the answer than it has by default"
+    )
     del first.cookies["own"]
     assert "cookie" not in seen(first.get("/shop"))
     update = second.get("/shop", headers={"Greenroom-Update": "1", "Accept": "application/json"})
@@ -59,11 +63,20 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
     assert chain.greenroom.room("shop")["active_users"] == 1
 
     for target in (b"/open/../shop", b"//shop", b"/%2e%2e/shop", b"/a%2fb", b"/a;b=c"):
-        if chain.name not in FORWARDING or target == b"/a%2fb":  # the gateway itself forwards the canonical form
-            status = chain.raw(b"GET %b HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n" % target)
+        if (
+            chain.name not in FORWARDING or target == b"/a%2fb"
+        ):  # the gateway itself forwards the canonical form
+            status = chain.raw(
+                b"GET %b HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n" % target
+            )
             resolved = target in RESOLVED.get(chain.name, ())
             assert status in ((HELD_STATUS[chain.name],) if resolved else (400, 404)), target
-    assert chain.raw(b"GET / HTTP/1.1\r\nHost: shop.example\r\nHost: other.example\r\nConnection: close\r\n\r\n") == 400
+    assert (
+        chain.raw(
+            b"GET / HTTP/1.1\r\nHost: shop.example\r\nHost: other.example\r\nConnection: close\r\n\r\n"
+        )
+        == 400
+    )
 
     forged = {
         "X-Forwarded-Method": "OPTIONS",
@@ -81,7 +94,10 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
 
     chain.greenroom.kill()
     if "native-pass" in chain.name:
-        chain.eventually(lambda: first.get("/shop").status == 503, "the pass is over: it is good for at most five seconds")
+        chain.eventually(
+            lambda: first.get("/shop").status == 503,
+            "the pass is over: it is good for at most five seconds",
+        )
         served = len(chain.origin.requests)
     closed = first.get("/shop")
     assert len(chain.origin.requests) == served, "nothing is forwarded without a decision"
@@ -89,16 +105,25 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
         assert (closed.status, closed.body) == (500, b"")
         return
     assert (closed.status, closed.waiting) == (503, True)
-    assert (closed.headers["refresh"], "no-store" in closed.headers["cache-control"]) == ("10", True), "the visitor's page tries again"
+    assert (closed.headers["refresh"], "no-store" in closed.headers["cache-control"]) == (
+        "10",
+        True,
+    ), "the visitor's page tries again"
 
 
 @pytest.mark.parametrize("chain", ["haproxy-spoe"], indirect=True)
-def test_haproxy_fails_open_only_when_told_for_a_while_and_says_so(chain: Chain, tmp_path: Path) -> None:
+def test_haproxy_fails_open_only_when_told_for_a_while_and_says_so(
+    chain: Chain, tmp_path: Path
+) -> None:
     first, second = chain.visitor(), chain.visitor()
     second.cookies["own"] = "1"
     assert not first.get("/shop").waiting
     config, runtime = tmp_path / "haproxy.cfg", str(tmp_path / "runtime")
-    config.write_text(config.read_text().replace("global\n", f"global\n    stats socket {runtime} level admin\n", 1))
+    config.write_text(
+        config.read_text().replace(
+            "global\n", f"global\n    stats socket {runtime} level admin\n", 1
+        )
+    )
 
     def reopened(seconds: int) -> int:
         """Opens as an operator does without a reload; until when."""
@@ -114,10 +139,14 @@ def test_haproxy_fails_open_only_when_told_for_a_while_and_says_so(chain: Chain,
     chain.eventually(lambda: chain.raw(REFUSED) == 400, "greenroom is asked")
     assert second.get("/shop").waiting, "greenroom decides as long as it lives"
     chain.greenroom.kill()
-    chain.eventually(lambda: not second.get("/shop").waiting, "greenroom is gone, and the operator has said so")
+    chain.eventually(
+        lambda: not second.get("/shop").waiting, "greenroom is gone, and the operator has said so"
+    )
     assert seen(second.get("/shop"))["cookie"].startswith("own=1")
     log = (tmp_path / "proxy.log").read_text()
-    assert "<1>greenroom is unreachable, passed undecided: 127.0.0.1 GET /shop" in log, log  # 1 is an alert
+    assert "<1>greenroom is unreachable, passed undecided: 127.0.0.1 GET /shop" in log, (
+        log
+    )  # 1 is an alert
     until_s = reopened(2)
     chain.eventually(lambda: second.get("/shop").status == 503, "closed again by itself")
     assert time.time() >= until_s - 1
@@ -130,7 +159,11 @@ def test_haproxy_fails_open_only_when_told_for_a_while_and_says_so(chain: Chain,
 @pytest.mark.parametrize("chain", ["nginx", "nginx-native-pass"], indirect=True)
 def test_how_large_a_body_may_be_is_said_where_it_goes(chain: Chain, tmp_path: Path) -> None:
     config, body = tmp_path / "nginx.conf", b"x" * 2_000_000
-    config.write_text(config.read_text().replace("location / {", "location / {\n            client_max_body_size 3m;", 1))
+    config.write_text(
+        config.read_text().replace(
+            "location / {", "location / {\n            client_max_body_size 3m;", 1
+        )
+    )
     chain.restart()
     first, second = chain.visitor(), chain.visitor()
     chain.eventually(lambda: first.get("/shop").status == 200, "greenroom is asked again")
@@ -143,11 +176,17 @@ def test_how_large_a_body_may_be_is_said_where_it_goes(chain: Chain, tmp_path: P
 def undecided(name: str, folder: Path) -> str:
     """What the proxy has logged about visitors who went on without a decision."""
     log = folder / ("proxy.log" if name == "caddy" else "undecided.log")
-    return "\n".join(line for line in log.read_text().splitlines() if "greenroom is unreachable, passed undecided" in line)
+    return "\n".join(
+        line
+        for line in log.read_text().splitlines()
+        if "greenroom is unreachable, passed undecided" in line
+    )
 
 
 @pytest.mark.parametrize("chain", ["nginx", "nginx-native-pass", "caddy"], indirect=True)
-def test_a_proxy_fails_open_only_when_told_for_a_while_and_says_so(chain: Chain, tmp_path: Path) -> None:
+def test_a_proxy_fails_open_only_when_told_for_a_while_and_says_so(
+    chain: Chain, tmp_path: Path
+) -> None:
     proxy = chain.name.partition("-")[0]
 
     def opened(seconds: int) -> int:
@@ -166,20 +205,32 @@ def test_a_proxy_fails_open_only_when_told_for_a_while_and_says_so(chain: Chain,
     assert second.get("/shop").waiting, "greenroom decides as long as it lives"
     served = len(chain.origin.requests)
     for odd in UNREADABLE:
-        assert chain.raw(b"GET /shop HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n%b\r\n" % odd) >= 400
-    assert len(chain.origin.requests) == served, "a request that greenroom refuses to read is not one that it cannot be asked about"
+        assert (
+            chain.raw(
+                b"GET /shop HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n%b\r\n" % odd
+            )
+            >= 400
+        )
+    assert len(chain.origin.requests) == served, (
+        "a request that greenroom refuses to read is not one that it cannot be asked about"
+    )
     opened(0)
     chain.greenroom.kill()
     chain.eventually(lambda: second.get("/shop").status == 503, "closed unless told otherwise")
     assert undecided(chain.name, tmp_path) == ""
     opened(600)
-    chain.eventually(lambda: not second.get("/shop").waiting, "greenroom is gone, and the operator has said so")
+    chain.eventually(
+        lambda: not second.get("/shop").waiting, "greenroom is gone, and the operator has said so"
+    )
     assert seen(second.get("/shop"))["cookie"].startswith("own=1")
     served = len(chain.origin.requests)
     assert not second.get("/a/b?c=d", "POST", body=b"x" * 10_000).waiting
     assert chain.origin.requests[served:] == ["POST /a/b?c=d"], "as it came"
     told = ("127.0.0.1", "POST", "/a/b?c=d")
-    chain.eventually(lambda: all(part in undecided(chain.name, tmp_path) for part in told), "written after the answer")
+    chain.eventually(
+        lambda: all(part in undecided(chain.name, tmp_path) for part in told),
+        "written after the answer",
+    )
     until_s = opened(13 if proxy == "nginx" else 4)
     chain.eventually(lambda: second.get("/shop").status == 503, "closed again by itself", 30)
     assert until_s - 10 <= time.time()

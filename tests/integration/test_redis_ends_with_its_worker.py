@@ -28,14 +28,20 @@ def is_there(pid: int) -> bool:
 
 
 def test_a_killed_worker_leaves_no_redis_server_behind(tmp_path: Path) -> None:
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(SUPPORT), str(tmp_path / "redis")], stdout=subprocess.PIPE, text=True)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(SUPPORT), str(tmp_path / "redis")],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert worker.stdout
     pid = int(worker.stdout.readline())
     try:
         assert is_there(pid)
         worker.kill()
         worker.wait()
-        wait_until(lambda: not is_there(pid), f"redis-server {pid} outlives the worker that started it")
+        wait_until(
+            lambda: not is_there(pid), f"redis-server {pid} outlives the worker that started it"
+        )
     finally:
         if is_there(pid):
             os.kill(pid, 9)

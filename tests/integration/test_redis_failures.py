@@ -29,29 +29,46 @@ async def full(house: House) -> list[bytes]:
 
 
 def is_held(outcome: Outcome) -> bool:
-    return outcome.standing is Standing.WAITING and outcome.storage_failed and outcome.estimate is None and outcome.refresh_ms > 0
+    return (
+        outcome.standing is Standing.WAITING
+        and outcome.storage_failed
+        and outcome.estimate is None
+        and outcome.refresh_ms > 0
+    )
 
 
-def test_while_redis_is_dead_everybody_is_held_and_a_new_one_lets_in_no_more_than_fit(server: RedisServer) -> None:
+def test_while_redis_is_dead_everybody_is_held_and_a_new_one_lets_in_no_more_than_fit(
+    server: RedisServer,
+) -> None:
     async def story(house: House) -> None:
         inside = await full(house)
         server.kill()
         began = time.monotonic()
-        answers = [await house.arrive(os.urandom(12)), await house.poll(os.urandom(12)), await house.ask("view", inside[0])]
+        answers = [
+            await house.arrive(os.urandom(12)),
+            await house.poll(os.urandom(12)),
+            await house.ask("view", inside[0]),
+        ]
         assert all(map(is_held, answers))
-        assert time.monotonic() - began < LONG_S, "three answers, and none waited for the time that Redis has"
+        assert time.monotonic() - began < LONG_S, (
+            "three answers, and none waited for the time that Redis has"
+        )
         assert isinstance(house.troubles[-1], Exception)
         server.start()
         await house.until_answered(NOBODY)
         assert house.troubles[-1] is None
         await house.until_synced()
         _, counts = await house.crowd(5)
-        assert counts == {"WAITING": 5}, "units of those who were inside are not free before their sessions have ended"
+        assert counts == {"WAITING": 5}, (
+            "units of those who were inside are not free before their sessions have ended"
+        )
 
     in_house(server.url, story, timeout_s=LONG_S)
 
 
-def test_a_redis_that_remembers_keeps_sessions_and_places_and_voids_unused_permits(tmp_path: Path) -> None:
+def test_a_redis_that_remembers_keeps_sessions_and_places_and_voids_unused_permits(
+    tmp_path: Path,
+) -> None:
     server = RedisServer(tmp_path / "redis", "--appendonly", "yes", "--appendfsync", "always")
 
     async def story(house: House) -> None:
@@ -98,7 +115,9 @@ def test_a_ledger_under_the_key_of_an_earlier_version_is_taken_over(server: Redi
         (key,) = client.keys("greenroom:*:state")
         old_key = key.removesuffix(b"state") + b"books"
         client.rename(key, old_key)
-        assert [(await house.ask("view", one)).standing for one in inside] == [Standing.ACTIVE] * INSIDE
+        assert [(await house.ask("view", one)).standing for one in inside] == [
+            Standing.ACTIVE
+        ] * INSIDE
         assert client.exists(key)
         assert not client.exists(old_key)
         _, counts = await house.crowd(2)
@@ -107,7 +126,9 @@ def test_a_ledger_under_the_key_of_an_earlier_version_is_taken_over(server: Redi
     in_house(server.url, story)
 
 
-def test_an_emptied_redis_begins_again_without_letting_in_beyond_the_limit(server: RedisServer) -> None:
+def test_an_emptied_redis_begins_again_without_letting_in_beyond_the_limit(
+    server: RedisServer,
+) -> None:
     async def story(house: House) -> None:
         inside = await full(house)
         server.client().flushall()
@@ -139,7 +160,9 @@ def test_evicted_keys_cost_places_but_let_no_visitor_in(server: RedisServer, par
     in_house(server.url, story)
 
 
-def test_without_memory_left_no_visitor_is_let_in_and_with_it_everything_goes_on(server: RedisServer) -> None:
+def test_without_memory_left_no_visitor_is_let_in_and_with_it_everything_goes_on(
+    server: RedisServer,
+) -> None:
     async def story(house: House) -> None:
         await house.until_synced()
         found, _ = await house.crowd(1)
@@ -154,7 +177,9 @@ def test_without_memory_left_no_visitor_is_let_in_and_with_it_everything_goes_on
     in_house(server.url, story)
 
 
-def test_a_slow_answer_is_not_waited_for_and_the_one_who_it_let_in_is_active_by_the_same_ticket(server: RedisServer) -> None:
+def test_a_slow_answer_is_not_waited_for_and_the_one_who_it_let_in_is_active_by_the_same_ticket(
+    server: RedisServer,
+) -> None:
     async def story(house: House) -> None:
         await house.until_synced()
         ids = [os.urandom(12) for _ in range(5)]
@@ -218,7 +243,9 @@ def test_a_line_of_thousands_is_named_and_given_other_keys(server: RedisServer) 
         await house.until_synced()
         house.coordinators["r"].pool = 0
         ids = [os.urandom(12) for _ in range(2_500)]
-        await asyncio.gather(*(house.ask("poll", one, 1_000_000 + number) for number, one in enumerate(ids)))
+        await asyncio.gather(
+            *(house.ask("poll", one, 1_000_000 + number) for number, one in enumerate(ids))
+        )
         found: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
         ledger = house.ledgers.ledger(house.rooms["r"])
         ledger.before(1 << 53, found.set_result)
@@ -235,16 +262,22 @@ def test_a_line_of_thousands_is_named_and_given_other_keys(server: RedisServer) 
     in_house(server.url, story)
 
 
-def test_an_answer_that_is_not_from_here_holds_who_asked_and_no_one_else(server: RedisServer) -> None:
+def test_an_answer_that_is_not_from_here_holds_who_asked_and_no_one_else(
+    server: RedisServer,
+) -> None:
     async def story(house: House) -> None:
         await full(house)
-        other = House(server.url, [small_room(id="other", total_active_users=2, new_users_per_minute=100)])
+        other = House(
+            server.url, [small_room(id="other", total_active_users=2, new_users_per_minute=100)]
+        )
         await other.until_synced()
         await other.ledgers.close()
         house.rooms["other"] = other.rooms["other"]
         ledger = house.ledgers.ledger(house.rooms["r"])
         ledger.reader._outlook = None  # type: ignore[assignment]  # anything that goes wrong while it is read
-        answers = await asyncio.gather(house.poll(os.urandom(12)), house.arrive(os.urandom(12), "other"))
+        answers = await asyncio.gather(
+            house.poll(os.urandom(12)), house.arrive(os.urandom(12), "other")
+        )
         assert is_held(answers[0])
         assert answers[1].standing is Standing.ADMITTED
 

@@ -39,12 +39,18 @@ REFUSALS: list[tuple[Callable[[redis.Redis], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("refuse", "cause"), REFUSALS, ids=[refuse.__name__ for refuse, _ in REFUSALS])
-def test_visitors_are_held_and_the_log_names_the_redis_and_the_cause(greenroom, origin, server: RedisServer, refuse, cause) -> None:
+@pytest.mark.parametrize(
+    ("refuse", "cause"), REFUSALS, ids=[refuse.__name__ for refuse, _ in REFUSALS]
+)
+def test_visitors_are_held_and_the_log_names_the_redis_and_the_cause(
+    greenroom, origin, server: RedisServer, refuse, cause
+) -> None:
     path = greenroom.folder / "c.toml"
     path.write_text(f'origin = "{origin.url}"\n' + ROOM)
     places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
-    running = greenroom.run("edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url}).wait_until_ready()
+    running = greenroom.run(
+        "edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url}
+    ).wait_until_ready()
     running.visitor().wait_until_in()
     refuse(server.client())
     event = f"redis_failed [greenroom.runtime.redis_failures] cause='{cause}"
@@ -58,5 +64,7 @@ def test_visitors_are_held_and_the_log_names_the_redis_and_the_cause(greenroom, 
     assert all(answer.waiting for answer in answers)
     assert len(origin.requests) <= 2, "no more than the limit"
     assert server.url in running.output.split("redis_failed", 1)[1]
-    assert running.output.count(cause) <= 6, "a few loops may meet it, each tells it once; the stop of admissions says it too"
+    assert running.output.count(cause) <= 6, (
+        "a few loops may meet it, each tells it once; the stop of admissions says it too"
+    )
     assert "Traceback" not in running.output

@@ -48,7 +48,9 @@ async def serves(house: House) -> None:
     assert (await house.ask("view", inside[0])).standing is Standing.ACTIVE
 
 
-def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(tmp_path: Path, started: list[RedisServer]) -> None:
+def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(
+    tmp_path: Path, started: list[RedisServer]
+) -> None:
     master = RedisServer(tmp_path / "master")
     replica = RedisServer(tmp_path / "replica", "--replicaof", "127.0.0.1", str(master.port))
     conf = tmp_path / "sentinel.conf"
@@ -58,8 +60,14 @@ def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(tmp
     )
     sentinel = RedisServer(tmp_path / "sentinel", program=("redis-server", str(conf), "--sentinel"))
     started += [master, replica, sentinel]
-    wait_until(lambda: replica.client().info("replication").get("master_link_status") == "up", "the replica does not follow")
-    wait_until(lambda: int(sentinel.client().sentinel_master("shop")["num-slaves"]) == 1, "Sentinel knows no replica")
+    wait_until(
+        lambda: replica.client().info("replication").get("master_link_status") == "up",
+        "the replica does not follow",
+    )
+    wait_until(
+        lambda: int(sentinel.client().sentinel_master("shop")["num-slaves"]) == 1,
+        "Sentinel knows no replica",
+    )
 
     async def story(house: House) -> None:
         await house.until_synced()
@@ -81,21 +89,46 @@ def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(tmp
     in_house(f"redis+sentinel://127.0.0.1:{sentinel.port}/shop", story)
 
 
-def test_the_rooms_of_a_cluster_are_spread_and_those_of_a_dead_shard_are_held(tmp_path: Path, started: list[RedisServer]) -> None:
+def test_the_rooms_of_a_cluster_are_spread_and_those_of_a_dead_shard_are_held(
+    tmp_path: Path, started: list[RedisServer]
+) -> None:
     for number in range(3):
-        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(PATIENT_MS), "--cluster-require-full-coverage", "no")
+        options = (
+            "--cluster-enabled",
+            "yes",
+            "--cluster-node-timeout",
+            str(PATIENT_MS),
+            "--cluster-require-full-coverage",
+            "no",
+        )
         started.append(RedisServer(tmp_path / str(number), *options, port=free_port(and_at=10_000)))
     addresses = [f"127.0.0.1:{server.port}" for server in started]
-    subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"], check=True, capture_output=True)
-    wait_until(lambda: all(b"cluster_state:ok" in one.client().execute_command("CLUSTER", "INFO") for one in started), "no cluster")
-    rooms = [small_room(id=f"room {number}", total_active_users=2, new_users_per_minute=100) for number in range(9)]
+    subprocess.run(
+        ["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"],
+        check=True,
+        capture_output=True,
+    )
+    wait_until(
+        lambda: all(
+            b"cluster_state:ok" in one.client().execute_command("CLUSTER", "INFO")
+            for one in started
+        ),
+        "no cluster",
+    )
+    rooms = [
+        small_room(id=f"room {number}", total_active_users=2, new_users_per_minute=100)
+        for number in range(9)
+    ]
 
     async def story(house: House) -> None:
         await house.until_synced()
         for room in rooms:
             _, counts = await house.crowd(4, room.id)
             assert counts == {"ADMITTED": 2, "WAITING": 2}
-        at = {server.port: {str(key) for key in server.client().keys("greenroom:*:state")} for server in started}
+        at = {
+            server.port: {str(key) for key in server.client().keys("greenroom:*:state")}
+            for server in started
+        }
         assert sorted(map(len, at.values())) != [0, 0, 9], "spread over shards"
         lost = max(started, key=lambda server: len(at[server.port]))
         lost.kill()
@@ -113,7 +146,16 @@ def test_tls_with_a_private_authority(tmp_path: Path, started: list[RedisServer]
     authority, certificate, key = certificates(tmp_path)
     port = free_port()
     tls = ("--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key))
-    started.append(RedisServer(tmp_path / "redis", *tls, "--tls-ca-cert-file", str(authority), "--tls-auth-clients", "no"))
+    started.append(
+        RedisServer(
+            tmp_path / "redis",
+            *tls,
+            "--tls-ca-cert-file",
+            str(authority),
+            "--tls-auth-clients",
+            "no",
+        )
+    )
     in_house(f"rediss://127.0.0.1:{port}?ssl_ca_certs={authority}", serves)
 
     async def is_held(house: House) -> None:
@@ -128,11 +170,15 @@ def test_a_socket_file(tmp_path: Path, started: list[RedisServer]) -> None:
     in_house(f"unix://{path}", serves)
 
 
-def test_a_user_with_the_documented_rights_is_enough(tmp_path: Path, started: list[RedisServer]) -> None:
+def test_a_user_with_the_documented_rights_is_enough(
+    tmp_path: Path, started: list[RedisServer]
+) -> None:
     page = (ROOT / "docs/howto/many-processes.md").read_text()
     (rights,) = re.findall(r"^ACL SETUSER greenroom (.*)$", page, re.M)
     started.append(RedisServer(tmp_path / "redis"))
-    started[0].client().execute_command("ACL", "SETUSER", "greenroom", *rights.replace("PASSWORD", "s3cret/@").split())
+    started[0].client().execute_command(
+        "ACL", "SETUSER", "greenroom", *rights.replace("PASSWORD", "s3cret/@").split()
+    )
     in_house(f"redis://greenroom:s3cret%2F%40@127.0.0.1:{started[0].port}", serves)
     with pytest.raises(redis.exceptions.NoPermissionError):
         redis.Redis(port=started[0].port, username="greenroom", password="s3cret/@").flushall()
@@ -143,7 +189,9 @@ def test_a_user_with_the_documented_rights_is_enough(tmp_path: Path, started: li
     in_house(f"redis://greenroom:wrong@127.0.0.1:{started[0].port}", is_held)
 
 
-def test_it_stays_held_where_no_one_listens_and_no_one_waits_long(refusing_port: Callable[[], int]) -> None:
+def test_it_stays_held_where_no_one_listens_and_no_one_waits_long(
+    refusing_port: Callable[[], int],
+) -> None:
     async def story(house: House) -> None:
         began = time.monotonic()
         outcomes = await asyncio.gather(*(house.arrive(os.urandom(12)) for _ in range(50)))
@@ -196,7 +244,12 @@ def certificates(folder: Path) -> tuple[Path, Path, Path]:
     now = datetime.datetime.now(datetime.UTC)
 
     def signed(
-        name: str, issuer: str, key: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey, *, authority: bool
+        name: str,
+        issuer: str,
+        key: ec.EllipticCurvePrivateKey,
+        by: ec.EllipticCurvePrivateKey,
+        *,
+        authority: bool,
     ) -> x509.Certificate:
         builder = (
             x509.CertificateBuilder()
@@ -207,9 +260,16 @@ def certificates(folder: Path) -> tuple[Path, Path, Path]:
             .not_valid_before(now - datetime.timedelta(days=1))
             .not_valid_after(now + datetime.timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(by.public_key()), critical=False)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+                critical=False,
+            )
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(by.public_key()), critical=False
+            )
         )
         if authority:  # Python 3.13 asks for this and the two identifiers
             builder = builder.add_extension(SIGNS_CERTIFICATES, critical=True)
@@ -217,7 +277,19 @@ def certificates(folder: Path) -> tuple[Path, Path, Path]:
 
     root, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     paths = folder / "ca.pem", folder / "cert.pem", folder / "key.pem"
-    paths[0].write_bytes(signed("root", "root", root, root, authority=True).public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(signed("127.0.0.1", "root", own, root, authority=False).public_bytes(serialization.Encoding.PEM))
-    paths[2].write_bytes(own.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    paths[0].write_bytes(
+        signed("root", "root", root, root, authority=True).public_bytes(serialization.Encoding.PEM)
+    )
+    paths[1].write_bytes(
+        signed("127.0.0.1", "root", own, root, authority=False).public_bytes(
+            serialization.Encoding.PEM
+        )
+    )
+    paths[2].write_bytes(
+        own.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
     return paths

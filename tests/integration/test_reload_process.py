@@ -12,7 +12,9 @@ ROOM = '[[rooms]]\nname = "{name}"\nhost = "*"\npath = "{path}"\ntotal_active_us
 
 
 def text(origin, active: int = 1, top: str = "", more: str = "") -> str:
-    return f'{top}\norigin = "{origin.url}"\n' + ROOM.format(name="main", path="/", active=active, more=more)
+    return f'{top}\norigin = "{origin.url}"\n' + ROOM.format(
+        name="main", path="/", active=active, more=more
+    )
 
 
 def in_place(path: Path, content: str) -> None:
@@ -31,7 +33,9 @@ def by_removing(path: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize("replace", [in_place, by_renaming, by_removing])
-def test_a_changed_file_counts_without_a_signal(greenroom, origin, replace: Callable[[Path, str], None]) -> None:
+def test_a_changed_file_counts_without_a_signal(
+    greenroom, origin, replace: Callable[[Path, str], None]
+) -> None:
     running = greenroom.config(text(origin, active=1))
     running.visitor().get()
     late = running.visitor()
@@ -56,9 +60,13 @@ def test_a_link_that_is_turned_counts_like_a_changed_file(greenroom, origin) -> 
     assert running.room()["total_active_users"] == 2
 
 
-def test_a_file_that_is_refused_for_want_of_a_template_counts_as_soon_as_the_template_is_there(greenroom, origin) -> None:
+def test_a_file_that_is_refused_for_want_of_a_template_counts_as_soon_as_the_template_is_there(
+    greenroom, origin
+) -> None:
     running = greenroom.config(text(origin, active=1))
-    (greenroom.folder / "greenroom.toml").write_text(text(origin, active=2, more='custom_page_file = "late.html"'))
+    (greenroom.folder / "greenroom.toml").write_text(
+        text(origin, active=2, more='custom_page_file = "late.html"')
+    )
     running.wait_until_printed("config_refused")
     in_place(greenroom.folder / "late.html", "<p>{{waitTime}}</p>")
     running.wait_until_printed("config_loaded")
@@ -148,7 +156,9 @@ def test_an_answer_under_way_is_not_cut_by_a_reload(greenroom, origin) -> None:
 def test_a_page_in_a_file_of_its_own_is_watched_too(greenroom, origin) -> None:
     page = greenroom.folder / "page.html"
     page.write_text("<p>first {{waitTimeFormatted}}</p>")
-    running = greenroom.config(text(origin, more='queue_all = true\ncustom_page_file = "page.html"'))
+    running = greenroom.config(
+        text(origin, more='queue_all = true\ncustom_page_file = "page.html"')
+    )
     assert running.visitor().get().text == "<p>first unavailable</p>"
     page.write_text("<p>second {{#queueAll}}")
     running.wait_until_printed("page.html line 1")
@@ -158,12 +168,18 @@ def test_a_page_in_a_file_of_its_own_is_watched_too(greenroom, origin) -> None:
     assert running.visitor().get().text == "<p>third</p>"
 
 
-def test_what_cannot_change_while_running_is_said(greenroom, origin, free_port: Callable[[], int]) -> None:
+def test_what_cannot_change_while_running_is_said(
+    greenroom, origin, free_port: Callable[[], int]
+) -> None:
     listen, control, other = (f"127.0.0.1:{free_port()}" for _ in range(3))
     fixed = f'data = "{greenroom.data}"\ncontrol = "{control}"\nlisten = '
     (greenroom.folder / "greenroom.toml").write_text(text(origin, top=f'{fixed}"{listen}"'))
-    running = greenroom.run("serve", "--config", str(greenroom.folder / "greenroom.toml")).wait_until_ready()
-    (greenroom.folder / "greenroom.toml").write_text(text(origin, active=9, top=f'{fixed}"{other}"'))
+    running = greenroom.run(
+        "serve", "--config", str(greenroom.folder / "greenroom.toml")
+    ).wait_until_ready()
+    (greenroom.folder / "greenroom.toml").write_text(
+        text(origin, active=9, top=f'{fixed}"{other}"')
+    )
     running.wait_until_printed("config_restart_required")
     assert running.room()["total_active_users"] == 9
     assert running.metric("greenroom_config_pending_changes") == 1
@@ -174,7 +190,10 @@ def test_what_cannot_change_while_running_is_said(greenroom, origin, free_port: 
 
 def test_a_room_that_comes_back_remembers(greenroom, origin) -> None:
     both = text(origin, active=1) + ROOM.format(
-        name="sale", path="/sale", active=1, more='json_response_enabled = true\ncookie_suffix = "s"'
+        name="sale",
+        path="/sale",
+        active=1,
+        more='json_response_enabled = true\ncookie_suffix = "s"',
     )
     running = greenroom.config(both)
     inside, waiting = running.visitor(), running.visitor()
@@ -195,9 +214,13 @@ def test_origins_and_limits_change_too(greenroom, origin, refusing_port: Callabl
     running = greenroom.config(text(origin, active=5))
     visitor = running.visitor()
     assert visitor.get("/" + "x" * 3000).status == 200
-    (greenroom.folder / "greenroom.toml").write_text(text(origin, active=5) + "[limits]\nurl_bytes = 1000\n")
+    (greenroom.folder / "greenroom.toml").write_text(
+        text(origin, active=5) + "[limits]\nurl_bytes = 1000\n"
+    )
     running.wait_until_printed("config_loaded")
     assert visitor.get("/" + "x" * 3000).status == 414
-    (greenroom.folder / "greenroom.toml").write_text(text(origin, active=5).replace(origin.url, f"http://127.0.0.1:{refusing_port()}"))
+    (greenroom.folder / "greenroom.toml").write_text(
+        text(origin, active=5).replace(origin.url, f"http://127.0.0.1:{refusing_port()}")
+    )
     running.wait_until_printed("config_loaded", times=2)
     assert visitor.get().status == 502

@@ -81,7 +81,9 @@ def write_journal(data: Path, records: list[bytes]) -> None:
 
 def test_no_visitor_is_let_in_twice_because_the_clock_was_set_back(greenroom, origin) -> None:
     ahead_ms = int(time.time() * 1000) + 3_600_000
-    write_journal(greenroom.data, [pack(ADMIT, random.randbytes(TICKET_ID_BYTES), ahead_ms) for _ in range(2)])
+    write_journal(
+        greenroom.data, [pack(ADMIT, random.randbytes(TICKET_ID_BYTES), ahead_ms) for _ in range(2)]
+    )
     running = greenroom.room(origin.url, 2)
     assert running.room()["active_users"] == 2
     assert running.visitor().get().waiting
@@ -92,8 +94,18 @@ def test_a_hundred_thousand_visitors_are_back_within_a_second(greenroom, origin)
     without_s = empty.cpu_s
     empty.stop()
     now_ms = int(time.time() * 1000)
-    places = [pack(PLACE, random.randbytes(TICKET_ID_BYTES), make_key(now_ms - random.randrange(600_000), 0)) for _ in range(95_000)]
-    sessions = [pack(ADMIT, random.randbytes(TICKET_ID_BYTES), now_ms - random.randrange(50_000)) for _ in range(5_000)]
+    places = [
+        pack(
+            PLACE,
+            random.randbytes(TICKET_ID_BYTES),
+            make_key(now_ms - random.randrange(600_000), 0),
+        )
+        for _ in range(95_000)
+    ]
+    sessions = [
+        pack(ADMIT, random.randbytes(TICKET_ID_BYTES), now_ms - random.randrange(50_000))
+        for _ in range(5_000)
+    ]
     write_journal(greenroom.data, places + sessions)
     running = greenroom.room(origin.url, 5_000)
     restoring_s = running.cpu_s - without_s
@@ -109,7 +121,14 @@ def test_a_full_disk_stops_admissions_and_nothing_else_and_heals(greenroom, orig
     data = greenroom.data
     data.mkdir()
     mount = 'mount -t tmpfs -o size=256k tmpfs "$0" && exec "$@"'
-    options = ["--origin", origin.url, "--total-active-users", "5000", "--new-users-per-minute", "5000"]
+    options = [
+        "--origin",
+        origin.url,
+        "--total-active-users",
+        "5000",
+        "--new-users-per-minute",
+        "5000",
+    ]
     running = greenroom.run(
         "serve",
         *("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(data), *options),
@@ -118,7 +137,10 @@ def test_a_full_disk_stops_admissions_and_nothing_else_and_heals(greenroom, orig
     inside = running.visitor()
     assert not inside.get().waiting
     disk = Path(f"/proc/{running.process.pid}/root{data}")
-    with (disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
+    with (
+        (disk / "filler").open("wb", buffering=0) as filler,
+        pytest.raises(OSError, match="No space"),
+    ):
         while True:
             filler.write(bytes(4096))
     late = running.visitor()

@@ -33,7 +33,11 @@ def test_a_full_room_holds_the_next_visitor_and_lets_the_first_one_on(greenroom,
 
 
 def test_a_place_that_gets_free_goes_to_the_one_who_waits(greenroom, origin) -> None:
-    running = greenroom.config(f'origin = "{origin.url}"\n' + ROOM.format(active=1) + 'enabled_origin_commands = ["revoke"]\n')
+    running = greenroom.config(
+        f'origin = "{origin.url}"\n'
+        + ROOM.format(active=1)
+        + 'enabled_origin_commands = ["revoke"]\n'
+    )
     first, second = running.visitor(), running.visitor()
     first.get()
     assert second.get().waiting
@@ -62,15 +66,20 @@ def test_paths_outside_the_room_go_through_and_other_hosts_are_refused(greenroom
     assert running.visitor("www.example.com").get("/sale").status == 421
 
 
-def test_each_host_may_have_an_origin_of_its_own(greenroom, origin, refusing_port: Callable[[], int]) -> None:
+def test_each_host_may_have_an_origin_of_its_own(
+    greenroom, origin, refusing_port: Callable[[], int]
+) -> None:
     running = greenroom.config(
-        f'origin = "http://127.0.0.1:{refusing_port()}"\n[origins]\n"shop.example.com" = "{origin.url}"\n' + ROOM.format(active=5)
+        f'origin = "http://127.0.0.1:{refusing_port()}"\n[origins]\n"shop.example.com" = "{origin.url}"\n'
+        + ROOM.format(active=5)
     )
     assert running.visitor().get().status == 200
     assert running.visitor("other.example.com").get().status == 502
 
 
-def test_the_control_listener_is_not_public_and_the_public_one_not_control(greenroom, origin) -> None:
+def test_the_control_listener_is_not_public_and_the_public_one_not_control(
+    greenroom, origin
+) -> None:
     running = greenroom.room(origin.url, 5)
     assert running.control[0] == "127.0.0.1"
     for path in ("/metrics", "/healthz", "/readyz", "/status"):
@@ -110,7 +119,9 @@ def test_it_runs_without_uvloop(greenroom, origin) -> None:
     (greenroom.folder / "uvloop.py").write_text("raise ImportError('not here')\n")
     limits = ("--origin", origin.url, "--total-active-users", "1", "--new-users-per-minute", "1")
     places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
-    running = greenroom.run("serve", *places, *limits, env={"PYTHONPATH": str(greenroom.folder)}).wait_until_ready()
+    running = greenroom.run(
+        "serve", *places, *limits, env={"PYTHONPATH": str(greenroom.folder)}
+    ).wait_until_ready()
     assert running.visitor().get().status == 200
     assert running.stop() == 0
 
@@ -137,20 +148,30 @@ def test_an_address_in_use(greenroom, origin, option: str) -> None:
 
 def test_an_address_that_is_not_ours(greenroom, origin) -> None:
     limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
-    refused(greenroom.serve("--origin", origin.url, *limits, "--listen", "192.0.2.1:80", ready=False), 2, "cannot listen on 192.0.2.1:80")
+    refused(
+        greenroom.serve("--origin", origin.url, *limits, "--listen", "192.0.2.1:80", ready=False),
+        2,
+        "cannot listen on 192.0.2.1:80",
+    )
 
 
 def test_a_data_directory_that_cannot_be_written(greenroom, origin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
-    running = greenroom.serve("--origin", origin.url, *limits, "--data", str(tmp_path / "file" / "data"), ready=False)
+    running = greenroom.serve(
+        "--origin", origin.url, *limits, "--data", str(tmp_path / "file" / "data"), ready=False
+    )
     refused(running, 2, f"cannot use the data directory {tmp_path}/file/data: Not a directory")
 
 
 def test_a_data_directory_in_use(greenroom, origin) -> None:
     first = greenroom.room(origin.url, 1)
     limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
-    refused(greenroom.serve("--origin", origin.url, *limits, ready=False), 2, f"is in use by process {first.process.pid}")
+    refused(
+        greenroom.serve("--origin", origin.url, *limits, ready=False),
+        2,
+        f"is in use by process {first.process.pid}",
+    )
     assert first.stop() == 0
     assert greenroom.room(origin.url, 1).alive
 
@@ -218,7 +239,9 @@ def test_a_second_sigterm_does_not_wait(greenroom, origin) -> None:
 
 
 def test_a_drain_has_an_end(greenroom, origin) -> None:
-    running = greenroom.config(f'origin = "{origin.url}"\ndrain_seconds = 1\n' + ROOM.format(active=5))
+    running = greenroom.config(
+        f'origin = "{origin.url}"\ndrain_seconds = 1\n' + ROOM.format(active=5)
+    )
     thread, _ = slow_request(running, 60)
     origin.wait_for_request()
     running.send(signal.SIGTERM)
@@ -256,8 +279,14 @@ def test_logs_are_json_when_wanted_and_hold_no_secret(greenroom, origin) -> None
     running.stop()
     lines = [json.loads(line) for line in running.output.splitlines() if line.startswith("{")]
     requests = [line for line in lines if "handled" in line]
-    said = [(line["path"], line["handled"], line["status"], line["room"] != "") for line in requests]
-    assert said == [("/path", "forward", 200, True), ("/path", "forward", 200, True), ("/held", "hold", 200, True)]
+    said = [
+        (line["path"], line["handled"], line["status"], line["room"] != "") for line in requests
+    ]
+    assert said == [
+        ("/path", "forward", 200, True),
+        ("/path", "forward", 200, True),
+        ("/held", "hold", 200, True),
+    ]
     assert requests[0]["client"] == "127.0.0.1"
     assert requests[0]["bytes"] > 0
     assert "hunter2" not in running.output
@@ -268,10 +297,15 @@ def test_logs_are_json_when_wanted_and_hold_no_secret(greenroom, origin) -> None
     ("form", "line"),
     [
         ("common", r'127\.0\.0\.1 - - \[[^]]+\] "GET /path HTTP/1\.1" 200 \d+'),
-        ("combined", r'127\.0\.0\.1 - - \[[^]]+\] "GET /path HTTP/1\.1" 200 \d+ "http://a\.example/" "%22 b%0A%22"'),
+        (
+            "combined",
+            r'127\.0\.0\.1 - - \[[^]]+\] "GET /path HTTP/1\.1" 200 \d+ "http://a\.example/" "%22 b%0A%22"',
+        ),
     ],
 )
-def test_the_access_log_is_one_that_log_analysers_read_and_logrotate_may_move(greenroom, origin, tmp_path, form, line) -> None:
+def test_the_access_log_is_one_that_log_analysers_read_and_logrotate_may_move(
+    greenroom, origin, tmp_path, form, line
+) -> None:
     path = tmp_path / "access.log"
     log = f'[log]\naccess = "{form}"\naccess_file = "{path}"\n'
     running = greenroom.config(f'origin = "{origin.url}"\n{log}' + ROOM.format(active=1))
@@ -286,7 +320,9 @@ def test_the_access_log_is_one_that_log_analysers_read_and_logrotate_may_move(gr
 
 
 def test_requests_that_cannot_be_read_are_in_the_access_log(greenroom, origin) -> None:
-    running = greenroom.config(f'origin = "{origin.url}"\n[log]\naccess = "common"\n' + ROOM.format(active=1))
+    running = greenroom.config(
+        f'origin = "{origin.url}"\n[log]\naccess = "common"\n' + ROOM.format(active=1)
+    )
     with socket.create_connection(running.address) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n")
         assert raw.recv(1000).startswith(b"HTTP/1.1 400 ")
@@ -294,7 +330,9 @@ def test_requests_that_cannot_be_read_are_in_the_access_log(greenroom, origin) -
 
 
 def test_queries_are_logged_only_when_asked_for(greenroom, origin) -> None:
-    running = greenroom.config(f'origin = "{origin.url}"\n[log]\naccess = true\nqueries = true\n' + ROOM.format(active=1))
+    running = greenroom.config(
+        f'origin = "{origin.url}"\n[log]\naccess = true\nqueries = true\n' + ROOM.format(active=1)
+    )
     running.visitor().get("/path?a=1")
     running.wait_until_printed("/path?a=1")
 
@@ -325,7 +363,9 @@ def certificate(folder: Path, name: str) -> bytes:
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
-    (folder / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
     (folder / "cert.pem").write_bytes(made.public_bytes(pem))
     return made.public_bytes(serialization.Encoding.DER)
 
@@ -342,7 +382,10 @@ def shown_certificate(address: tuple[str, int]) -> bytes:
 
 def test_it_serves_over_tls_and_takes_up_a_renewed_certificate(greenroom, origin) -> None:
     first = certificate(greenroom.folder, "first")
-    running = greenroom.config(f'origin = "{origin.url}"\n[tls]\ncert = "cert.pem"\nkey = "key.pem"\n' + ROOM.format(active=5))
+    running = greenroom.config(
+        f'origin = "{origin.url}"\n[tls]\ncert = "cert.pem"\nkey = "key.pem"\n'
+        + ROOM.format(active=5)
+    )
     assert "visitors   https://" in running.output
     assert shown_certificate(running.address) == first
     second = certificate(greenroom.folder, "second")

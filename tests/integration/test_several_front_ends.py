@@ -49,12 +49,16 @@ class Second(PlainFrontEnd):
 
 
 def get(address: Any) -> bytes:
-    request = urllib.request.Request(f"http://{address}/", headers={"Accept": "text/html", "Host": "shop.example"})
+    request = urllib.request.Request(
+        f"http://{address}/", headers={"Accept": "text/html", "Host": "shop.example"}
+    )
     with urllib.request.urlopen(request) as response:
         return response.read()
 
 
-def test_two_front_ends_share_limits_counts_reloads_and_the_end(tmp_path: Path, origin: Any) -> None:
+def test_two_front_ends_share_limits_counts_reloads_and_the_end(
+    tmp_path: Path, origin: Any
+) -> None:
     path, made, said = tmp_path / "greenroom.toml", [], []
 
     def written(active: int) -> None:
@@ -74,7 +78,9 @@ def test_two_front_ends_share_limits_counts_reloads_and_the_end(tmp_path: Path, 
             return second.request("GET", "/", PAGE)
 
         assert visit().body == b"origin"
-        assert b"line" in await asyncio.to_thread(get, process.listen), "the one place is taken at the other front end"
+        assert b"line" in await asyncio.to_thread(get, process.listen), (
+            "the one place is taken at the other front end"
+        )
         assert process.state().rooms[0].requests == {"admitted": 1, "held": 1}
         written(2)
         await process._reloader.reload()
@@ -84,7 +90,13 @@ def test_two_front_ends_share_limits_counts_reloads_and_the_end(tmp_path: Path, 
         assert b"line" in visit().body
         process.stopping.set()
         await asyncio.wait_for(running, 60)
-        assert second.story == ["made for 1", "started", "configured for 2", "drained within 30 s", "closed"]
+        assert second.story == [
+            "made for 1",
+            "started",
+            "configured for 2",
+            "drained within 30 s",
+            "closed",
+        ]
 
     written(1)
     asyncio.run(story())

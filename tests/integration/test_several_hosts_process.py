@@ -19,7 +19,9 @@ class Browser:
     """Keeps every cookie with its domain and path, and sends it only where it belongs."""
 
     address: tuple[str, int]
-    jar: dict[tuple[str, str, str], tuple[bool, str]] = field(default_factory=dict)  # (domain, path, name) -> (host only, value)
+    jar: dict[tuple[str, str, str], tuple[bool, str]] = field(
+        default_factory=dict
+    )  # (domain, path, name) -> (host only, value)
     last_set: str = ""
 
     def get(self, host: str, path: str) -> bool:
@@ -30,7 +32,11 @@ class Browser:
             for (domain, prefix, name), (alone, value) in self.jar.items()
             if _belongs(domain, alone, prefix, name_of_host, path)
         ]
-        headers = {"Host": host, "Accept": "text/html", **({"Cookie": "; ".join(sent)} if sent else {})}
+        headers = {
+            "Host": host,
+            "Accept": "text/html",
+            **({"Cookie": "; ".join(sent)} if sent else {}),
+        }
         connection = http.client.HTTPConnection(*self.address, timeout=30)
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
@@ -39,8 +45,13 @@ class Browser:
         for line in answer.headers.get_all("Set-Cookie", []):
             for name, morsel in SimpleCookie(line).items():
                 domain = morsel["domain"].lstrip(".")
-                assert not domain or name_of_host == domain or name_of_host.endswith(f".{domain}"), "a browser would refuse this cookie"
-                self.jar[(domain or name_of_host, morsel["path"], name)] = (not domain, morsel.value)
+                assert (
+                    not domain or name_of_host == domain or name_of_host.endswith(f".{domain}")
+                ), "a browser would refuse this cookie"
+                self.jar[(domain or name_of_host, morsel["path"], name)] = (
+                    not domain,
+                    morsel.value,
+                )
         connection.close()
         return answer.headers.get("X-Origin") is not None
 
@@ -69,35 +80,58 @@ SHOES_A = routes("a", "a", "a.example.com/shoes/product_123", "b.example.com/sho
 SHOES_B = routes("b", "b", "c.example.com/shoes/product_789", "d.example.com/shoes/product_012")
 
 
-def test_one_line_for_hosts_and_paths_with_the_cookie_as_published(greenroom: Any, origin: Any) -> None:
+def test_one_line_for_hosts_and_paths_with_the_cookie_as_published(
+    greenroom: Any, origin: Any
+) -> None:
     running = greenroom.config(config(origin, SHOES_A))
     inside, waiting = Browser(running.address), Browser(running.address)
     assert inside.get("a.example.com", "/shoes/product_123")
     assert inside.last_set.startswith("__cfwaitingroom_a=")
     assert "; Domain=example.com; Path=/shoes;" in inside.last_set
-    assert inside.get("b.example.com", "/shoes/product_456/size"), "the same visitor, the same session"
+    assert inside.get("b.example.com", "/shoes/product_456/size"), (
+        "the same visitor, the same session"
+    )
     assert not waiting.get("b.example.com", "/shoes/product_456")
     assert not waiting.get("a.example.com", "/shoes/product_123")
     assert len(waiting.jar) == 1
     assert running.room("a")["active_users"] == 1
-    assert Browser(running.address).get("a.example.com", "/shoes/product_456"), "a path of the other host is covered there only"
-    assert Browser(running.address).get("b.example.com", "/shoes"), "nor is what stands above the routes"
+    assert Browser(running.address).get("a.example.com", "/shoes/product_456"), (
+        "a path of the other host is covered there only"
+    )
+    assert Browser(running.address).get("b.example.com", "/shoes"), (
+        "nor is what stands above the routes"
+    )
 
 
-def test_two_rooms_whose_cookies_overlap_are_kept_apart_by_their_suffix(greenroom: Any, origin: Any) -> None:
+def test_two_rooms_whose_cookies_overlap_are_kept_apart_by_their_suffix(
+    greenroom: Any, origin: Any
+) -> None:
     running = greenroom.config(config(origin, SHOES_A, SHOES_B))
     visitor = Browser(running.address)
     assert visitor.get("a.example.com", "/shoes/product_123")
     assert visitor.get("c.example.com", "/shoes/product_789")
-    assert sorted(visitor.jar) == [("example.com", "/shoes", "__cfwaitingroom_a"), ("example.com", "/shoes", "__cfwaitingroom_b")]
-    for host, path in (("b.example.com", "/shoes/product_456"), ("d.example.com", "/shoes/product_012")):
+    assert sorted(visitor.jar) == [
+        ("example.com", "/shoes", "__cfwaitingroom_a"),
+        ("example.com", "/shoes", "__cfwaitingroom_b"),
+    ]
+    for host, path in (
+        ("b.example.com", "/shoes/product_456"),
+        ("d.example.com", "/shoes/product_012"),
+    ):
         assert visitor.get(host, path), "both sessions live"
     assert (running.room("a")["active_users"], running.room("b")["active_users"]) == (1, 1)
     stranger = Browser(
         running.address,
-        {("example.com", "/shoes", "__cfwaitingroom_b"): (False, visitor.jar[("example.com", "/shoes", "__cfwaitingroom_a")][1])},
+        {
+            ("example.com", "/shoes", "__cfwaitingroom_b"): (
+                False,
+                visitor.jar[("example.com", "/shoes", "__cfwaitingroom_a")][1],
+            )
+        },
     )
-    assert not stranger.get("c.example.com", "/shoes/product_789"), "a ticket of one room is none of the other"
+    assert not stranger.get("c.example.com", "/shoes/product_789"), (
+        "a ticket of one room is none of the other"
+    )
 
 
 def test_the_most_specific_route_wins_regardless_of_the_order(greenroom: Any, origin: Any) -> None:
@@ -123,7 +157,9 @@ def test_the_most_specific_route_wins_regardless_of_the_order(greenroom: Any, or
     assert not Browser(running.address).get("WWW.Example.com:8080", "/%73ale")
 
 
-def test_every_host_below_a_name_shares_one_line_and_one_cookie(greenroom: Any, origin: Any) -> None:
+def test_every_host_below_a_name_shares_one_line_and_one_cookie(
+    greenroom: Any, origin: Any
+) -> None:
     room = 'name = "shops"\nhost = "*.shops.example.com"\n'
     running = greenroom.config('other_hosts = "pass"\n' + config(origin, room))
     visitor = Browser(running.address)
@@ -131,30 +167,49 @@ def test_every_host_below_a_name_shares_one_line_and_one_cookie(greenroom: Any, 
     assert "; Domain=shops.example.com; Path=/;" in visitor.last_set
     assert visitor.get("ben.shops.example.com", "/cart")
     assert not Browser(running.address).get("carla.shops.example.com", "/")
-    assert Browser(running.address).get("shops.example.com", "/"), "the name itself is not below itself"
+    assert Browser(running.address).get("shops.example.com", "/"), (
+        "the name itself is not below itself"
+    )
 
 
-def test_hosts_without_a_common_name_get_a_cookie_each_and_the_operator_is_told(greenroom: Any, origin: Any) -> None:
-    running = greenroom.config(config(origin, routes("x", "x", "one.com/", "two.co.uk/", "three.co.uk/")))
+def test_hosts_without_a_common_name_get_a_cookie_each_and_the_operator_is_told(
+    greenroom: Any, origin: Any
+) -> None:
+    running = greenroom.config(
+        config(origin, routes("x", "x", "one.com/", "two.co.uk/", "three.co.uk/"))
+    )
     visitor = Browser(running.address)
     assert visitor.get("one.com", "/")
     assert "Domain" not in visitor.last_set
     assert not visitor.get("two.co.uk", "/")
     checked = CliRunner().invoke(app, ["check", str(greenroom.folder / "greenroom.toml")])
-    assert "note: room x: no cookie can be shared by one.com, two.co.uk, three.co.uk" in checked.stdout
+    assert (
+        "note: room x: no cookie can be shared by one.com, two.co.uk, three.co.uk" in checked.stdout
+    )
 
 
 @pytest.mark.parametrize(
     ("rooms", "said"),
     [
-        ([SHOES_A.replace('cookie_suffix = "a"', "")], "rooms[0].cookie_suffix: is required when additional_routes is not empty"),
-        ([SHOES_A, SHOES_B.replace('suffix = "b"', 'suffix = "a"')], "rooms[1].cookie_suffix: must differ from that of room a"),
-        ([SHOES_A, routes("b", "b", "b.example.com/shoes/product_456")], "b.example.com/shoes/product_456 is already covered by rooms[0]"),
+        (
+            [SHOES_A.replace('cookie_suffix = "a"', "")],
+            "rooms[0].cookie_suffix: is required when additional_routes is not empty",
+        ),
+        (
+            [SHOES_A, SHOES_B.replace('suffix = "b"', 'suffix = "a"')],
+            "rooms[1].cookie_suffix: must differ from that of room a",
+        ),
+        (
+            [SHOES_A, routes("b", "b", "b.example.com/shoes/product_456")],
+            "b.example.com/shoes/product_456 is already covered by rooms[0]",
+        ),
         (['name = "a"\nhost = "shop.*.com"\n'], "rooms[0].host: must be"),
         (['name = "a"\nhost = "*example.com"\n'], "rooms[0].host: must be"),
     ],
 )
-def test_rooms_that_would_clash_are_refused(greenroom: Any, origin: Any, rooms: list[str], said: str) -> None:
+def test_rooms_that_would_clash_are_refused(
+    greenroom: Any, origin: Any, rooms: list[str], said: str
+) -> None:
     file = greenroom.folder / "greenroom.toml"
     file.write_text(config(origin, *rooms))
     checked = CliRunner().invoke(app, ["check", str(file)])
@@ -163,7 +218,10 @@ def test_rooms_that_would_clash_are_refused(greenroom: Any, origin: Any, rooms: 
 
 
 def test_a_visitor_who_changes_language_keeps_the_place(greenroom: Any, origin: Any) -> None:
-    room = routes("shop", "shop", "example.com/en/product", "example.com/es/product") + "follow_accept_language = true\n"
+    room = (
+        routes("shop", "shop", "example.com/en/product", "example.com/es/product")
+        + "follow_accept_language = true\n"
+    )
     running = greenroom.config(config(origin, room))
     assert Browser(running.address).get("example.com", "/en/product")
     visitor = running.visitor("example.com")

@@ -22,7 +22,11 @@ PASS_ON = (
 START_S = 60.0
 
 
-COMMANDS = {"serve": ("serve",), "serve --workers": ("serve", "--workers", "2"), "decide": ("decide",)}
+COMMANDS = {
+    "serve": ("serve",),
+    "serve --workers": ("serve", "--workers", "2"),
+    "decide": ("decide",),
+}
 
 
 class Processes:
@@ -37,8 +41,14 @@ class Processes:
         self.folder, self.eventually = folder, eventually
         self.running: list[subprocess.Popen[str]] = []
         room = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 6\nnew_users_per_minute = 100\npace_admissions = false\n'
-        more = 'decide = "127.0.0.1:0"\ntrusted_proxies = ["127.0.0.1"]' if command == "decide" else f'origin = "{origin}"'
-        (folder / "greenroom.toml").write_text(f'{more}\ncontrol = "127.0.0.1:0"\ndata = "data"\ndrain_seconds = 5\n{room}')
+        more = (
+            'decide = "127.0.0.1:0"\ntrusted_proxies = ["127.0.0.1"]'
+            if command == "decide"
+            else f'origin = "{origin}"'
+        )
+        (folder / "greenroom.toml").write_text(
+            f'{more}\ncontrol = "127.0.0.1:0"\ndata = "data"\ndrain_seconds = 5\n{room}'
+        )
 
     def log(self, index: int) -> str:
         return (self.folder / f"log{index}").read_text()
@@ -58,7 +68,14 @@ class Processes:
         ]
         env = {**os.environ, "NAMES": names, "PYTHONUNBUFFERED": "1"}
         with (self.folder / f"log{len(self.running)}").open("w") as log:
-            started = subprocess.Popen(command, stdout=log, stderr=log, pass_fds=(self.listener.fileno(),), env=env, text=True)
+            started = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                pass_fds=(self.listener.fileno(),),
+                env=env,
+                text=True,
+            )
         self.running.append(started)
         return len(self.running) - 1
 
@@ -91,9 +108,16 @@ def processes(request: Any, tmp_path: Path, origin: Any, greenroom: Any) -> Iter
     made.end()
 
 
-def asked(visitor: Any, path: str, as_proxy: bool, headers: dict[str, str] | None = None) -> tuple[str, Any]:
+def asked(
+    visitor: Any, path: str, as_proxy: bool, headers: dict[str, str] | None = None
+) -> tuple[str, Any]:
     """What is wrong with the answer for a visitor who is inside, and the answer; `as_proxy`: a proxy asks about the visitor (forward-auth)."""
-    said = {"X-Forwarded-Method": "POST", "X-Forwarded-Uri": path, "X-Forwarded-Host": "shop.example", "X-Forwarded-For": "192.0.2.7"}
+    said = {
+        "X-Forwarded-Method": "POST",
+        "X-Forwarded-Uri": path,
+        "X-Forwarded-Host": "shop.example",
+        "X-Forwarded-For": "192.0.2.7",
+    }
     if as_proxy:
         answer = visitor.get("/forward-auth", headers={**said, **(headers or {})})
         inside = answer.status == 200 and answer.headers.get("Greenroom-Verdict") == "forward"
@@ -104,12 +128,17 @@ def asked(visitor: Any, path: str, as_proxy: bool, headers: dict[str, str] | Non
 
 
 @pytest.mark.parametrize("processes", COMMANDS, indirect=True)
-def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(processes: Processes, visitor_class: Any) -> None:
+def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(
+    processes: Processes, visitor_class: Any
+) -> None:
     processes.ready(processes.start())
     decides = processes.command == "decide"
     inside = [visitor_class(processes.address) for _ in range(6)]
     for visitor in inside:  # a worker may have to fetch its permits first
-        processes.eventually(lambda visitor=visitor: not asked(visitor, "/", decides)[0], "everybody who fits is let in")
+        processes.eventually(
+            lambda visitor=visitor: not asked(visitor, "/", decides)[0],
+            "everybody who fits is let in",
+        )
     waiting = visitor_class(processes.address)
     problem, place = asked(waiting, "/", decides)
     assert problem, "it is full"
@@ -132,7 +161,10 @@ def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(p
     for thread in threads:
         thread.start()
     try:
-        old, new = 0, processes.start()  # an upgrade: the new process is there before the old one is told to end
+        old, new = (
+            0,
+            processes.start(),
+        )  # an upgrade: the new process is there before the old one is told to end
         time.sleep(1.5)  # it gets as far as it can: the data directory is in use
         assert "ready" not in processes.log(new)
         processes.running[old].terminate()
@@ -140,7 +172,9 @@ def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(p
         assert "cut off" not in processes.log(old)
         processes.ready(new)
         before = sum(served)
-        if processes.command != "serve --workers":  # a restart: the old process has ended before the new one begins
+        if (
+            processes.command != "serve --workers"
+        ):  # a restart: the old process has ended before the new one begins
             processes.running[new].terminate()
             assert processes.running[new].wait(60) == 0
             processes.ready(processes.start())
@@ -151,9 +185,13 @@ def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(p
             thread.join(60)
     assert failures == [], f"of {sum(served)} requests"
     assert min(served) > 0
-    assert asked(visitor_class(processes.address), "/", decides)[0], "the six inside are still counted"
+    assert asked(visitor_class(processes.address), "/", decides)[0], (
+        "the six inside are still counted"
+    )
     kept = asked(waiting, "/", decides, {"Greenroom-Update": "1"})[1].told
-    assert (kept["inWaitingRoom"], kept.get("queuePosition", 1)) == (True, 1), "the place outlives the processes"
+    assert (kept["inWaitingRoom"], kept.get("queuePosition", 1)) == (True, 1), (
+        "the place outlives the processes"
+    )
 
 
 def test_what_cannot_be_used_is_said(processes: Processes) -> None:
@@ -166,7 +204,9 @@ def test_what_cannot_be_used_is_said(processes: Processes) -> None:
     assert f"visitors   http://127.0.0.1:{processes.address[1]}" in processes.log(unnamed)
 
 
-def test_the_real_socket_activation_of_systemd(tmp_path: Path, origin: Any, free_port: Callable[[], int], visitor_class: Any) -> None:
+def test_the_real_socket_activation_of_systemd(
+    tmp_path: Path, origin: Any, free_port: Callable[[], int], visitor_class: Any
+) -> None:
     port = free_port()
     room = ("--origin", origin.url, "--total-active-users", "1", "--new-users-per-minute", "1")
     serve = [GREENROOM, "serve", *room, "--control", "127.0.0.1:0", "--data", tmp_path / "data"]
@@ -177,11 +217,18 @@ def test_the_real_socket_activation_of_systemd(tmp_path: Path, origin: Any, free
         end = time.monotonic() + START_S
         while time.monotonic() < end:
             with contextlib.suppress(ConnectionRefusedError):
-                assert visitor_class(("127.0.0.1", port)).get("/").headers["X-Origin"] == "yes", "the very first visitor starts greenroom"
+                assert visitor_class(("127.0.0.1", port)).get("/").headers["X-Origin"] == "yes", (
+                    "the very first visitor starts greenroom"
+                )
                 break
             time.sleep(0.05)  # until systemd's tool listens
-        while not (told := f"http://127.0.0.1:{port}" in (tmp_path / "log").read_text()) and time.monotonic() < end:
-            time.sleep(0.05)  # the first visitor may be answered before greenroom has printed its address
+        while (
+            not (told := f"http://127.0.0.1:{port}" in (tmp_path / "log").read_text())
+            and time.monotonic() < end
+        ):
+            time.sleep(
+                0.05
+            )  # the first visitor may be answered before greenroom has printed its address
         assert told
     finally:
         process.terminate()

@@ -31,7 +31,12 @@ def connected(asking: Asking, peer: str = PROXY) -> HAProxy:
 
 def test_hands_are_shaken_on_one_version_and_a_size(asking: Asking) -> None:
     said = connected(asking).hello()
-    assert said == {b"kind": frames.AGENT_HELLO, b"version": b"2.0", b"max-frame-size": 16_380, b"capabilities": b"pipelining"}
+    assert said == {
+        b"kind": frames.AGENT_HELLO,
+        b"version": b"2.0",
+        b"max-frame-size": 16_380,
+        b"capabilities": b"pipelining",
+    }
     assert connected(asking).hello(max_frame_size=10**9)[b"max-frame-size"] == frames.FRAME_MAX
     for changed, status in (
         ({"supported_versions": b"1.0"}, frames.BAD_VERSION),
@@ -41,12 +46,21 @@ def test_hands_are_shaken_on_one_version_and_a_size(asking: Asking) -> None:
     ):
         haproxy = connected(asking)
         refused = haproxy.hello(**changed)
-        assert (refused[b"kind"], refused[b"status-code"], haproxy.wire.closed) == (frames.AGENT_DISCONNECT, status, True)
+        assert (refused[b"kind"], refused[b"status-code"], haproxy.wire.closed) == (
+            frames.AGENT_DISCONNECT,
+            status,
+            True,
+        )
 
 
 def test_a_health_check_is_a_hello_and_no_more(asking: Asking) -> None:
     haproxy = connected(asking)
-    said = {b"supported-versions": b"1.0, 2.0", b"max-frame-size": 16_380, b"capabilities": b"", b"healthcheck": True}
+    said = {
+        b"supported-versions": b"1.0, 2.0",
+        b"max-frame-size": 16_380,
+        b"capabilities": b"",
+        b"healthcheck": True,
+    }
     haproxy.feed(frame_bytes(frames.HAPROXY_HELLO, 0, 0, pairs_bytes(said)))
     (frame,) = haproxy.frames()
     assert (frame.kind, haproxy.wire.closed) == (frames.AGENT_HELLO, True)
@@ -56,20 +70,31 @@ def test_many_questions_in_one_read_get_their_answers_in_one_write(asking: Askin
     haproxy = connected(asking)
     haproxy.hello()
     writes = haproxy.wire.writes
-    haproxy.feed(b"".join([notify_bytes(stream, 1_000 + stream, QUESTION) for stream in range(300)]))
+    haproxy.feed(
+        b"".join([notify_bytes(stream, 1_000 + stream, QUESTION) for stream in range(300)])
+    )
     answers = haproxy.answers()
     assert haproxy.wire.writes == writes + 1
-    assert [(stream, frame) for stream, frame, _ in answers] == [(stream, 1_000 + stream) for stream in range(300)]
+    assert [(stream, frame) for stream, frame, _ in answers] == [
+        (stream, 1_000 + stream) for stream in range(300)
+    ]
     assert [told[b"outcome"] for _, _, told in answers] == [b"forward"] + [b"held"] * 299
     assert len({told[b"page"] for _, _, told in answers[1:]}) == 299, "each has its own page"
     assert {told[b"server"] for _, _, told in answers[1:]} == {b"10.0.0.9:8082"}
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(st.lists(st.integers(1, 60), min_size=1))
 def test_frames_may_come_in_any_pieces(asking: Asking, sizes: list[int]) -> None:
     whole = connected(asking), connected(asking)
-    data = b"".join([notify_bytes(stream, stream, arguments("GET", b"/open", HEADERS)) for stream in (1, 500, 70_000)])
+    data = b"".join(
+        [
+            notify_bytes(stream, stream, arguments("GET", b"/open", HEADERS))
+            for stream in (1, 500, 70_000)
+        ]
+    )
     whole[0].hello()
     whole[1].hello()
     whole[0].feed(data)
@@ -121,7 +146,11 @@ ODD = {
     "a second HELLO": (True, frame_bytes(frames.HAPROXY_HELLO, 0, 0, b""), frames.INVALID),
     "a frame of an agent": (True, frame_bytes(frames.ACK, 1, 1, b""), frames.INVALID),
     "another message": (True, notify_bytes(1, 1, QUESTION, b"other"), frames.INVALID),
-    "two messages": (True, notify_bytes(1, 1, QUESTION + string_bytes(b"decide") + QUESTION), frames.INVALID),
+    "two messages": (
+        True,
+        notify_bytes(1, 1, QUESTION + string_bytes(b"decide") + QUESTION),
+        frames.INVALID,
+    ),
     "a larger frame than was agreed": (True, (16_381).to_bytes(4, "big"), frames.TOO_BIG),
     "a huge frame": (False, b"\0\x02\0\0", frames.TOO_BIG),
     "an empty frame": (True, b"\0\0\0\0", frames.INVALID),
@@ -141,9 +170,13 @@ def test_an_odd_frame_ends_the_connection_with_a_reason(name: str, asking: Askin
     assert asking.errors == []
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(st.data())
-def test_no_changed_byte_is_a_yes_for_a_visitor_who_waits(asking: Asking, data: st.DataObject) -> None:
+def test_no_changed_byte_is_a_yes_for_a_visitor_who_waits(
+    asking: Asking, data: st.DataObject
+) -> None:
     """The place is taken. A changed question may ask about another path or host, which no room covers; it never lets into this one."""
     full = connected(asking)
     full.hello()
@@ -160,10 +193,17 @@ def test_no_changed_byte_is_a_yes_for_a_visitor_who_waits(asking: Asking, data: 
     assert asking.errors == []
     untouched = b"/sale" in sent and b"shop.example" in sent
     for frame in found:
-        assert not (untouched and frame.kind == frames.ACK and b"forward" in frame.data and b"ticket" in frame.data)
+        assert not (
+            untouched
+            and frame.kind == frames.ACK
+            and b"forward" in frame.data
+            and b"ticket" in frame.data
+        )
 
 
-def test_a_question_without_an_argument_is_refused_and_an_error_is_never_a_yes(asking: Asking) -> None:
+def test_a_question_without_an_argument_is_refused_and_an_error_is_never_a_yes(
+    asking: Asking,
+) -> None:
     for name in (b"method", b"target", b"headers", b"address", b"tls"):
         haproxy = connected(asking)
         haproxy.hello()
@@ -177,7 +217,9 @@ def test_a_question_without_an_argument_is_refused_and_an_error_is_never_a_yes(a
     ((_, _, told),) = haproxy.answers()
     assert told[b"outcome"] == b"answered"
     assert len(asking.errors) == 1
-    page = asking.ask("GET", b"/spoe/page", ((b"Host", b"greenroom"), (b"Greenroom-Verdict", told[b"page"])))
+    page = asking.ask(
+        "GET", b"/spoe/page", ((b"Host", b"greenroom"), (b"Greenroom-Verdict", told[b"page"]))
+    )
     assert page.status == 503
 
 
@@ -201,7 +243,16 @@ def test_what_the_visitor_says_about_itself_does_not_count(tmp_path: Path) -> No
     haproxy = connected(Asking(site.decisions))
     haproxy.hello()
     for number, client in enumerate(("192.0.2.1", "2001:db8::1")):
-        haproxy.notify(1, number, arguments("GET", b"/sale", (*HEADERS, *forged, (b"x-forwarded-host", b"other.example")), client))
+        haproxy.notify(
+            1,
+            number,
+            arguments(
+                "GET",
+                b"/sale",
+                (*HEADERS, *forged, (b"x-forwarded-host", b"other.example")),
+                client,
+            ),
+        )
     seen = [event.arrival for event in site.events_seen if event.arrival is not None]
     assert [(one.client, one.scheme, one.host) for one in seen] == [
         ("192.0.2.1", "http", "shop.example"),

@@ -81,17 +81,23 @@ rooms = ["*"]
 """
 
 
-def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, http.client.HTTPMessage, str]:
+def get(
+    port: int, path: str, method: str = "GET", **headers: str
+) -> tuple[int, http.client.HTTPMessage, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
-        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(
+            method, path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
         response = connection.getresponse()
         return response.status, response.headers, response.read().decode()
     finally:
         connection.close()
 
 
-def test_a_page_from_the_first_look_to_an_incident_with_a_note(greenroom, origin, free_port) -> None:
+def test_a_page_from_the_first_look_to_an_incident_with_a_note(
+    greenroom, origin, free_port
+) -> None:
     port, dead = free_port(), free_port()
     running = greenroom.config(CONFIG.format(origin=origin.url, port=port, check=dead))
     running.wait_until_printed(f"status     http://127.0.0.1:{port}")
@@ -110,12 +116,19 @@ def test_a_page_from_the_first_look_to_an_incident_with_a_note(greenroom, origin
     assert get(port, "/rooms/status.json", Host="status.example.com")[0] == 200
 
     def components() -> dict[str, str]:
-        return {each["name"]: each["description"] for each in json.loads(get(port, "/status.json")[2])["components"]}
+        return {
+            each["name"]: each["description"]
+            for each in json.loads(get(port, "/status.json")[2])["components"]
+        }
 
     until(lambda: components() == {"origin": "Not working", "shop": "Open"}, 40)
     document = json.loads(get(port, "/status.json")[2])
     (incident,) = document["incidents"]
-    assert (document["status"], incident["title"], incident["ended_at"]) == ("bad", "origin is not working", None)
+    assert (document["status"], incident["title"], incident["ended_at"]) == (
+        "bad",
+        "origin is not working",
+        None,
+    )
     api = Api(running.control, create_token(greenroom.data, "status", "--scope", "edit"))
     (known,) = api.ask("GET", f"/accounts/{ACCOUNT}/incidents").result
     assert (known["id"], known["subject"]) == (incident["id"], "origin")
@@ -125,7 +138,9 @@ def test_a_page_from_the_first_look_to_an_incident_with_a_note(greenroom, origin
     own = {"path": "/own", "title": "Made here", "health_checks": ["*"]}
     assert api.ask("POST", f"/accounts/{ACCOUNT}/status_pages", own).status == 200
     until(lambda: "<h1>Made here</h1>" in get(port, "/own")[2])
-    assert api.ask("POST", f"/accounts/{ACCOUNT}/status_pages", {"path": "/"}).status == 400  # the file has it
+    assert (
+        api.ask("POST", f"/accounts/{ACCOUNT}/status_pages", {"path": "/"}).status == 400
+    )  # the file has it
     feed = ElementTree.fromstring(get(port, "/feed.atom")[2])
     assert feed.findtext("{*}entry/{*}title") == "origin is not working"
     assert "We know" in (feed.findtext("{*}entry/{*}content") or "")
@@ -144,7 +159,9 @@ def test_without_the_setting_there_is_no_listener(greenroom, origin) -> None:
     assert "status     http" not in greenroom.room(origin.url).output
 
 
-def test_a_room_that_holds_every_new_visitor_is_not_called_open(greenroom, origin, free_port) -> None:
+def test_a_room_that_holds_every_new_visitor_is_not_called_open(
+    greenroom, origin, free_port
+) -> None:
     port = free_port()
     running = greenroom.config(HELD.format(origin=origin.url, port=port))
     running.wait_until_printed(f"status     http://127.0.0.1:{port}")

@@ -28,7 +28,12 @@ from greenroom.stores.sealed_secrets import SECRETS_FILE, SealedSecrets, exchang
 from greenroom.stores.sql import SqlStore, default_url
 
 RECORDS = (
-    Webhook(id="w1", name="Team", url="https://hooks.example.com/T0PSECRET-PATH", secret="T0PSECRET-WORD"),
+    Webhook(
+        id="w1",
+        name="Team",
+        url="https://hooks.example.com/T0PSECRET-PATH",
+        secret="T0PSECRET-WORD",
+    ),
     Webhook(id="w2", name="No secret", url="https://hooks.example.com/T0PSECRET-OTHER"),
     PagerdutyService(id="p1", name="On call", routing_key="T0PSECRET-KEY"),
     Account(id="a1", name="ada", two_step_since_ms=1, totp_secret="TOPSECRET"),
@@ -42,7 +47,9 @@ def store_of(folder: Path, *, keyless: bool = False) -> SqlStore:
 
 def filled(folder: Path, *, keyless: bool = False) -> SqlStore:
     store = store_of(folder, keyless=keyless)
-    store.write([Put(record) for record in RECORDS], expected=store.read().revision, author="me", now_ms=1)
+    store.write(
+        [Put(record) for record in RECORDS], expected=store.read().revision, author="me", now_ms=1
+    )
     return store
 
 
@@ -52,7 +59,9 @@ def records(known: Configuration) -> list[object]:
 
 def secrets_on_disk(folder: Path) -> list[str]:
     """Files of a folder with a secret in them that anyone can read."""
-    return [path.name for path in folder.iterdir() if any(mark in path.read_bytes() for mark in MARKS)]
+    return [
+        path.name for path in folder.iterdir() if any(mark in path.read_bytes() for mark in MARKS)
+    ]
 
 
 def keys_in_use(folder: Path) -> set[str]:
@@ -60,15 +69,23 @@ def keys_in_use(folder: Path) -> set[str]:
     store = SqlStore(default_url(folder))
     found = records(store.read())
     store.close()
-    texts = [getattr(record, name) for record in found for name in SEALED_KINDS[KIND_OF[type(record)]]]
+    texts = [
+        getattr(record, name) for record in found for name in SEALED_KINDS[KIND_OF[type(record)]]
+    ]
     return {key_of_sealed(text) if is_sealed(text) else "none" for text in texts if text}
 
 
 def test_what_is_sealed_is_a_secret_and_every_secret_that_is_no_hash_is_sealed() -> None:
-    assert SEALED_KINDS == {"webhook": ("url", "secret"), "pagerduty_service": ("routing_key",), "account": ("totp_secret",)}
+    assert SEALED_KINDS == {
+        "webhook": ("url", "secret"),
+        "pagerduty_service": ("routing_key",),
+        "account": ("totp_secret",),
+    }
 
 
-def test_no_secret_is_readable_in_the_store_or_its_copy_and_all_are_there_again(tmp_path: Path) -> None:
+def test_no_secret_is_readable_in_the_store_or_its_copy_and_all_are_there_again(
+    tmp_path: Path,
+) -> None:
     store = filled(tmp_path)
     ConfigCopy(tmp_path / "copy", seals_of(tmp_path)).save(store.read())
     assert secrets_on_disk(tmp_path) == []
@@ -89,7 +106,9 @@ def test_what_an_older_greenroom_stored_is_sealed_once_and_leaves_no_trace(tmp_p
     assert [sealing.seal_stored() for _ in range(2)] == [(4, 0), (0, 0)]
     assert secrets_on_disk(tmp_path) == []
     assert records(store_of(tmp_path).read()) == list(RECORDS)
-    assert (sealing.revision(), len(sealing.audit(100))) == (1, 4), "the configuration has not changed"
+    assert (sealing.revision(), len(sealing.audit(100))) == (1, 4), (
+        "the configuration has not changed"
+    )
 
 
 @pytest.mark.parametrize("version", ["0002", "0004"])
@@ -101,14 +120,21 @@ def test_stores_of_older_versions_are_sealed_as_they_are(version: str, tmp_path:
     assert "none" not in keys_in_use(tmp_path)
 
 
-def test_a_machine_without_the_key_says_so_loses_nothing_and_reads_when_the_key_comes(tmp_path: Path) -> None:
+def test_a_machine_without_the_key_says_so_loses_nothing_and_reads_when_the_key_comes(
+    tmp_path: Path,
+) -> None:
     filled(tmp_path)
     (tmp_path / SECRETS_FILE).rename(tmp_path / "elsewhere")
     store = store_of(tmp_path)
     known = store.read()
     assert all(is_sealed(record.url) for record in records(known) if isinstance(record, Webhook))
     assert store.seal_stored() == (0, 4)
-    store.write([Put(replace(known.webhooks["w1"].record, name="Renamed"))], expected=1, author="me", now_ms=2)
+    store.write(
+        [Put(replace(known.webhooks["w1"].record, name="Renamed"))],
+        expected=1,
+        author="me",
+        now_ms=2,
+    )
     assert store.read() is store.read()
     (tmp_path / "elsewhere").rename(tmp_path / SECRETS_FILE)
     found = records(store.read())
@@ -156,9 +182,14 @@ def test_a_sealed_secret_opens_in_its_own_place_only(other: str, tmp_path: Path)
         (body,) = connection.execute("SELECT body FROM entries WHERE id = 'w1'").fetchone()
         field = {"w2": "url", "p1": "routing_key"}[other]
         connection.execute(
-            f"UPDATE entries SET body = json_set(body, '$.{field}', json_extract(?, '$.secret')) WHERE id = ?", (body, other)
+            f"UPDATE entries SET body = json_set(body, '$.{field}', json_extract(?, '$.secret')) WHERE id = ?",
+            (body, other),
         )
-    found = next(record for record in records(store_of(tmp_path).read()) if getattr(record, "id", "") == other)
+    found = next(
+        record
+        for record in records(store_of(tmp_path).read())
+        if getattr(record, "id", "") == other
+    )
     assert is_sealed(getattr(found, field))
 
 
@@ -206,7 +237,9 @@ def test_a_command_on_another_machine_stores_secrets_for_a_process_to_seal(tmp_p
     assert records(SqlStore(url, seals_of(mine)).read()) == list(RECORDS[:3])
 
 
-def test_an_alert_waits_while_the_key_is_missing_and_arrives_when_it_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_alert_waits_while_the_key_is_missing_and_arrives_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("greenroom.alerting.retries.FIRST_MS", 100)
     web = WebReceiver()
     store = store_of(tmp_path)
@@ -214,7 +247,9 @@ def test_an_alert_waits_while_the_key_is_missing_and_arrives_when_it_is_back(tmp
     store.close()
     (tmp_path / SECRETS_FILE).rename(tmp_path / "elsewhere")
     store = store_of(tmp_path)
-    problem = asyncio.run(Delivery(Guard(HERE), now_ms).call(store.read().webhooks["w1"].record, Message(None))).problem
+    problem = asyncio.run(
+        Delivery(Guard(HERE), now_ms).call(store.read().webhooks["w1"].record, Message(None))
+    ).problem
     assert "is not in secrets.json of this machine: restore that file" in problem
     store.outbox.put([alert(1)], now_ms())
     try:

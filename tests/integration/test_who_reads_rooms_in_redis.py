@@ -23,7 +23,14 @@ class Reads:
 
     def __init__(self, url: str, data: Path) -> None:
         shared = Shared(Link(url), Link(url), "here", ("here",))
-        self.store = SharedLedgerStore(shared, lambda: ("here",), data, ServerClock(MonotonicClock()), lambda _: None, lambda _: None)
+        self.store = SharedLedgerStore(
+            shared,
+            lambda: ("here",),
+            data,
+            ServerClock(MonotonicClock()),
+            lambda _: None,
+            lambda _: None,
+        )
         self.number = 0
         self._read = self.store._ledgers.gauges
         self.store._ledgers.gauges = self._counted  # type: ignore[method-assign]
@@ -71,7 +78,9 @@ async def two_processes(server: RedisServer, folder: Path) -> AsyncIterator[tupl
             await one.store.close()
 
 
-def test_only_the_process_that_syncs_reads_rooms_until_an_operator_asks_another(server: RedisServer, tmp_path: Path) -> None:
+def test_only_the_process_that_syncs_reads_rooms_until_an_operator_asks_another(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def scene() -> None:
         async with two_processes(server, tmp_path) as (syncing, other):
             await until(lambda: syncing.knows, "it never knows its figures")
@@ -82,12 +91,17 @@ def test_only_the_process_that_syncs_reads_rooms_until_an_operator_asks_another(
             assert other.number == before
             assert not other.knows or not other.syncs, "alerts would be raised from old figures"
             other.store.asked()
-            await until(lambda: other.knows and other.number >= 3, "it does not read although an operator has asked")
+            await until(
+                lambda: other.knows and other.number >= 3,
+                "it does not read although an operator has asked",
+            )
 
     asyncio.run(scene())
 
 
-def test_a_process_that_reads_nothing_notices_all_the_same_that_redis_is_gone_and_back(server: RedisServer, tmp_path: Path) -> None:
+def test_a_process_that_reads_nothing_notices_all_the_same_that_redis_is_gone_and_back(
+    server: RedisServer, tmp_path: Path
+) -> None:
     async def scene() -> None:
         async with two_processes(server, tmp_path) as (_, other):
             server.kill()

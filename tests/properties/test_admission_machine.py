@@ -11,15 +11,44 @@ from greenroom.model.visit import Standing
 
 LIMITS = st.sampled_from((1, 2, 3, 7))
 CONFIRMS = st.sampled_from((False, True, "auto", "auto"))
-PAUSES = st.sampled_from((0, 1, 255, 256, 1_000, 2_000, 5_001, 20_000, 59_999, 60_000, 60_001, 61_000, 66_000, 300_000, 331_000))
+PAUSES = st.sampled_from(
+    (
+        0,
+        1,
+        255,
+        256,
+        1_000,
+        2_000,
+        5_001,
+        20_000,
+        59_999,
+        60_000,
+        60_001,
+        61_000,
+        66_000,
+        300_000,
+        331_000,
+    )
+)
 
 
 class Admission(RuleBasedStateMachine):
     """One room, one ledger, its coordinator and its journal."""
 
-    @initialize(inside=LIMITS, minute=LIMITS, method=st.sampled_from(METHODS), confirm=CONFIRMS, seed=st.integers(0, 1 << 32))
+    @initialize(
+        inside=LIMITS,
+        minute=LIMITS,
+        method=st.sampled_from(METHODS),
+        confirm=CONFIRMS,
+        seed=st.integers(0, 1 << 32),
+    )
     def opens(self, inside: int, minute: int, method: str, confirm: bool | str, seed: int) -> None:
-        room = small_room(total_active_users=inside, new_users_per_minute=minute, queueing_method=method, confirm_newcomers=confirm)
+        room = small_room(
+            total_active_users=inside,
+            new_users_per_minute=minute,
+            queueing_method=method,
+            confirm_newcomers=confirm,
+        )
         self.ground_truth = GroundTruth(room, seed)
         self.known: list[bytes] = []
         self.strangers = 0
@@ -45,7 +74,10 @@ class Admission(RuleBasedStateMachine):
     def requests_without_cookies(self, count: int) -> None:
         for _ in range(count):
             self.strangers += 1
-            if self.ground_truth.arrive(ticket_id(10**12 + self.strangers)).standing is Standing.ADMITTED:
+            if (
+                self.ground_truth.arrive(ticket_id(10**12 + self.strangers)).standing
+                is Standing.ADMITTED
+            ):
                 break
 
     @precondition(lambda self: self.known)
@@ -54,7 +86,9 @@ class Admission(RuleBasedStateMachine):
         one = self.pick(index)
         place = self.ground_truth.places.get(one)
         if place:
-            self.ground_truth.advance(max(0, place.attempted_ms + place.refresh_ms - self.ground_truth.now_ms))
+            self.ground_truth.advance(
+                max(0, place.attempted_ms + place.refresh_ms - self.ground_truth.now_ms)
+            )
         self.ground_truth.poll(one)
 
     @precondition(lambda self: self.known)
@@ -116,5 +150,8 @@ class Admission(RuleBasedStateMachine):
 
 TestAdmission = Admission.TestCase
 TestAdmission.settings = settings(
-    max_examples=300, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=300,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -46,7 +46,10 @@ def test_a_line_ranks_like_a_sorted_list(moves: list[tuple[bool, int, int]]) -> 
 @given(st.integers(0, 1 << 32), st.sampled_from((1, 5_000)))
 def test_a_long_line_ranks_exactly_across_its_stretches(seed: int, spread_ms: int) -> None:
     draw = Random(seed)
-    keys = [make_key(START_MS + draw.randrange(spread_ms), draw.randrange(60)) for _ in range(3 * STRETCH_MAX)]
+    keys = [
+        make_key(START_MS + draw.randrange(spread_ms), draw.randrange(60))
+        for _ in range(3 * STRETCH_MAX)
+    ]
     line = Line()
     if draw.random() < 0.5:
         line.fill([(ticket_id(number), key) for number, key in enumerate(keys)], START_MS, 2_000)
@@ -62,7 +65,14 @@ def test_a_long_line_ranks_exactly_across_its_stretches(seed: int, spread_ms: in
         assert line.rank(key) == sum(1 for other in left if other < key)
 
 
-@given(st.lists(st.tuples(st.sampled_from(("add", "insert", "delete")), st.integers(0, 40), st.integers(0, 9)), max_size=80))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("add", "insert", "delete")), st.integers(0, 40), st.integers(0, 9)
+        ),
+        max_size=80,
+    )
+)
 def test_partial_sums_add_up_like_a_plain_list(moves: list[tuple[str, int, int]]) -> None:
     sums, plain = PartialSums(), list[int]()
     for kind, at, amount in moves:
@@ -75,7 +85,9 @@ def test_partial_sums_add_up_like_a_plain_list(moves: list[tuple[str, int, int]]
         else:
             sums.remove(at % len(plain))
             del plain[at % len(plain)]
-        assert [sums.before(index) for index in range(len(plain) + 1)] == [sum(plain[:index]) for index in range(len(plain) + 1)]
+        assert [sums.before(index) for index in range(len(plain) + 1)] == [
+            sum(plain[:index]) for index in range(len(plain) + 1)
+        ]
         places = [(index, rest) for index, size in enumerate(plain) for rest in range(size)]
         assert [sums.find(place) for place in range(len(places))] == places
         with pytest.raises(IndexError):
@@ -85,7 +97,11 @@ def test_partial_sums_add_up_like_a_plain_list(moves: list[tuple[str, int, int]]
 def rank_ns(waiting: int) -> float:
     """The least time that a rank and the visitor there take at the end of a line of so many, in stretches of few."""
     line = Line()
-    line.fill([(ticket_id(number), make_key(START_MS + number, 0)) for number in range(waiting)], START_MS, 20_000)
+    line.fill(
+        [(ticket_id(number), make_key(START_MS + number, 0)) for number in range(waiting)],
+        START_MS,
+        20_000,
+    )
     last = make_key(START_MS + waiting - 1, 0)
     found = []
     for _ in range(40):
@@ -104,8 +120,14 @@ def test_a_rank_takes_hardly_longer_in_a_long_line(monkeypatch: pytest.MonkeyPat
     assert long_ns < 8 * short_ns, f"{long_ns} instead of {short_ns} ns"
 
 
-@given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 4_000), st.integers(0, 30)), max_size=60))
-def test_a_ghost_is_swept_within_a_cell_of_its_hour_and_no_one_else_is(moves: list[tuple[int, int, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5_000), st.integers(0, 4_000), st.integers(0, 30)), max_size=60
+    )
+)
+def test_a_ghost_is_swept_within_a_cell_of_its_hour_and_no_one_else_is(
+    moves: list[tuple[int, int, int]],
+) -> None:
     line, due, now_ms = Line(), {}, START_MS
     for pause_ms, refresh_ms, number in moves:
         now_ms += pause_ms
@@ -123,7 +145,9 @@ def test_a_ghost_is_swept_within_a_cell_of_its_hour_and_no_one_else_is(moves: li
 
 
 @given(st.lists(st.integers(0, 100_000)), st.integers(1, 5))
-def test_a_wheel_gives_out_everything_once_never_early_and_no_more_than_asked(hours: list[int], limit: int) -> None:
+def test_a_wheel_gives_out_everything_once_never_early_and_no_more_than_asked(
+    hours: list[int], limit: int
+) -> None:
     wheel: Wheel[int] = Wheel()
     for number, when_ms in enumerate(hours):
         wheel.file(when_ms, number)
@@ -133,20 +157,30 @@ def test_a_wheel_gives_out_everything_once_never_early_and_no_more_than_asked(ho
             assert len(found) <= limit
             assert all(hours[number] <= now_ms for number in found)
             given_out += found
-        assert all(hours[number] > now_ms - 256 for number in set(range(len(hours))) - set(given_out))
+        assert all(
+            hours[number] > now_ms - 256 for number in set(range(len(hours))) - set(given_out)
+        )
     assert sorted(given_out) == list(range(len(hours)))
 
 
 IDS = st.integers(0, 8).map(ticket_id)
-CHANGES = st.tuples(st.sampled_from((records.PLACE, records.ADMIT, records.SESSION, records.END)), IDS, st.integers(1, 1 << 62))
+CHANGES = st.tuples(
+    st.sampled_from((records.PLACE, records.ADMIT, records.SESSION, records.END)),
+    IDS,
+    st.integers(1, 1 << 62),
+)
 
 
 @given(st.lists(CHANGES), st.lists(CHANGES), st.integers(0, 200))
-def test_a_snapshot_stands_for_everything_before_it_or_never_happened(before: list, after: list, cut: int) -> None:  # type: ignore[type-arg]
+def test_a_snapshot_stands_for_everything_before_it_or_never_happened(
+    before: list, after: list, cut: int
+) -> None:  # type: ignore[type-arg]
     written = b"".join(records.pack(*change) for change in before)
     memory = remember([written])
     shot = list(snapshot(memory))
-    assert ledgers(remember([records.pack(records.PLACE, ticket_id(99), 1), *shot])) == ledgers(memory)
+    assert ledgers(remember([records.pack(records.PLACE, ticket_id(99), 1), *shot])) == ledgers(
+        memory
+    )
     assert ledgers(remember([written, *shot[: min(cut, len(shot) - 1)]])) == ledgers(memory)
     later = [records.pack(*change) for change in after]
     assert ledgers(remember([written, *shot, *later])) == ledgers(remember([written, *later]))
@@ -173,5 +207,11 @@ def test_rounding_keeps_the_mean(part: int, whole: int, random_bits: int) -> Non
 
 
 @given(st.integers(1_000, 60_000), st.sampled_from((10, 25)), LUCK)
-def test_a_refresh_is_spread_as_far_as_promised_and_no_further(value_ms: int, percent: int, random_bits: int) -> None:
-    assert value_ms * (100 - percent) // 100 - 1 <= spread(value_ms, percent, random_bits) <= value_ms * (100 + percent) // 100
+def test_a_refresh_is_spread_as_far_as_promised_and_no_further(
+    value_ms: int, percent: int, random_bits: int
+) -> None:
+    assert (
+        value_ms * (100 - percent) // 100 - 1
+        <= spread(value_ms, percent, random_bits)
+        <= value_ms * (100 + percent) // 100
+    )

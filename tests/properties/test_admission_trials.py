@@ -87,12 +87,25 @@ def loses_the_unit_of_whoever_leaves(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def admits_newcomers_ahead_of_waiters(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ledger, "_newcomer_source", lambda self, now_ms: PermitSource.PERMIT if self.lease.permits else None)
+    patch.setattr(
+        Ledger,
+        "_newcomer_source",
+        lambda self, now_ms: PermitSource.PERMIT if self.lease.permits else None,
+    )
 
 
 @broken(trials.walks)
 def calls_the_last_first(patch: pytest.MonkeyPatch) -> None:
-    def turn(self: Fifo, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
+    def turn(
+        self: Fifo,
+        slot: int,
+        rank: int,
+        key: int,
+        permits: int,
+        lookahead: float,
+        horizon_ms: int | None,
+        first_ms: int,
+    ) -> bool:
         return rank > 0 or permits > 1
 
     patch.setattr(Fifo, "turn", turn)
@@ -122,21 +135,35 @@ def draws_at_joining(patch: pytest.MonkeyPatch) -> None:
     def call(self: Random, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
         if not hasattr(self, "salt"):
             self.salt = random_bits  # type: ignore[attr-defined]
-        undrawn = sorted((hash((line.keys[slot], self.salt)), slot) for slot in line.slots.values() if slot not in self.drawn)  # type: ignore[attr-defined]
-        self.drawn.update([slot for _, slot in undrawn[: max(0, permits + ceil(lookahead) - len(self.drawn))]])
+        undrawn = sorted(
+            (hash((line.keys[slot], self.salt)), slot)
+            for slot in line.slots.values()
+            if slot not in self.drawn
+        )  # type: ignore[attr-defined]
+        self.drawn.update(
+            [slot for _, slot in undrawn[: max(0, permits + ceil(lookahead) - len(self.drawn))]]
+        )
 
     patch.setattr(Random, "call", call)
 
 
 @broken(trials.fair_draws)
 def draws_the_early_more_often(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(methods, "shares", lambda random_bits: [share * share for share in shares(random_bits)])
+    patch.setattr(
+        methods, "shares", lambda random_bits: [share * share for share in shares(random_bits)]
+    )
 
 
 @broken(trials.fair_room)
 def gives_the_draw_to_whoever_tries(patch: pytest.MonkeyPatch) -> None:
-    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-        if isinstance(self._queueing, Random) and ticket_id in self.line.slots and ticket_id < b"\0" * 11 + b"\4":
+    def poll(
+        original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int
+    ) -> Outcome:
+        if (
+            isinstance(self._queueing, Random)
+            and ticket_id in self.line.slots
+            and ticket_id < b"\0" * 11 + b"\4"
+        ):
             self._queueing.drawn = {self.line.slots[ticket_id]}
         return original(self, ticket_id, key, now_ms, random_bits)
 
@@ -145,7 +172,9 @@ def gives_the_draw_to_whoever_tries(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def sweeps_a_ghost_during_its_own_poll(patch: pytest.MonkeyPatch) -> None:
-    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
+    def poll(
+        original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int
+    ) -> Outcome:
         self.sweep(now_ms)
         return original(self, ticket_id, key, now_ms, random_bits)
 
@@ -164,7 +193,9 @@ def sweeps_waiters_before_their_time(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def gives_a_returning_ghost_a_new_place(patch: pytest.MonkeyPatch) -> None:
-    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
+    def poll(
+        original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int
+    ) -> Outcome:
         return original(self, ticket_id, make_key(now_ms, random_bits), now_ms, random_bits)
 
     around(patch, Ledger, "poll", poll)
@@ -182,9 +213,15 @@ def remembers_spent_tickets_for_a_minute(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def gives_a_newcomer_a_place_without_a_ticket(patch: pytest.MonkeyPatch) -> None:
-    def arrive(original: Any, self: Ledger, ticket_id: bytes, now_ms: int, random_bits: int) -> Outcome:
+    def arrive(
+        original: Any, self: Ledger, ticket_id: bytes, now_ms: int, random_bits: int
+    ) -> Outcome:
         outcome = original(self, ticket_id, now_ms, random_bits)
-        return self.poll(ticket_id, make_key(now_ms, random_bits), now_ms, random_bits) if outcome.standing is Standing.WAITING else outcome
+        return (
+            self.poll(ticket_id, make_key(now_ms, random_bits), now_ms, random_bits)
+            if outcome.standing is Standing.WAITING
+            else outcome
+        )
 
     around(patch, Ledger, "arrive", arrive)
 
@@ -256,7 +293,9 @@ def forgives_the_debt_of_passthrough(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("patching")
-@pytest.mark.parametrize(("trial", "build"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("trial", "build"), BROKEN, ids=lambda value: getattr(value, "__name__", "")
+)
 def test_a_build_is_found_that(trial: Trial, build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     must_be_found(trial, build, monkeypatch)
 

@@ -37,7 +37,12 @@ def extends_sessions_that_do_not_renew(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def ends_sessions_early(patch: pytest.MonkeyPatch) -> None:
-    around(patch, Sessions, "expire", lambda original, self, now_ms, limit, ended: original(self, now_ms + 3_000, limit, ended))
+    around(
+        patch,
+        Sessions,
+        "expire",
+        lambda original, self, now_ms, limit, ended: original(self, now_ms + 3_000, limit, ended),
+    )
 
 
 @broken(trials.walks)
@@ -61,7 +66,9 @@ def does_not_call_permits_back(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def lets_in_although_the_disk_refused(patch: pytest.MonkeyPatch) -> None:
-    def written(original: Any, self: MemoryLedger, outcome: Outcome, now_ms: int, random_bits: int) -> Outcome:
+    def written(
+        original: Any, self: MemoryLedger, outcome: Outcome, now_ms: int, random_bits: int
+    ) -> Outcome:
         self._write_log()
         return outcome
 
@@ -109,7 +116,14 @@ def restarts_without_the_line(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def sweeps_the_line_after_a_restart(patch: pytest.MonkeyPatch) -> None:
-    around(patch, Line, "fill", lambda original, self, places, now_ms, refresh_ms: original(self, places, now_ms - 30_000, refresh_ms))
+    around(
+        patch,
+        Line,
+        "fill",
+        lambda original, self, places, now_ms, refresh_ms: original(
+            self, places, now_ms - 30_000, refresh_ms
+        ),
+    )
 
 
 @broken(trials.two_restarts)
@@ -198,6 +212,8 @@ def keeps_the_units_of_ended_sessions_for_ever(patch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.needs("patching")
-@pytest.mark.parametrize(("trial", "build"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("trial", "build"), BROKEN, ids=lambda value: getattr(value, "__name__", "")
+)
 def test_a_build_is_found_that(trial: Trial, build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     must_be_found(trial, build, monkeypatch)

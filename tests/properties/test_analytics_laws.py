@@ -14,11 +14,28 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from analytics_material import ALL_WANTED, BEGIN_S, a_rollup, nearest_rank, oracle, parts_of, rollups
+from analytics_material import (
+    ALL_WANTED,
+    BEGIN_S,
+    a_rollup,
+    nearest_rank,
+    oracle,
+    parts_of,
+    rollups,
+)
 
 from greenroom.analytics import histogram
 from greenroom.analytics.metrics import DAY_S, DIMENSIONS, column_problems
-from greenroom.analytics.question import AllOf, AnyOf, DimensionFilter, Known, Question, Wanted, pieces, span_of
+from greenroom.analytics.question import (
+    AllOf,
+    AnyOf,
+    DimensionFilter,
+    Known,
+    Question,
+    Wanted,
+    pieces,
+    span_of,
+)
 from greenroom.analytics.rollup import PERCENTS, Part, merge, minute_row
 from greenroom.stores.analytics.duck import DuckEngine
 from greenroom.stores.analytics.keeper import Keeper, Retention
@@ -44,7 +61,11 @@ def test_a_bucket_holds_its_values_and_is_three_digits_narrow(value: int) -> Non
 @given(st.integers(0, histogram.bucket_of(histogram.HIGHEST_MS) - 1))
 def test_buckets_follow_each_other_without_a_gap(bucket: int) -> None:
     assert histogram.highest_of(bucket) + 1 == histogram.lowest_of(bucket + 1)
-    assert histogram.bucket_of(histogram.lowest_of(bucket)) == histogram.bucket_of(histogram.highest_of(bucket)) == bucket
+    assert (
+        histogram.bucket_of(histogram.lowest_of(bucket))
+        == histogram.bucket_of(histogram.highest_of(bucket))
+        == bucket
+    )
 
 
 @given(times)
@@ -61,7 +82,8 @@ def test_the_published_library_reads_our_text_and_finds_the_same_values(values: 
     theirs = HdrHistogram.decode(histogram.hdr_text(counts))
     assert theirs.get_total_count() == len(values)
     assert {
-        histogram.bucket_of(item.value_iterated_to): item.count_at_value_iterated_to for item in theirs.get_recorded_iterator()
+        histogram.bucket_of(item.value_iterated_to): item.count_at_value_iterated_to
+        for item in theirs.get_recorded_iterator()
     } == counts
     assert theirs.get_max_value() == histogram.highest_of(max(counts))
 
@@ -81,7 +103,11 @@ def test_times_beyond_the_range_count_as_its_ends() -> None:
 
 @given(rollups, rollups, rollups)
 def test_merging_has_neither_order_nor_grouping(one: Any, two: Any, three: Any) -> None:
-    assert merge([merge([one, two]), three]) == merge([one, merge([two, three])]) == merge([three, one, two])
+    assert (
+        merge([merge([one, two]), three])
+        == merge([one, merge([two, three])])
+        == merge([three, one, two])
+    )
     assert minute_row(merge([one, two, three])) == minute_row(merge([three, two, one]))
 
 
@@ -102,14 +128,26 @@ def test_every_metric_names_columns_that_exist() -> None:
 # -- questions --------------------------------------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 400), st.integers(0, 400), st.sampled_from([60, 300, 900, 3_600, 86_400]), st.integers(0, 400), st.integers(0, 20))
-def test_pieces_cover_the_span_once_and_use_only_what_is_whole(start: int, length: int, finest: int, hours: int, days: int) -> None:
+@given(
+    st.integers(0, 400),
+    st.integers(0, 400),
+    st.sampled_from([60, 300, 900, 3_600, 86_400]),
+    st.integers(0, 400),
+    st.integers(0, 20),
+)
+def test_pieces_cover_the_span_once_and_use_only_what_is_whole(
+    start: int, length: int, finest: int, hours: int, days: int
+) -> None:
     start_s, end_s = start * 600, (start + length) * 600
     known = Known(hours * 3_600, min(days * 86_400, hours * 3_600 // 86_400 * 86_400))
     found = pieces(start_s, end_s, finest, known)
     at_s = start_s
     for piece in found:
-        width, whole_s = {"minutes": (60, end_s), "hours": (3_600, known.hours_to_s), "days": (86_400, known.days_to_s)}[piece.table]
+        width, whole_s = {
+            "minutes": (60, end_s),
+            "hours": (3_600, known.hours_to_s),
+            "days": (86_400, known.days_to_s),
+        }[piece.table]
         assert piece.start_s == at_s < piece.end_s <= whole_s
         assert piece.start_s % width == piece.end_s % width == 0
         assert finest % width == 0
@@ -120,20 +158,37 @@ def test_pieces_cover_the_span_once_and_use_only_what_is_whole(start: int, lengt
 @pytest.mark.parametrize("op", ["eq", "gt", "geq", "lt", "leq"])
 @given(data=st.data())
 def test_a_span_is_what_its_conditions_say_minute_by_minute(op: str, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from([name for name, found in DIMENSIONS.items() if found.bucket_s]))
-    value = BEGIN_S + data.draw(st.integers(-4_000, 4_000) | st.integers(-70, 70).map(lambda minute: minute * 60))
+    name = data.draw(
+        st.sampled_from([name for name, found in DIMENSIONS.items() if found.bucket_s])
+    )
+    value = BEGIN_S + data.draw(
+        st.integers(-4_000, 4_000) | st.integers(-70, 70).map(lambda minute: minute * 60)
+    )
     span = span_of(DimensionFilter(name, op, (value,)))
     width = DIMENSIONS[name].bucket_s
-    for t in (value // 60 * 60 + step * 60 for step in (*range(-3, 4), -1_500, 1_500, -61, 61, 60, -60)):
+    for t in (
+        value // 60 * 60 + step * 60 for step in (*range(-3, 4), -1_500, 1_500, -61, 61, 60, -60)
+    ):
         begin = t - t % width
-        holds = {"eq": begin == value, "gt": begin > value, "geq": begin >= value, "lt": begin < value, "leq": begin <= value}[op]
+        holds = {
+            "eq": begin == value,
+            "gt": begin > value,
+            "geq": begin >= value,
+            "lt": begin < value,
+            "leq": begin <= value,
+        }[op]
         assert (span.start_s <= t < span.end_s) == holds
 
 
 def test_a_time_range_says_the_same_inside_another_and() -> None:
-    begin, end = DimensionFilter("datetime", "geq", (BEGIN_S,)), DimensionFilter("datetime", "lt", (BEGIN_S + 3_600,))
+    begin, end = (
+        DimensionFilter("datetime", "geq", (BEGIN_S,)),
+        DimensionFilter("datetime", "lt", (BEGIN_S + 3_600,)),
+    )
     room = DimensionFilter("waitingRoomId", "in", ("r1",))
-    assert span_of(AllOf((AllOf((begin, AllOf((end,)))), room))) == span_of(AllOf((begin, end, room)))
+    assert span_of(AllOf((AllOf((begin, AllOf((end,)))), room))) == span_of(
+        AllOf((begin, end, room))
+    )
 
 
 ROOMS = ("r1", "r2", "r3")
@@ -174,28 +229,46 @@ def filled() -> Iterator[tuple[Keeper, list[Part]]]:
 
 def same(rows: Any, expected: Any, dimensions: tuple[str, ...]) -> None:
     def by_key(found: Any) -> dict[tuple[str, ...], dict[Any, Any]]:
-        return {tuple(str(row["", name]) for name in dimensions): {tuple(k): v for k, v in row.items()} for row in found}
+        return {
+            tuple(str(row["", name]) for name in dimensions): {tuple(k): v for k, v in row.items()}
+            for row in found
+        }
 
     assert by_key(rows) == by_key(expected)
     assert len(rows) == len(expected)
 
 
 def every(*dimensions: str, **more: Any) -> Question:
-    return Question(0, 1 << 32, dimensions=dimensions, metrics=tuple(Wanted(*wanted) for wanted in ALL_WANTED), **more)
+    return Question(
+        0,
+        1 << 32,
+        dimensions=dimensions,
+        metrics=tuple(Wanted(*wanted) for wanted in ALL_WANTED),
+        **more,
+    )
 
 
-moments = st.integers(-120, HOURS * 60).map(lambda minute: BEGIN_S + minute * 60) | st.integers(-3, 30).map(
-    lambda hour: BEGIN_S + hour * 3_600
-)
+moments = st.integers(-120, HOURS * 60).map(lambda minute: BEGIN_S + minute * 60) | st.integers(
+    -3, 30
+).map(lambda hour: BEGIN_S + hour * 3_600)
 bucketed = [name for name, found in DIMENSIONS.items() if found.bucket_s]
 conditions = st.builds(
-    DimensionFilter, st.sampled_from(bucketed), st.sampled_from(["eq", "neq", "gt", "geq", "lt", "leq", "in", "notin"]), st.tuples(moments)
+    DimensionFilter,
+    st.sampled_from(bucketed),
+    st.sampled_from(["eq", "neq", "gt", "geq", "lt", "leq", "in", "notin"]),
+    st.tuples(moments),
 ) | st.builds(
-    DimensionFilter, st.just("waitingRoomId"), st.sampled_from(["in", "notin"]), st.sets(st.sampled_from((*ROOMS, "other"))).map(tuple)
+    DimensionFilter,
+    st.just("waitingRoomId"),
+    st.sampled_from(["in", "notin"]),
+    st.sets(st.sampled_from((*ROOMS, "other"))).map(tuple),
 )
 filters = st.recursive(
     conditions,
-    lambda inner: st.builds(AllOf, st.lists(inner, max_size=3).map(tuple)) | st.builds(AnyOf, st.lists(inner, max_size=3).map(tuple)),
+    lambda inner: (
+        st.builds(AllOf, st.lists(inner, max_size=3).map(tuple))
+        | st.builds(AnyOf, st.lists(inner, max_size=3).map(tuple))
+    ),
     max_leaves=5,
 )
 
@@ -209,14 +282,29 @@ filters = st.recursive(
     found=st.none() | filters,
 )
 def test_rolled_up_answers_are_those_of_the_raw_minutes(
-    filled: tuple[Keeper, list[Part]], start: int, end: int, dimensions: tuple[str, ...], rooms: Any, found: Any
+    filled: tuple[Keeper, list[Part]],
+    start: int,
+    end: int,
+    dimensions: tuple[str, ...],
+    rooms: Any,
+    found: Any,
 ) -> None:
     keeper, parts = filled
-    question = Question(start, end, rooms, dimensions, tuple(Wanted(*wanted) for wanted in ALL_WANTED), found, limit=10_000)
+    question = Question(
+        start,
+        end,
+        rooms,
+        dimensions,
+        tuple(Wanted(*wanted) for wanted in ALL_WANTED),
+        found,
+        limit=10_000,
+    )
     same(keeper.answer(question).rows, oracle(parts, question), dimensions)
 
 
-def test_the_whole_store_answers_like_the_parts_it_was_given(filled: tuple[Keeper, list[Part]]) -> None:
+def test_the_whole_store_answers_like_the_parts_it_was_given(
+    filled: tuple[Keeper, list[Part]],
+) -> None:
     keeper, parts = filled
     for dimensions in ((), ("date",), ("datetimeHour", "waitingRoomId"), ("datetimeFiveMinutes",)):
         same(keeper.answer(every(*dimensions)).rows, oracle(parts, every(*dimensions)), dimensions)
@@ -231,7 +319,9 @@ def test_everything_delivered_again_changes_nothing(filled: tuple[Keeper, list[P
     same(keeper.answer(every()).rows, oracle(parts, every()), ())
 
 
-def test_what_nothing_is_known_of_any_more_is_refused_and_not_counted_twice(filled: tuple[Keeper, list[Part]]) -> None:
+def test_what_nothing_is_known_of_any_more_is_refused_and_not_counted_twice(
+    filled: tuple[Keeper, list[Part]],
+) -> None:
     keeper, parts = filled
     now_s = max(part.minute for part in parts) * 60
     old = [Part("three", (now_s - 7 * 3_600) // 60, "r1", a_rollup(random.Random(1)))]
@@ -240,13 +330,20 @@ def test_what_nothing_is_known_of_any_more_is_refused_and_not_counted_twice(fill
 
 
 @pytest.mark.parametrize("dimension", ["datetimeHour", "date"])
-def test_a_time_range_in_minutes_is_answered_where_only_hours_and_days_are_kept(dimension: str, tmp_path: Path) -> None:
+def test_a_time_range_in_minutes_is_answered_where_only_hours_and_days_are_kept(
+    dimension: str, tmp_path: Path
+) -> None:
     day = BEGIN_S // DAY_S + 1
     parts = parts_of(random.Random(5), range(day * 1_440, day * 1_440 + 120), ROOMS, ("one",))
     keeper = Keeper(DuckEngine(tmp_path / "analytics.duckdb"), retention=Retention(minutes_s=DAY_S))
     keeper.write(parts, day * DAY_S + 7_200)
     keeper.tend((day + 4) * DAY_S)
-    found = AllOf((DimensionFilter("datetime", "geq", (day * DAY_S,)), DimensionFilter("datetime", "lt", ((day + 1) * DAY_S,))))
+    found = AllOf(
+        (
+            DimensionFilter("datetime", "geq", (day * DAY_S,)),
+            DimensionFilter("datetime", "lt", ((day + 1) * DAY_S,)),
+        )
+    )
     question = every(dimension, filter=found)
     same(keeper.answer(question).rows, oracle(parts, question), (dimension,))
     keeper.close()

@@ -14,8 +14,12 @@ from greenroom.model.room import LANGUAGES, METHODS
 EXAMPLES = 60
 names = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=20)
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0{}"), max_size=30)
-paths = st.lists(st.sampled_from(["shop", "a", "Sale", "x.y", "%20"]), max_size=3).map(lambda parts: "/" + "/".join(parts))
-routes = st.fixed_dictionaries({"host": st.sampled_from(["www.example.com", "b.example.com"]), "path": paths})
+paths = st.lists(st.sampled_from(["shop", "a", "Sale", "x.y", "%20"]), max_size=3).map(
+    lambda parts: "/" + "/".join(parts)
+)
+routes = st.fixed_dictionaries(
+    {"host": st.sampled_from(["www.example.com", "b.example.com"]), "path": paths}
+)
 
 OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
     "path": paths,
@@ -29,10 +33,20 @@ OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
     "custom_page_html": texts,
     "default_template_language": st.sampled_from(LANGUAGES),
     "json_response_enabled": st.booleans(),
-    "cookie_attributes": st.fixed_dictionaries({}, optional={"samesite": st.sampled_from(["auto", "lax", "strict"])}),
+    "cookie_attributes": st.fixed_dictionaries(
+        {}, optional={"samesite": st.sampled_from(["auto", "lax", "strict"])}
+    ),
     "enabled_origin_commands": st.sampled_from([[], ["revoke"]]),
-    "additional_routes": st.lists(routes, max_size=2, unique_by=lambda route: (route["host"], route["path"])),
-    "greenroom": st.fixed_dictionaries({}, optional={"case_insensitive_paths": st.just(False), "refresh_max_seconds": st.integers(2, 60)}),
+    "additional_routes": st.lists(
+        routes, max_size=2, unique_by=lambda route: (route["host"], route["path"])
+    ),
+    "greenroom": st.fixed_dictionaries(
+        {},
+        optional={
+            "case_insensitive_paths": st.just(False),
+            "refresh_max_seconds": st.integers(2, 60),
+        },
+    ),
 }
 OVERRIDES: dict[str, st.SearchStrategy[Any]] = {
     "session_duration": st.none() | st.integers(1, 30),
@@ -59,7 +73,9 @@ def whole_rooms(draw: st.DrawFn) -> dict[str, Any]:
 
 def desk_with_zone() -> tuple[DeskInMemory, str]:
     config_service = DeskInMemory()
-    return config_service, config_service.do(zones.create({"name": "example.com"}, lambda _pointer, _url: []))["id"]
+    return config_service, config_service.do(
+        zones.create({"name": "example.com"}, lambda _pointer, _url: [])
+    )["id"]
 
 
 def without_clock(document: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +84,10 @@ def without_clock(document: dict[str, Any]) -> dict[str, Any]:
 
 def said(document: dict[str, Any], answer: dict[str, Any]) -> bool:
     """Whether everything in a document is in the answer, objects by their parts."""
-    return all(said(value, answer[name]) if isinstance(value, dict) else answer[name] == value for name, value in document.items())
+    return all(
+        said(value, answer[name]) if isinstance(value, dict) else answer[name] == value
+        for name, value in document.items()
+    )
 
 
 @settings(max_examples=EXAMPLES)
@@ -86,7 +105,9 @@ def test_a_room_comes_back_as_it_was_written_and_writing_it_back_changes_nothing
 
 @settings(max_examples=EXAMPLES)
 @given(document=whole_rooms(), other=whole_rooms())
-def test_replacing_forgets_what_was_there_and_editing_keeps_what_is_not_named(document, other) -> None:
+def test_replacing_forgets_what_was_there_and_editing_keeps_what_is_not_named(
+    document, other
+) -> None:
     config_service, zone = desk_with_zone()
     made = config_service.do(rooms.create(zone, document))
     fresh_desk, fresh_zone = desk_with_zone()
@@ -99,23 +120,43 @@ def test_replacing_forgets_what_was_there_and_editing_keeps_what_is_not_named(do
     edited = config_service.do(rooms.change(zone, made["id"], document, whole=False))
     assert said(document, edited)
     assert (
-        without_clock(edited).items() >= {name: value for name, value in replaced.items() if name not in {*document, "modified_on"}}.items()
+        without_clock(edited).items()
+        >= {
+            name: value
+            for name, value in replaced.items()
+            if name not in {*document, "modified_on"}
+        }.items()
     )
 
 
 @settings(max_examples=EXAMPLES)
-@given(fields=st.fixed_dictionaries({}, optional=OVERRIDES), edit=st.fixed_dictionaries({}, optional=OVERRIDES))
+@given(
+    fields=st.fixed_dictionaries({}, optional=OVERRIDES),
+    edit=st.fixed_dictionaries({}, optional=OVERRIDES),
+)
 def test_null_false_and_empty_stay_apart_in_events_and_details_have_no_nulls(fields, edit) -> None:
     config_service, zone = desk_with_zone()
     limits = {"total_active_users": 300, "new_users_per_minute": 200}
-    room = config_service.do(rooms.create(zone, {"name": "r", "host": "shop.example.com", "custom_page_html": "own", **limits}))
+    room = config_service.do(
+        rooms.create(
+            zone, {"name": "r", "host": "shop.example.com", "custom_page_html": "own", **limits}
+        )
+    )
     times = {"event_start_time": "2030-01-01T11:00:00Z", "event_end_time": "2030-01-01T12:00:00Z"}
     made = config_service.do(events.create(zone, room["id"], {"name": "e", **times, **fields}))
     assert said(fields, made)
     edited = config_service.do(events.change(zone, room["id"], made["id"], edit, whole=False))
     assert without_clock(edited) == without_clock({**made, **edit})
-    details = events.details(config_service.known, events.event_of(config_service.known, zone, room["id"], made["id"]))
-    for name in ("session_duration", "disable_session_renewal", "queueing_method", "custom_page_html", *limits):
+    details = events.details(
+        config_service.known, events.event_of(config_service.known, zone, room["id"], made["id"])
+    )
+    for name in (
+        "session_duration",
+        "disable_session_renewal",
+        "queueing_method",
+        "custom_page_html",
+        *limits,
+    ):
         assert details[name] == (room[name] if edited[name] is None else edited[name])
         assert details[name] is not None
 
@@ -130,9 +171,18 @@ def test_null_false_and_empty_stay_apart_in_events_and_details_have_no_nulls(fie
 def test_a_rule_that_moves_leaves_the_others_in_their_order(order, place, neighbour, word) -> None:
     config_service, zone = desk_with_zone()
     limits = {"total_active_users": 300, "new_users_per_minute": 200}
-    room = config_service.do(rooms.create(zone, {"name": "r", "host": "shop.example.com", **limits}))["id"]
+    room = config_service.do(
+        rooms.create(zone, {"name": "r", "host": "shop.example.com", **limits})
+    )["id"]
     found = config_service.do(
-        rules.replace_all(zone, room, [{"action": "bypass_waiting_room", "expression": "ssl", "description": one} for one in order])
+        rules.replace_all(
+            zone,
+            room,
+            [
+                {"action": "bypass_waiting_room", "expression": "ssl", "description": one}
+                for one in order
+            ],
+        )
     )
     ids = {rule["description"]: rule["id"] for rule in found}
     others = [one for one in order if one != "a"]
@@ -140,8 +190,14 @@ def test_a_rule_that_moves_leaves_the_others_in_their_order(order, place, neighb
     wanted = others[:]
     wanted.insert(max(place, 1) - 1, "a")
     assert [rule["description"] for rule in moved] == wanted
-    moved = config_service.do(rules.edit(zone, room, ids["a"], {"position": {word: ids.get(neighbour, "")}}))
-    at = others.index(neighbour) + (word == "after") if neighbour else (len(others) if word == "after" else 0)
+    moved = config_service.do(
+        rules.edit(zone, room, ids["a"], {"position": {word: ids.get(neighbour, "")}})
+    )
+    at = (
+        others.index(neighbour) + (word == "after")
+        if neighbour
+        else (len(others) if word == "after" else 0)
+    )
     others.insert(at, "a")
     assert [rule["description"] for rule in moved] == others
     assert all(rule["version"] == "1" for rule in moved)
@@ -153,7 +209,10 @@ def test_a_time_that_was_written_is_read_as_the_same_moment(at_ms) -> None:
 
 
 @given(
-    text=st.text(max_size=40) | st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})")
+    text=st.text(max_size=40)
+    | st.from_regex(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
+    )
 )
 def test_no_text_breaks_the_reading_of_times(text) -> None:
     found = milliseconds(text)

@@ -27,7 +27,9 @@ def test_no_visitor_is_let_in_beyond_the_limits_when_the_next_coordinator_knows_
     assert trials.handovers(range(100, 108), losses=False) == []
 
 
-def test_no_visitor_is_let_in_beyond_the_limits_when_the_next_coordinator_knows_old_things_or_nothing() -> None:
+def test_no_visitor_is_let_in_beyond_the_limits_when_the_next_coordinator_knows_old_things_or_nothing() -> (
+    None
+):
     assert trials.handovers(range(200, 212)) == []
 
 
@@ -131,7 +133,11 @@ def believes_every_whole_report(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.needs("patching")
 @pytest.mark.parametrize(
     "build",
-    [takes_answers_of_lost_coordinators, counts_answers_on_from_the_newest_it_was_told, believes_every_whole_report],
+    [
+        takes_answers_of_lost_coordinators,
+        counts_answers_on_from_the_newest_it_was_told,
+        believes_every_whole_report,
+    ],
     ids=lambda build: build.__name__,
 )
 def test_late_messages_find_a_build_that(build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,14 +147,21 @@ def test_late_messages_find_a_build_that(build: Break, monkeypatch: pytest.Monke
 
 def forgets_the_last_grant(patch: pytest.MonkeyPatch) -> None:
     original = CoordinatorRegistry.rows
-    patch.setattr(CoordinatorRegistry, "rows", lambda self: original(self) if len(self._touched) != 1 else {})
+    patch.setattr(
+        CoordinatorRegistry, "rows", lambda self: original(self) if len(self._touched) != 1 else {}
+    )
 
 
 def believes_old_rows(patch: pytest.MonkeyPatch) -> None:
     original = CoordinatorRegistry.restore
 
     def restore(self: CoordinatorRegistry, rows: dict[str, bytes], now_ms: int, life: str) -> None:
-        original(self, {**rows, coordinator_registry.LIFE_ROW: coordinator_registry.encode(life)}, now_ms, life)
+        original(
+            self,
+            {**rows, coordinator_registry.LIFE_ROW: coordinator_registry.encode(life)},
+            now_ms,
+            life,
+        )
 
     patch.setattr(CoordinatorRegistry, "restore", restore)
 
@@ -189,21 +202,37 @@ def test_a_build_is_found_that(build: Break, monkeypatch: pytest.MonkeyPatch) ->
     build(monkeypatch)
     for first in range(0, 60, 6):
         try:
-            if any("too few" not in problem for problem in trials.handovers(range(first, first + 6))):
+            if any(
+                "too few" not in problem for problem in trials.handovers(range(first, first + 6))
+            ):
                 return
-        except (AssertionError, ValueError, KeyError, IndexError, TypeError):  # broken so badly that the books fall apart
+        except (
+            AssertionError,
+            ValueError,
+            KeyError,
+            IndexError,
+            TypeError,
+        ):  # broken so badly that the books fall apart
             return
     pytest.fail("not found in sixty trials")
 
 
 Move = tuple[str, int, int]
-moves = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 12), st.integers(0, 9)), max_size=40)
+moves = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 12), st.integers(0, 9)), max_size=40
+)
 
 
 @settings(max_examples=150, deadline=None)
 @given(moves, st.integers(0, 30), st.data())
-def test_the_whole_line_is_the_sum_of_its_parts(changes: list[Move], permits: int, data: st.DataObject) -> None:
-    line, seconds, covered = WholeLine(), {name: Counter[int]() for name in "abc"}, dict.fromkeys("abc", 0)
+def test_the_whole_line_is_the_sum_of_its_parts(
+    changes: list[Move], permits: int, data: st.DataObject
+) -> None:
+    line, seconds, covered = (
+        WholeLine(),
+        {name: Counter[int]() for name in "abc"},
+        dict.fromkeys("abc", 0),
+    )
     for name in "abc":
         line.show(name, {})
     for name, second, count in changes:
@@ -217,7 +246,9 @@ def test_the_whole_line_is_the_sum_of_its_parts(changes: list[Move], permits: in
         reach = line.reach(name, permits)
         edge_s, left = edge(sum(parts.values(), Counter[int]()), permits)
         assert reach.edge_s == edge_s
-        assert reach.sure == sum(count for second, count in parts[name].items() if edge_s is None or second < edge_s)
+        assert reach.sure == sum(
+            count for second, count in parts[name].items() if edge_s is None or second < edge_s
+        )
         if edge_s is not None:
             assert (reach.edge_mine, reach.edge_permits) == (parts[name][edge_s], left)
     line.hide("a")

@@ -31,7 +31,15 @@ def tickets(count: int, seed: int = 1) -> list[bytes]:
 
 @cache
 def published() -> str:
-    return msgspec.json.encode(hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, tickets(RECEIPTS)), "shop", "spring_sale")).decode()
+    return msgspec.json.encode(
+        hold(
+            APPOINTMENT,
+            SEED,
+            entries(APPOINTMENT.draw_id, tickets(RECEIPTS)),
+            "shop",
+            "spring_sale",
+        )
+    ).decode()
 
 
 def fresh() -> dict:
@@ -46,7 +54,9 @@ def test_ten_thousand_shuffled_receipts_are_verified_by_the_other_program() -> N
     draw = fresh()
     assert len(draw["receipts"]) == RECEIPTS
     assert found(draw, draw["commitment"]) == []
-    order = {one: verify_draw.place(draw, receipt(draw["draw"], one)) for one in tickets(RECEIPTS)[::500]}
+    order = {
+        one: verify_draw.place(draw, receipt(draw["draw"], one)) for one in tickets(RECEIPTS)[::500]
+    }
     drawn = Drawn(msgspec.json.decode(published(), type=type(hold(APPOINTMENT, SEED, [], "", ""))))
     assert order == {one: drawn.place(one) for one in order}
     assert all(order.values())
@@ -108,13 +118,21 @@ def test_any_change_made_in_a_published_draw_is_found(change: str, at: int) -> N
     assert found(draw, promised)
 
 
-def test_a_whole_draw_held_again_with_another_list_fits_itself_and_still_not_what_visitors_noted() -> None:
+def test_a_whole_draw_held_again_with_another_list_fits_itself_and_still_not_what_visitors_noted() -> (
+    None
+):
     """Dropping someone and drawing again is found by anyone who knows the place or finds no receipt, and moves everybody."""
-    again = json.loads(msgspec.json.encode(hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, tickets(RECEIPTS)[1:]), "", "")))
+    again = json.loads(
+        msgspec.json.encode(
+            hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, tickets(RECEIPTS)[1:]), "", "")
+        )
+    )
     assert found(again, fresh()["commitment"]) == []
     mine = receipt(again["draw"], tickets(RECEIPTS)[0])
     assert verify_draw.place(again, mine) == 0
-    moved = sum(1 for one in tickets(RECEIPTS)[1:200] if place_in(again, one) != place_in(fresh(), one))
+    moved = sum(
+        1 for one in tickets(RECEIPTS)[1:200] if place_in(again, one) != place_in(fresh(), one)
+    )
     assert moved > 190
 
 
@@ -133,10 +151,15 @@ def chi_square(order: list[int], cells: int) -> float:
 
 def test_chi_square_shows_no_bias_by_arrival() -> None:
     """Twenty draws of 10,000 in 10 x 10 cells: 81 degrees of freedom each, so the sum has mean 1,620 and deviation 57."""
-    came = {blinded(receipt(APPOINTMENT.draw_id, one)): number for number, one in enumerate(tickets(RECEIPTS))}
+    came = {
+        blinded(receipt(APPOINTMENT.draw_id, one)): number
+        for number, one in enumerate(tickets(RECEIPTS))
+    }
     ids, total, degrees = tickets(RECEIPTS), 0.0, 20 * 81
     for number in range(20):
-        draw = hold(APPOINTMENT, number.to_bytes(32, "big"), entries(APPOINTMENT.draw_id, ids), "", "")
+        draw = hold(
+            APPOINTMENT, number.to_bytes(32, "big"), entries(APPOINTMENT.draw_id, ids), "", ""
+        )
         total += chi_square([came[one] for one in draw.receipts], 10)
     assert abs(total - degrees) < 4 * sqrt(2 * degrees)
 
@@ -145,26 +168,45 @@ def test_chi_square_finds_a_small_favour_for_early_comers() -> None:
     """The check above can fail: one visitor in twenty is moved up by a tenth of the line."""
     draw, total, degrees = Random(5), 0.0, 20 * 81
     for _ in range(20):
-        order = sorted(range(RECEIPTS), key=lambda number: draw.random() - (0.1 if number < 500 else 0))
+        order = sorted(
+            range(RECEIPTS), key=lambda number: draw.random() - (0.1 if number < 500 else 0)
+        )
         total += chi_square(order, 10)
     assert total - degrees > 4 * sqrt(2 * degrees)
 
 
-@given(st.lists(st.binary(min_size=12, max_size=12), unique=True, max_size=60), st.binary(min_size=32, max_size=32), st.randoms())
-def test_the_order_hangs_on_who_takes_part_and_the_seed_and_on_nothing_else(ids: list[bytes], seed: bytes, draw: Random) -> None:
+@given(
+    st.lists(st.binary(min_size=12, max_size=12), unique=True, max_size=60),
+    st.binary(min_size=32, max_size=32),
+    st.randoms(),
+)
+def test_the_order_hangs_on_who_takes_part_and_the_seed_and_on_nothing_else(
+    ids: list[bytes], seed: bytes, draw: Random
+) -> None:
     first = hold(APPOINTMENT, seed, entries(APPOINTMENT.draw_id, ids), "", "")
     draw.shuffle(ids)
-    assert hold(APPOINTMENT, seed, entries(APPOINTMENT.draw_id, ids), "other", "names").receipts == first.receipts
-    assert list(verify_draw.problems(json.loads(msgspec.json.encode(first)), first.commitment)) == []
+    assert (
+        hold(APPOINTMENT, seed, entries(APPOINTMENT.draw_id, ids), "other", "names").receipts
+        == first.receipts
+    )
+    assert (
+        list(verify_draw.problems(json.loads(msgspec.json.encode(first)), first.commitment)) == []
+    )
 
 
-@given(st.lists(st.binary(min_size=12, max_size=12), unique=True, min_size=1, max_size=60), st.integers(0, 59), st.integers(1, 10**9))
+@given(
+    st.lists(st.binary(min_size=12, max_size=12), unique=True, min_size=1, max_size=60),
+    st.integers(0, 59),
+    st.integers(1, 10**9),
+)
 def test_the_drawn_stand_in_their_order_before_a_visitor_who_was_absent_and_these_before_a_visitor_who_came_later(
     ids: list[bytes], absent: int, later_ms: int
 ) -> None:
     present, away = ids[absent:], ids[:absent]
     drawn = Drawn(hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, present), "", ""))
-    keys = {one: drawn.key(one, make_key(START_MS - 60_000, number)) for number, one in enumerate(ids)}
+    keys = {
+        one: drawn.key(one, make_key(START_MS - 60_000, number)) for number, one in enumerate(ids)
+    }
     assert sorted(present, key=keys.__getitem__) == sorted(present, key=drawn.place)
     assert all(keys[one] < make_key(START_MS, 0) for one in present)
     assert all(make_key(START_MS, 0) <= keys[one] < make_key(START_MS + 1, 0) for one in away)
@@ -178,7 +220,16 @@ def test_the_command_says_what_fits_and_what_place_a_receipt_drew(tmp_path: Path
     file, saved = tmp_path / "draw.json", tmp_path / "receipt.json"
     file.write_text(published())
     mine = receipt(draw["draw"], tickets(RECEIPTS)[7])
-    saved.write_text(json.dumps({"format": "greenroom-receipt-1", "draw": draw["draw"], "receipt": mine, "commitment": draw["commitment"]}))
+    saved.write_text(
+        json.dumps(
+            {
+                "format": "greenroom-receipt-1",
+                "draw": draw["draw"],
+                "receipt": mine,
+                "commitment": draw["commitment"],
+            }
+        )
+    )
     run = CliRunner().invoke
     place = verify_draw.place(draw, mine)
     for given_receipt in (mine, str(saved)):

@@ -14,7 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission.forecast.drift import drifted
-from greenroom.admission.forecast.fluid import STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
+from greenroom.admission.forecast.fluid import (
+    STEPS_MAX,
+    WINDOW_STEPS,
+    admissions,
+    ends_of_the_living,
+)
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
 from greenroom.admission.forecast.lottery import LotteryForecast, hazards
 from greenroom.admission.ledger.waits import not_before
@@ -42,7 +47,9 @@ pasts = st.fixed_dictionaries(
         "seed": st.integers(0, 99),
     }
 )
-widths = st.tuples(st.floats(-WIDEST, 0), st.just(0.0), st.floats(0, WIDEST), st.floats(0, WIDEST)).map(lambda drawn: tuple(sorted(drawn)))
+widths = st.tuples(
+    st.floats(-WIDEST, 0), st.just(0.0), st.floats(0, WIDEST), st.floats(0, WIDEST)
+).map(lambda drawn: tuple(sorted(drawn)))
 gaps = st.lists(st.floats(0.01, 1000), min_size=40, max_size=40)
 
 
@@ -55,13 +62,19 @@ def sketches(draw: st.DrawFn) -> WaitTable:
         seconds.append(seconds[-1] + later)
     knots = draw(st.integers(2, 41))
     return WaitTable(
-        START_MS, tuple(people[:knots]), tuple(seconds[:knots]), tuple(draw(widths) for _ in LEADS_S), strays_per_s=draw(st.floats(0, 5))
+        START_MS,
+        tuple(people[:knots]),
+        tuple(seconds[:knots]),
+        tuple(draw(widths) for _ in LEADS_S),
+        strays_per_s=draw(st.floats(0, 5)),
     )
 
 
 @settings(max_examples=100, deadline=None)
 @given(sketches(), st.integers(0, 300_000), st.lists(st.floats(0, 2_000), min_size=2, max_size=20))
-def test_a_visitor_who_stands_further_back_is_never_told_less(wait_table: WaitTable, age_ms: int, places: list[float]) -> None:
+def test_a_visitor_who_stands_further_back_is_never_told_less(
+    wait_table: WaitTable, age_ms: int, places: list[float]
+) -> None:
     outlook, now_ms = outlook_on(wait_table), START_MS + age_ms
     told = [outlook.fifo(place, START_MS - 60_000, now_ms) for place in sorted(places)]
     known = [quantiles(estimate) for estimate in told if estimate]
@@ -72,7 +85,9 @@ def test_a_visitor_who_stands_further_back_is_never_told_less(wait_table: WaitTa
 
 @settings(max_examples=100, deadline=None)
 @given(sketches(), st.integers(0, 300_000), st.floats(0, 2_000), st.integers(-60_000, 60_000))
-def test_quantiles_are_in_order_and_no_wait_is_negative(wait_table: WaitTable, age_ms: int, place: float, came_ms: int) -> None:
+def test_quantiles_are_in_order_and_no_wait_is_negative(
+    wait_table: WaitTable, age_ms: int, place: float, came_ms: int
+) -> None:
     estimate = outlook_on(wait_table).fifo(place, START_MS + came_ms, START_MS + age_ms)
     if estimate:
         values = quantiles(estimate)
@@ -82,18 +97,24 @@ def test_quantiles_are_in_order_and_no_wait_is_negative(wait_table: WaitTable, a
 
 @settings(max_examples=60, deadline=None)
 @given(sketches(), st.floats(0, 500))
-def test_what_is_old_is_said_to_be_old_and_believed_less(wait_table: WaitTable, place: float) -> None:
+def test_what_is_old_is_said_to_be_old_and_believed_less(
+    wait_table: WaitTable, place: float
+) -> None:
     outlook = outlook_on(wait_table)
     fresh = outlook.fifo(place, START_MS - 60_000, START_MS + STALE_MS)
     old = outlook.fifo(place, START_MS - 60_000, START_MS + STALE_MS + 30_000)
     if fresh and old and old.p25_s > 0:
         assert (fresh.change, old.change) == ("", "stale")
-        assert old.p75_s + 34 + OFFSET_S >= 1.9 * (old.p25_s + 34 + OFFSET_S)  # counted from when the table was made
+        assert old.p75_s + 34 + OFFSET_S >= 1.9 * (
+            old.p25_s + 34 + OFFSET_S
+        )  # counted from when the table was made
 
 
 @settings(max_examples=25, deadline=None)
 @given(pasts, st.integers(1, 3_000))
-def test_a_forecast_is_a_short_table_that_ascends_ends_at_a_day_and_can_travel(past: dict[str, Any], waiting: int) -> None:
+def test_a_forecast_is_a_short_table_that_ascends_ends_at_a_day_and_can_travel(
+    past: dict[str, Any], waiting: int
+) -> None:
     wait_table = Past(**past).wait_table(waiting)
     assert all(after > before for before, after in pairwise(wait_table.people))
     assert all(after > before for before, after in pairwise(wait_table.seconds))
@@ -113,7 +134,9 @@ wild_reports = st.fixed_dictionaries(
     {
         "data_center": st.sampled_from(["here", "there"]),
         "epoch": st.integers(0, 2),
-        "ended": st.dictionaries(st.integers(0, 3_000), anything, max_size=4).map(lambda counts: tuple(counts.items())),
+        "ended": st.dictionaries(st.integers(0, 3_000), anything, max_size=4).map(
+            lambda counts: tuple(counts.items())
+        ),
         "joined": anything,
         "lost": st.integers(-(10**9), 10**9),
         "strays": anything,
@@ -137,14 +160,21 @@ ages = st.lists(st.integers(0, 60_000) | st.integers(0, 10**8), max_size=5)
     st.sampled_from(["fifo", "random"]),
     st.integers(1, 10**6),
     st.integers(1, 10**6),
-    st.lists(st.tuples(st.integers(0, 90_000), wild_reports, ages, wild_facts), min_size=1, max_size=12),
+    st.lists(
+        st.tuples(st.integers(0, 90_000), wild_reports, ages, wild_facts), min_size=1, max_size=12
+    ),
 )
 def test_no_reports_make_a_forecast_fail(
-    method: str, total: int, per_minute: int, told: list[tuple[int, dict[str, Any], list[int], ForecastInput]]
+    method: str,
+    total: int,
+    per_minute: int,
+    told: list[tuple[int, dict[str, Any], list[int], ForecastInput]],
 ) -> None:
     """It is made while the coordinator answers: if it raised, no visitor would be let in any more."""
     now_ms = START_MS
-    room = small_room(total_active_users=total, new_users_per_minute=per_minute, queueing_method=method)
+    room = small_room(
+        total_active_users=total, new_users_per_minute=per_minute, queueing_method=method
+    )
     forecaster = Forecaster(room, now_ms)
     for number, (passed_ms, said, ages_ms, facts) in enumerate(told):
         now_ms += passed_ms
@@ -160,20 +190,28 @@ def test_no_reports_make_a_forecast_fail(
         forecaster.wait_table_for(facts.seconds, facts.seconds)
         outlook = outlook_on(wait_table)
         for place in (1, 50, 10**6):
-            found = outlook.random(START_MS, now_ms) if method == "random" else outlook.fifo(place, START_MS, now_ms)
+            found = (
+                outlook.random(START_MS, now_ms)
+                if method == "random"
+                else outlook.fifo(place, START_MS, now_ms)
+            )
             assert found is None or 0 <= found.p50_s <= 4 * BELIEVED_S
 
 
 @pytest.mark.parametrize("method", ["fifo", "random"])
 @pytest.mark.parametrize("stay_s", [(40, 160), (100, 101)])
-def test_a_room_three_times_as_large_with_three_times_the_line_waits_as_long(method: str, stay_s: tuple[int, int]) -> None:
+def test_a_room_three_times_as_large_with_three_times_the_line_waits_as_long(
+    method: str, stay_s: tuple[int, int]
+) -> None:
     one = Past(method=method, stay_s=stay_s)
     three = Past(method=method, stay_s=stay_s, times=3)
     small, large = outlook_on(one.wait_table(700)), outlook_on(three.wait_table(2_100))
     for place in (1, 10, 70, 300, 700):
         came_ms = one.now_ms - 60_000
         said = [
-            outlook.random(came_ms, one.now_ms) if method == "random" else outlook.fifo(times * place, came_ms, one.now_ms)
+            outlook.random(came_ms, one.now_ms)
+            if method == "random"
+            else outlook.fifo(times * place, came_ms, one.now_ms)
             for times, outlook in ((1, small), (3, large))
         ]
         assert said[0]
@@ -191,7 +229,13 @@ def test_a_room_three_times_as_large_with_three_times_the_line_waits_as_long(met
     st.floats(0, 4),
 )
 def test_no_visitor_is_forecast_to_enter_beyond_either_limit(
-    living: list[float], hazard: float, free: float, permits: int, per_minute: int, recent: list[int], idle_s: float
+    living: list[float],
+    hazard: float,
+    free: float,
+    permits: int,
+    per_minute: int,
+    recent: list[int],
+    idle_s: float,
 ) -> None:
     survival = [(1 - hazard) ** step for step in range(len(living) + 1)]
     ends = ends_of_the_living(living, survival, 0.3, STEPS_MAX)
@@ -200,8 +244,14 @@ def test_no_visitor_is_forecast_to_enter_beyond_either_limit(
     entered = admissions(ends, survival, free, permits, per_minute, recent, float("inf"), idle_s)
     begun = [float(permits), *entered]
     for step in range(1, len(begun)):
-        lived = [0, *(step - one + 1 for one in range(step - 1, -1, -1))]  # in steps, the newest first
-        newly = sum(count * survival[min(age, len(living))] for count, age in zip(reversed(begun[: step + 1]), lived, strict=True))
+        lived = [
+            0,
+            *(step - one + 1 for one in range(step - 1, -1, -1)),
+        ]  # in steps, the newest first
+        newly = sum(
+            count * survival[min(age, len(living))]
+            for count, age in zip(reversed(begun[: step + 1]), lived, strict=True)
+        )
         assert newly + sum(living) - sum(ends[:step]) <= sum(living) + permits + free + 1e-6
     window = [float(count) for count in recent[:-1]] + [float(recent[-1] + permits)] + entered
     spent = sum(recent) + permits
@@ -222,7 +272,9 @@ def test_a_draw_among_as_many_as_come_is_memoryless(present: int, per_s: float) 
 
 
 @given(st.integers(1, 500), st.floats(0.5, 50))
-def test_a_draw_that_no_one_joins_any_more_is_over_when_as_many_were_let_in_as_were_there(present: int, drawn: float) -> None:
+def test_a_draw_that_no_one_joins_any_more_is_over_when_as_many_were_let_in_as_were_there(
+    present: int, drawn: float
+) -> None:
     people, seconds = hazards([drawn] * STEPS_MAX, present, (0.0, 0.0), 0.0, True)
     median_s = between(people, seconds, HAZARDS[1])
     if present <= drawn * STEPS_MAX:
@@ -249,7 +301,9 @@ class Door:
     def __init__(self, noise: int) -> None:
         self.noise = noise
         self.clock = HandClock()
-        self.ledger = MemoryLedger(small_room(total_active_users=20, new_users_per_minute=60), self.clock, bits(3))
+        self.ledger = MemoryLedger(
+            small_room(total_active_users=20, new_users_per_minute=60), self.clock, bits(3)
+        )
         self.told: list[tuple[int, Estimate | None]] = []
 
     def run(self) -> list[tuple[int, Estimate | None]]:
@@ -265,12 +319,16 @@ class Door:
                     self._tries(number, due)
             for _ in range(self.noise if len(self.ledger.ledger.line) > 2 else 0):
                 strangers += 1
-                outcome = answer_of(self.ledger.arrive, ticket_id(strangers), make_key(self.clock.ms, 0))
+                outcome = answer_of(
+                    self.ledger.arrive, ticket_id(strangers), make_key(self.clock.ms, 0)
+                )
                 assert outcome.position == 0
         return self.told
 
     def _tries(self, number: int, due: dict[int, int]) -> None:
-        outcome = answer_of(self.ledger.poll, ticket_id(number), make_key(START_MS + number * 1_000, number))
+        outcome = answer_of(
+            self.ledger.poll, ticket_id(number), make_key(START_MS + number * 1_000, number)
+        )
         if outcome.standing is Standing.WAITING:
             self.told.append((number, outcome.estimate))
             due[number] = self.clock.ms + outcome.refresh_ms // 1_000 * 1_000
@@ -283,7 +341,9 @@ class Door:
 def test_requests_without_cookies_change_no_estimate() -> None:
     calm = Door(0)
     flooded = Door(7)
-    flooded.ledger._getrandbits = lambda count: 1 << count - 1  # the same luck for everybody in both worlds
+    flooded.ledger._getrandbits = lambda count: (
+        1 << count - 1
+    )  # the same luck for everybody in both worlds
     calm.ledger._getrandbits = flooded.ledger._getrandbits
     told = calm.run()
     assert len([1 for _, estimate in told if estimate]) > 500
@@ -292,7 +352,9 @@ def test_requests_without_cookies_change_no_estimate() -> None:
 
 @given(st.integers(0, 60_000), st.tuples(*[st.floats(0, 500)] * 4).map(sorted))
 def test_no_visitor_gets_in_before_the_next_try(next_ms: int, seconds: list[float]) -> None:
-    p25_s, p50_s, p75_s, most_s = quantiles(not_before(next_ms, Estimate(*seconds)) or Estimate(-1, -1, -1))
+    p25_s, p50_s, p75_s, most_s = quantiles(
+        not_before(next_ms, Estimate(*seconds)) or Estimate(-1, -1, -1)
+    )
     assert [p25_s, p50_s, p75_s] == [max(next_ms / 1000, value) for value in seconds[:3]]
     assert most_s == (max(next_ms / 1000, seconds[3]) if seconds[3] else 0)
     assert not_before(next_ms, None) is None
@@ -300,7 +362,9 @@ def test_no_visitor_gets_in_before_the_next_try(next_ms: int, seconds: list[floa
 
 def test_before_sessions_have_ended_only_free_units_are_promised() -> None:
     past = Past(total=50, per_minute=600, stay_s=(900, 901), minutes=0)
-    past.forecaster.think(ForecastInput({}, 0, 50, 200, 0, {START_MS // 1000 - 1: 200}), past.now_ms)
+    past.forecaster.think(
+        ForecastInput({}, 0, 50, 200, 0, {START_MS // 1000 - 1: 200}), past.now_ms
+    )
     wait_table = past.forecaster.wait_table
     assert wait_table
     outlook = outlook_on(wait_table)
@@ -311,9 +375,14 @@ def test_before_sessions_have_ended_only_free_units_are_promised() -> None:
     assert outlook.fifo(60, START_MS - 60_000, past.now_ms) is None
 
 
-def test_where_sessions_ended_but_their_ages_were_not_told_the_measured_pace_is_not_silenced() -> None:
+def test_where_sessions_ended_but_their_ages_were_not_told_the_measured_pace_is_not_silenced() -> (
+    None
+):
     past = Past(minutes=0)
-    past.forecaster.think(ForecastInput({"here": 200}, 0, 0, 100, BELIEVED_ENDS, {START_MS // 1000 - 1: 100}), past.now_ms)
+    past.forecaster.think(
+        ForecastInput({"here": 200}, 0, 0, 100, BELIEVED_ENDS, {START_MS // 1000 - 1: 100}),
+        past.now_ms,
+    )
     assert past.forecaster.wait_table
     assert not outlook_on(past.forecaster.wait_table).decides
 
@@ -334,14 +403,22 @@ def test_another_method_needs_another_sketch() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.dictionaries(st.integers(0, 300), st.integers(1, 40), min_size=2, max_size=150), st.integers(0, 300), st.randoms())
-def test_two_data_centers_agree_on_who_is_before_someone(seconds: dict[int, int], mine: int, draw: Random) -> None:
+@given(
+    st.dictionaries(st.integers(0, 300), st.integers(1, 40), min_size=2, max_size=150),
+    st.integers(0, 300),
+    st.randoms(),
+)
+def test_two_data_centers_agree_on_who_is_before_someone(
+    seconds: dict[int, int], mine: int, draw: Random
+) -> None:
     """Counted here exactly, elsewhere between knots that are a tenth of the people apart."""
     first = START_MS // 1000
     whole = {first + second: count for second, count in seconds.items()}
     here = {second: draw.randint(0, count) for second, count in whole.items()}
     forecaster = Forecaster(small_room(total_active_users=200, new_users_per_minute=300), START_MS)
-    forecaster.think(ForecastInput({"here": 200}, 0, 0, sum(whole.values()), 0, whole), START_MS + 400_000)
+    forecaster.think(
+        ForecastInput({"here": 200}, 0, 0, sum(whole.values()), 0, whole), START_MS + 400_000
+    )
     wait_table = forecaster.wait_table_for(here, here)
     assert wait_table
     outlook = Outlook()
@@ -349,7 +426,9 @@ def test_two_data_centers_agree_on_who_is_before_someone(seconds: dict[int, int]
     ends_ms = (first + mine + 1) * 1_000
     own = sum(count for second, count in here.items() if second <= first + mine)
     everybody = sum(count for second, count in whole.items() if second <= first + mine)
-    assert own + outlook._elsewhere(wait_table, ends_ms) == pytest.approx(everybody, rel=0.1, abs=41)
+    assert own + outlook._elsewhere(wait_table, ends_ms) == pytest.approx(
+        everybody, rel=0.1, abs=41
+    )
 
 
 @given(st.floats(0, 5_000), st.floats(0, 5_000))
@@ -367,16 +446,29 @@ class Serving:
         self.past = Past(total=5_000, per_minute=300, method=method, minutes=12)
         self.method = method
         self.draw = Random(1)
-        self.line = [self.past.now_ms // 1000 - 1 - number // 5 for number in range(3_000)]  # arrival seconds, the newest first
+        self.line = [
+            self.past.now_ms // 1000 - 1 - number // 5 for number in range(3_000)
+        ]  # arrival seconds, the newest first
 
     def two_seconds(self, limit: int) -> WaitTable:
         past = self.past
         past.now_ms += 2_000
-        served = [self.line.pop(self.draw.randrange(len(self.line)) if self.method == "random" else -1) for _ in range(limit // 30)]
+        served = [
+            self.line.pop(self.draw.randrange(len(self.line)) if self.method == "random" else -1)
+            for _ in range(limit // 30)
+        ]
         past.forecaster.admitted("here", [0] * len(served), past.now_ms)
         past.forecaster.hear(report(10_000, front_s=served[-1]), past.now_ms)
         past.forecaster.think(
-            ForecastInput({"here": 500}, 0, 4_500, len(self.line), sum(past.ended.values()), Counter(self.line)), past.now_ms
+            ForecastInput(
+                {"here": 500},
+                0,
+                4_500,
+                len(self.line),
+                sum(past.ended.values()),
+                Counter(self.line),
+            ),
+            past.now_ms,
         )
         assert past.forecaster.wait_table
         return past.forecaster.wait_table
@@ -384,15 +476,23 @@ class Serving:
 
 @pytest.mark.parametrize("method", ["fifo", "random"])
 @pytest.mark.parametrize(("limit", "word"), [(120, "slower"), (600, "faster"), (300, "")])
-def test_those_who_were_told_something_else_hear_why_and_newcomers_do_not(method: str, limit: int, word: str) -> None:
+def test_those_who_were_told_something_else_hear_why_and_newcomers_do_not(
+    method: str, limit: int, word: str
+) -> None:
     system = Serving(method)
     assert {system.two_seconds(300).change for _ in range(60)} == {""}
-    system.past.forecaster.configure(small_room(total_active_users=5_000, new_users_per_minute=limit, queueing_method=method))
+    system.past.forecaster.configure(
+        small_room(total_active_users=5_000, new_users_per_minute=limit, queueing_method=method)
+    )
     told = [system.two_seconds(limit) for _ in range(60)]
     assert {wait_table.change for wait_table in told} == {"", word}
     wait_table = next(wait_table for wait_table in told if wait_table.change == word)
     outlook = outlook_on(wait_table)
     for came_ms, said in ((wait_table.made_ms - 300_000, word), (wait_table.made_ms - 10_000, "")):
-        found = outlook.random(came_ms, wait_table.made_ms) if method == "random" else outlook.fifo(100, came_ms, wait_table.made_ms)
+        found = (
+            outlook.random(came_ms, wait_table.made_ms)
+            if method == "random"
+            else outlook.fifo(100, came_ms, wait_table.made_ms)
+        )
         assert found
         assert found.change == said

@@ -11,7 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission.forecast.endings import Endings
-from greenroom.admission.forecast.fluid import STEP_S, STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
+from greenroom.admission.forecast.fluid import (
+    STEP_S,
+    STEPS_MAX,
+    WINDOW_STEPS,
+    admissions,
+    ends_of_the_living,
+)
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
 from greenroom.admission.forecast.intervals import LEAST, STEP, Intervals
 from greenroom.admission.forecast.newcomers import with_newcomers
@@ -78,7 +84,9 @@ def test_that_many_leave_after_one_page_is_known_within_the_first_step_in_which_
             endings.end("here", 12, 1)
         if tenth >= 620:
             assert endings.survival((tenth % 50 + 1) / 50)[13] == pytest.approx(5 / 6, abs=0.02)
-            assert endings.survival()[13] > 0.9  # as is assumed, if nothing counts of a step that goes on
+            assert (
+                endings.survival()[13] > 0.9
+            )  # as is assumed, if nothing counts of a step that goes on
 
 
 def test_sessions_that_no_one_knew_of_teach_nothing_when_they_end() -> None:
@@ -165,20 +173,32 @@ def test_intervals_become_as_wide_as_the_errors_are(sigma: float, bias: float, s
             inside[which] += log((took_s + OFFSET_S) / (wait_s + OFFSET_S)) <= width
         intervals.expect(number, now_ms, wait_s, 1)
         for share_ms in range(0, 400_000, 2_000):
-            intervals.judge(lambda _, in_ms=took_s * 1_000, at_ms=share_ms: int(at_ms < in_ms), 0.0, now_ms + share_ms)
+            intervals.judge(
+                lambda _, in_ms=took_s * 1_000, at_ms=share_ms: int(at_ms < in_ms),
+                0.0,
+                now_ms + share_ms,
+            )
     for which, share in enumerate(SHARES):
-        bounded = which == 1 or abs(bias) > sigma / 2  # the median is not moved, and a quartile never crosses it
+        bounded = (
+            which == 1 or abs(bias) > sigma / 2
+        )  # the median is not moved, and a quartile never crosses it
         assert bounded or inside[which] / trials == pytest.approx(share, abs=0.06)
 
 
 judgements = st.lists(
-    st.tuples(st.floats(0, 10**6), st.floats(0, 10**9), st.integers(-(10**9), 10**9), st.floats(-1, 1)), min_size=1, max_size=30
+    st.tuples(
+        st.floats(0, 10**6), st.floats(0, 10**9), st.integers(-(10**9), 10**9), st.floats(-1, 1)
+    ),
+    min_size=1,
+    max_size=30,
 )
 
 
 @settings(max_examples=50, deadline=None)
 @given(judgements)
-def test_no_evidence_makes_quantiles_cross_or_moves_them_far_at_once(told: list[tuple[float, float, int, float]]) -> None:
+def test_no_evidence_makes_quantiles_cross_or_moves_them_far_at_once(
+    told: list[tuple[float, float, int, float]],
+) -> None:
     """Also where reports say that more are in line than came, or fewer than none."""
     intervals, now_ms = Intervals(), START_MS
     for number, (wait_s, standing, left, giving_up_per_s) in enumerate(told):
@@ -205,7 +225,9 @@ def test_a_wait_is_told_what_waits_of_its_length_have_taught(seed: int) -> None:
             inside[which] += took_s <= (wait_s + OFFSET_S) * exp(width) - OFFSET_S
         intervals.expect(number, now_ms, wait_s, 1)
         for at_ms in range(0, 400_000, 1_000):
-            intervals.judge(lambda _, in_ms=took_s * 1_000, at_ms=at_ms: int(at_ms < in_ms), 0.0, now_ms + at_ms)
+            intervals.judge(
+                lambda _, in_ms=took_s * 1_000, at_ms=at_ms: int(at_ms < in_ms), 0.0, now_ms + at_ms
+            )
     assert inside[0] / trials == pytest.approx(0.25, abs=0.07)
     assert inside[1] / trials == pytest.approx(0.75, abs=0.07)
 
@@ -220,14 +242,18 @@ def test_a_line_that_stops_widens_its_intervals_before_anyone_got_in() -> None:
     intervals.judge(lambda _: 5, 0.0, START_MS + 240_000)
     assert intervals.widths[1][2] > before[2] + 0.1
     assert intervals.widths[0] == untaught
-    for shorter, further in pairwise(intervals.widths[1:]):  # nothing was learnt of longer waits yet
+    for shorter, further in pairwise(
+        intervals.widths[1:]
+    ):  # nothing was learnt of longer waits yet
         assert further[2] == pytest.approx(max(LEAST, shorter[2] / 2))
         assert further[3] == shorter[3]
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 400), st.floats(5, 100), st.floats(0.1, 2.5), st.integers(0, 2**32))
-def test_permits_that_are_out_say_how_long_units_lie_idle(seed: int, per_s: float, used_after_s: float, first: int) -> None:
+def test_permits_that_are_out_say_how_long_units_lie_idle(
+    seed: int, per_s: float, used_after_s: float, first: int
+) -> None:
     """Each permit is used after a time of its own; what is learnt is their mean."""
     draw, reuse = Random(seed), Reuse()
     admitted, granted_ms, out = first, 0.0, list[float]()
@@ -260,7 +286,12 @@ def test_units_are_used_again_after_they_were_idle(idle_s: float) -> None:
     """In a full room as many get in as Little's law says: the units by the time of a session and of the pause behind it."""
     survival = [1.0] * 12 + [0.9**step for step in range(200)]
     mean_s = STEP_S * (sum(survival) - 1)
-    ends = ends_of_the_living([2_000 * reached / sum(survival[:-1]) for reached in survival[:-1]], survival, 0.0, STEPS_MAX)
+    ends = ends_of_the_living(
+        [2_000 * reached / sum(survival[:-1]) for reached in survival[:-1]],
+        survival,
+        0.0,
+        STEPS_MAX,
+    )
     entered = admissions(ends, survival, 0, 0, 100_000, [0.0] * WINDOW_STEPS, float("inf"), idle_s)
     assert sum(entered[-60:]) / 60 / STEP_S == pytest.approx(2_000 / (mean_s + idle_s), rel=0.002)
 
@@ -283,7 +314,10 @@ def test_what_leaves_the_minute_is_let_in_again_with_the_next_sync() -> None:
 
 def test_what_was_forecast_before_any_session_had_ended_is_not_compared() -> None:
     """Nothing was known of how soon units come back, so that more came says nothing of the pace."""
-    forecaster, second = Forecaster(small_room(total_active_users=200, new_users_per_minute=300), START_MS), START_MS // 1000
+    forecaster, second = (
+        Forecaster(small_room(total_active_users=200, new_users_per_minute=300), START_MS),
+        START_MS // 1000,
+    )
     for passed in range(0, 130, 2):
         now_ms = START_MS + passed * 1_000
         forecaster.admitted("here", [0] * 10, now_ms)
@@ -324,9 +358,18 @@ def test_in_the_first_seconds_of_a_crowd_those_with_a_permit_say_how_many_come_n
 def test_a_crowd_that_has_just_begun_to_come_is_expected_to_go_on() -> None:
     """Of the first second many were let in, and of the last ones few are in the reports; the fullest two had 3,000."""
     coming = {94: 500, 95: 1_000, 96: 1_400, 97: 1_600, 98: 600}
-    found = dict(with_newcomers([(95, 0), (96, 200), (98, 2_400)], {96: 200, 97: 1_600, 98: 600}, 100, coming))
+    found = dict(
+        with_newcomers(
+            [(95, 0), (96, 200), (98, 2_400)], {96: 200, 97: 1_600, 98: 600}, 100, coming
+        )
+    )
     assert found[100] == pytest.approx(200 + 4 * 1_500, rel=0.05)
-    steady = with_newcomers([(95, 0), (96, 20), (98, 40)], {96: 20, 97: 15, 98: 5}, 100, {91: 24, 92: 16, 93: 25, 94: 15, 95: 20, 96: 20})
+    steady = with_newcomers(
+        [(95, 0), (96, 20), (98, 40)],
+        {96: 20, 97: 15, 98: 5},
+        100,
+        {91: 24, 92: 16, 93: 25, 94: 15, 95: 20, 96: 20},
+    )
     assert dict(steady)[100] == 20 + 4 * 20
 
 

@@ -23,9 +23,19 @@ from greenroom.api.graphql.schema import sdl
 SLOWEST_S = 2.0
 """An answer that took longer is asked for twice more before it counts: another program may have had the machine meanwhile."""
 
-texts = st.sampled_from([ZONE, ROOM, "%", "", "a%b", "'; DROP TABLE minutes; --", "\N{SNOWMAN}"]).map(nodes.String)
+texts = st.sampled_from(
+    [ZONE, ROOM, "%", "", "a%b", "'; DROP TABLE minutes; --", "\N{SNOWMAN}"]
+).map(nodes.String)
 whole = (st.integers(1, 50) | st.integers(0, 1 << 64)).map(nodes.Int)
-moments = st.sampled_from(["2023-03-15T03:00:00Z", "2023-03-15T05:00:00+02:00", "2023-03-10T00:00:00.5Z", "0001-01-01T00:00:00Z", "now"])
+moments = st.sampled_from(
+    [
+        "2023-03-15T03:00:00Z",
+        "2023-03-15T05:00:00+02:00",
+        "2023-03-10T00:00:00.5Z",
+        "0001-01-01T00:00:00Z",
+        "now",
+    ]
+)
 days = st.sampled_from(["2023-03-15", "2023-02-30", "9999-12-31", ""])
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "string": texts,
@@ -94,7 +104,11 @@ json = st.recursive(
     | st.sampled_from([ZONE, "2023-03-15T03:00:00Z"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["AND", "OR", "datetime_geq", "waitingRoomId_in", "x"]), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["AND", "OR", "datetime_geq", "waitingRoomId_in", "x"]),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=10,
 )
@@ -105,7 +119,13 @@ VARIABLES = """query ($z: string, $f: F, $n: uint64, $o: [O!]) { viewer { zones(
 @relaxed
 @given(
     values=st.fixed_dictionaries(
-        {}, optional={"z": st.just(ZONE) | json, "f": json, "n": st.just(5) | json, "o": st.just(["count_ASC"]) | json}
+        {},
+        optional={
+            "z": st.just(ZONE) | json,
+            "f": json,
+            "n": st.just(5) | json,
+            "o": st.just(["count_ASC"]) | json,
+        },
     )
 )
 def test_variables_of_every_kind(rig: GraphqlRig, values: Any) -> None:
@@ -124,11 +144,19 @@ def test_a_query_with_a_piece_cut_out_or_doubled(rig: GraphqlRig, data: st.DataO
 
 def test_the_fuzz_reaches_the_tables(rig: GraphqlRig) -> None:
     body = clean(
-        rig, in_the_zone('{ waitingRoomAnalyticsAdaptiveGroups(limit: 5, filter: {datetime_geq: "2023-03-15T03:00:00Z"}) { count } }')
+        rig,
+        in_the_zone(
+            '{ waitingRoomAnalyticsAdaptiveGroups(limit: 5, filter: {datetime_geq: "2023-03-15T03:00:00Z"}) { count } }'
+        ),
     )
-    assert body["data"]["viewer"]["zones"][0]["waitingRoomAnalyticsAdaptiveGroups"][0]["count"] > 100
+    assert (
+        body["data"]["viewer"]["zones"][0]["waitingRoomAnalyticsAdaptiveGroups"][0]["count"] > 100
+    )
     body = clean(
-        rig, in_the_zone('{ healthCheckEventsAdaptiveGroups(limit: 5, filter: {datetime_geq: "2023-03-15T03:00:00Z"}) { count } }')
+        rig,
+        in_the_zone(
+            '{ healthCheckEventsAdaptiveGroups(limit: 5, filter: {datetime_geq: "2023-03-15T03:00:00Z"}) { count } }'
+        ),
     )
     assert body["data"]["viewer"]["zones"][0]["healthCheckEventsAdaptiveGroups"][0]["count"] == 40
     assert isinstance(nodes.String("x"), StringValueNode)

@@ -14,7 +14,11 @@ from greenroom.stores import frames
 from greenroom.stores.frames import FRAME_HEAD, HEADER_SIZE, PAYLOAD_MAX, header
 from greenroom.stores.journal import FileJournal
 
-payloads = st.lists(st.binary(min_size=1, max_size=60) | st.integers(1, 3).map(lambda n: bytes(n * 20)), min_size=1, max_size=12)
+payloads = st.lists(
+    st.binary(min_size=1, max_size=60) | st.integers(1, 3).map(lambda n: bytes(n * 20)),
+    min_size=1,
+    max_size=12,
+)
 quick = settings(deadline=None)
 
 
@@ -41,7 +45,11 @@ class Written:
 
     def untouched(self, begin: int, end: int) -> list[bytes]:
         """Payloads of the frames that share no byte with this stretch."""
-        return [text for text, (first, last) in zip(self.texts, self.bounds, strict=True) if last <= begin or first >= end]
+        return [
+            text
+            for text, (first, last) in zip(self.texts, self.bounds, strict=True)
+            if last <= begin or first >= end
+        ]
 
     def read(self) -> tuple[list[bytes], FileJournal]:
         journal = FileJournal(self.path)
@@ -70,21 +78,29 @@ def test_what_was_appended_comes_back_in_order(texts: list[bytes]) -> None:
 
 @given(payloads, st.data())
 @quick
-def test_a_file_cut_anywhere_gives_exactly_the_frames_that_are_whole(texts: list[bytes], data: st.DataObject) -> None:
+def test_a_file_cut_anywhere_gives_exactly_the_frames_that_are_whole(
+    texts: list[bytes], data: st.DataObject
+) -> None:
     with Written(texts) as written:
         length = data.draw(st.integers(0, written.bounds[-1][1]))
         with written.path.open("r+b") as file:
             file.truncate(length)
         found, journal = written.read()
-        assert found == [text for text, (_, end) in zip(texts, written.bounds, strict=True) if end <= length]
+        assert found == [
+            text for text, (_, end) in zip(texts, written.bounds, strict=True) if end <= length
+        ]
         assert journal.damage == (), "a cut end is what a kill leaves, not damage"
-        assert journal.size in (0, written.path.stat().st_size), "half a frame is cut off at once, half a header before the first frame"
+        assert journal.size in (0, written.path.stat().st_size), (
+            "half a frame is cut off at once, half a header before the first frame"
+        )
         written.goes_on(found, journal)
 
 
 @given(payloads, st.data())
 @quick
-def test_a_flipped_bit_costs_at_most_the_frame_it_is_in(texts: list[bytes], data: st.DataObject) -> None:
+def test_a_flipped_bit_costs_at_most_the_frame_it_is_in(
+    texts: list[bytes], data: st.DataObject
+) -> None:
     with Written(texts) as written:
         content = bytearray(written.path.read_bytes())
         place = data.draw(st.integers(HEADER_SIZE, len(content) - 1))
@@ -97,12 +113,16 @@ def test_a_flipped_bit_costs_at_most_the_frame_it_is_in(texts: list[bytes], data
 
 @given(payloads, st.data())
 @quick
-def test_a_stretch_overwritten_costs_at_most_the_frames_it_touches(texts: list[bytes], data: st.DataObject) -> None:
+def test_a_stretch_overwritten_costs_at_most_the_frames_it_touches(
+    texts: list[bytes], data: st.DataObject
+) -> None:
     with Written(texts) as written:
         content = written.path.read_bytes()
         begin = data.draw(st.integers(HEADER_SIZE, len(content) - 1))
         end = data.draw(st.integers(begin, len(content)))
-        junk = data.draw(st.binary(min_size=end - begin, max_size=end - begin) | st.just(bytes(end - begin)))
+        junk = data.draw(
+            st.binary(min_size=end - begin, max_size=end - begin) | st.just(bytes(end - begin))
+        )
         written.path.write_bytes(content[:begin] + junk + content[end:])
         found, journal = written.read()
         kept = written.untouched(begin, end)
@@ -157,7 +177,9 @@ def is_subsequence(short: list[bytes], long: list[bytes]) -> bool:
     return all(item in rest for item in short)
 
 
-def test_big_frames_are_found_behind_damage_that_hides_their_neighbours_length(tmp_path: Path) -> None:
+def test_big_frames_are_found_behind_damage_that_hides_their_neighbours_length(
+    tmp_path: Path,
+) -> None:
     """The search for the next intact frame crosses the borders of what is read at once."""
     texts = [bytes([n]) * (PAYLOAD_MAX - n) for n in range(1, 4)] + [b"last"]
     journal = FileJournal(tmp_path / "journal")
@@ -183,7 +205,9 @@ def test_a_damaged_payload_needs_no_search(tmp_path: Path, monkeypatch: pytest.M
     assert list(FileJournal(tmp_path / "journal").replay()) == [b"first", b"last"]
 
 
-def test_the_search_behind_damage_ends_however_the_bytes_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_behind_damage_ends_however_the_bytes_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bytes that look like a length everywhere: the work is bounded, the rest is given up, nothing wrong comes out."""
     monkeypatch.setattr(frames, "RESYNC_BYTES_MAX", 1 << 20)
     journal = FileJournal(tmp_path / "journal")
@@ -207,4 +231,6 @@ def test_the_format_is_the_documented_one(tmp_path: Path) -> None:
     journal.append(b"hello")
     begin = b"GREENJNL" + (1).to_bytes(4, "big")
     head = begin + zlib.crc32(begin).to_bytes(4, "big")
-    assert (tmp_path / "journal").read_bytes() == head + (5).to_bytes(4, "big") + zlib.crc32(b"hello", 5).to_bytes(4, "big") + b"hello"
+    assert (tmp_path / "journal").read_bytes() == head + (5).to_bytes(4, "big") + zlib.crc32(
+        b"hello", 5
+    ).to_bytes(4, "big") + b"hello"

@@ -37,14 +37,22 @@ TARGETS = st.sampled_from(
     )
 )
 METHODS = st.sampled_from(("GET", "POST", "OPTIONS", "CONNECT", "PURGE", "bad method"))
-NAMES = st.sampled_from((b"accept", b"cookie", b"x-forwarded-for", b"x_b", b"bad name", b"host", b"greenroom-update"))
-TEXTS = st.sampled_from((b"", b"a=1", b"a=1; __cfwaitingroom=x", b"__cfwaitingroom=x", b"shop.example", b"\x01"))
+NAMES = st.sampled_from(
+    (b"accept", b"cookie", b"x-forwarded-for", b"x_b", b"bad name", b"host", b"greenroom-update")
+)
+TEXTS = st.sampled_from(
+    (b"", b"a=1", b"a=1; __cfwaitingroom=x", b"__cfwaitingroom=x", b"shop.example", b"\x01")
+)
 ASKED = st.tuples(
     METHODS,
-    st.lists(st.tuples(NAMES, TEXTS), max_size=4).map(lambda more: ((b"host", b"shop.example"), *more)),
+    st.lists(st.tuples(NAMES, TEXTS), max_size=4).map(
+        lambda more: ((b"host", b"shop.example"), *more)
+    ),
     st.sampled_from(("192.0.2.1", "2001:db8::1")),
 )
-POLICIES = st.sampled_from((PathPolicy(), PathPolicy(passes=True), PathPolicy(passes=True, merges=False)))
+POLICIES = st.sampled_from(
+    (PathPolicy(), PathPolicy(passes=True), PathPolicy(passes=True, merges=False))
+)
 OWN = frozenset((b"__cfwaitingroom",))
 
 
@@ -72,7 +80,9 @@ def known(questions: SpoeQuestions) -> int:
     [b"/a", b"/a;b", b"//a", b"*"],
     PathPolicy(True),
 )
-def test_a_request_is_read_the_same_when_its_asker_is_known(askers: list[Any], targets: list[bytes], paths: PathPolicy) -> None:
+def test_a_request_is_read_the_same_when_its_asker_is_known(
+    askers: list[Any], targets: list[bytes], paths: PathPolicy
+) -> None:
     asking = service(paths, ArrivalLimits(url_bytes=100))
     proxy = asking.sender(PROXY)
     questions = SpoeQuestions(asking, print)
@@ -80,7 +90,9 @@ def test_a_request_is_read_the_same_when_its_asker_is_known(askers: list[Any], t
         for method, headers, client in askers:
             asked = arguments(method, target, headers, client)
             assert read(questions, proxy, asked) == read(
-                SpoeQuestions(asking, print), proxy, arguments(method, target, headers, client, b"tls")
+                SpoeQuestions(asking, print),
+                proxy,
+                arguments(method, target, headers, client, b"tls"),
             )
 
 
@@ -94,7 +106,10 @@ def test_an_asker_is_known_from_the_second_time_on_and_only_whole() -> None:
     for number, wanted in enumerate((0, 1, 1)):
         read(questions, proxy, ask(b"/%d" % number))
         assert known(questions) == wanted
-    shared = [questions._read(string_bytes(MESSAGE) + ask(b"/%d" % number), proxy)[0] for number in range(2)]
+    shared = [
+        questions._read(string_bytes(MESSAGE) + ask(b"/%d" % number), proxy)[0]
+        for number in range(2)
+    ]
     assert isinstance(shared[0], Arrival)
     assert isinstance(shared[1], Arrival)
     assert shared[0].facts is shared[1].facts
@@ -111,7 +126,9 @@ def test_a_reload_counts_for_those_who_are_known() -> None:
     assert isinstance(read(questions, asking.sender(PROXY), ask(b"/a;b")), Refusal)
     asking.decisions.own_cookies = frozenset((b"a",))
     assert read(questions, asking.sender(PROXY), ask())[1].endswith(b"\x03b=2")
-    asking.reconfigure(ForwardedPolicy(POLICY.trusted_proxies, paths=PathPolicies(PathPolicy(True))), asking.limits)
+    asking.reconfigure(
+        ForwardedPolicy(POLICY.trusted_proxies, paths=PathPolicies(PathPolicy(True))), asking.limits
+    )
     assert len(read(questions, asking.sender(PROXY), ask(b"/a;b"))[0].readings) > 1
     asking.reconfigure(asking.policy, ArrivalLimits(url_bytes=3))
     assert read(questions, asking.sender(PROXY), ask(b"/abc")).status == 414
@@ -123,7 +140,11 @@ def test_what_strangers_can_make_it_remember_is_limited() -> None:
     asking = service()
     proxy, questions = asking.sender(PROXY), SpoeQuestions(asking, print)
     for number in range(9_000):
-        asked = arguments("GET", b"/", ((b"host", b"shop.example"), (b"x-filler", b"a" * 2_000 + b"%d" % (number % 4_500))))
+        asked = arguments(
+            "GET",
+            b"/",
+            ((b"host", b"shop.example"), (b"x-filler", b"a" * 2_000 + b"%d" % (number % 4_500))),
+        )
         questions._read(string_bytes(MESSAGE) + asked, proxy)
     assert 100 < known(questions) < ASKERS_BYTES / 4_000
     long = arguments("GET", b"/", ((b"host", b"shop.example"), (b"x-filler", b"a" * 5_000)))

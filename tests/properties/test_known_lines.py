@@ -18,9 +18,31 @@ from greenroom.runtime.embedded import AppRequests
 Pairs = list[tuple[bytes, bytes]]
 HOST = (b"host", b"shop.example")
 NAMES = st.sampled_from(
-    (b"accept", b"cookie", b"x-forwarded-for", b"x-a", b"x_b", b"xcookie", b"bad name", b"user-agent", b"sec-fetch-dest")
+    (
+        b"accept",
+        b"cookie",
+        b"x-forwarded-for",
+        b"x-a",
+        b"x_b",
+        b"xcookie",
+        b"bad name",
+        b"user-agent",
+        b"sec-fetch-dest",
+    )
 )
-TEXTS = st.sampled_from((b"", b"a=1", b" a=1; b ", b"document", b"\x06cookie", b"\x06cookie\x03abc", b"\x01", b"x" * 300, b"192.0.2.1"))
+TEXTS = st.sampled_from(
+    (
+        b"",
+        b"a=1",
+        b" a=1; b ",
+        b"document",
+        b"\x06cookie",
+        b"\x06cookie\x03abc",
+        b"\x01",
+        b"x" * 300,
+        b"192.0.2.1",
+    )
+)
 HEADERS = st.lists(st.tuples(NAMES, TEXTS), max_size=6)
 
 
@@ -35,8 +57,15 @@ def packed(pairs: Pairs) -> bytes:
 
 def as_read(pairs: Pairs, tls: bool, address: bytes) -> CheckedLines | Refusal:
     """What these lines say when nothing is known."""
-    told = [(b"x-forwarded-for", address), (b"x-forwarded-proto", b"https" if tls else b"http"), HOST]
-    return checked_lines([pair for pair in pairs if pair[0] not in (b"x-forwarded-for", b"host")] + told, ArrivalLimits())
+    told = [
+        (b"x-forwarded-for", address),
+        (b"x-forwarded-proto", b"https" if tls else b"http"),
+        HOST,
+    ]
+    return checked_lines(
+        [pair for pair in pairs if pair[0] not in (b"x-forwarded-for", b"host")] + told,
+        ArrivalLimits(),
+    )
 
 
 def same(found: CheckedLines | Refusal, wanted: CheckedLines | Refusal) -> bool:
@@ -49,17 +78,23 @@ def same(found: CheckedLines | Refusal, wanted: CheckedLines | Refusal) -> bool:
 @given(st.lists(HEADERS, min_size=1, max_size=3), st.integers(0, 6), st.booleans())
 @example([[(b"cookie", b"a=1")], [(b"x-a", b"\x06cookie\x03a=1")]], 0, False)
 @example([[(b"cookie", b"a=1"), (b"cookie", b"a=1")], [(b"cookie", b"a=1")]], 0, True)
-def test_what_haproxy_sends_is_read_the_same_when_it_is_known(sent: list[Pairs], at: int, tls: bool) -> None:
+def test_what_haproxy_sends_is_read_the_same_when_it_is_known(
+    sent: list[Pairs], at: int, tls: bool
+) -> None:
     questions = asking()
     for _ in range(3):
         for address in (b"192.0.2.1", b"192.0.2.2"):
             for pairs in sent:
                 asked = [*pairs[:at], HOST, *pairs[at:]]
-                assert same(questions._lines(packed(asked), address, tls), as_read(asked, tls, address))
+                assert same(
+                    questions._lines(packed(asked), address, tls), as_read(asked, tls, address)
+                )
 
 
 @given(st.lists(HEADERS, min_size=1, max_size=3), st.booleans())
-def test_what_an_applications_server_gives_is_read_the_same_when_it_is_known(sent: list[Pairs], in_lists: bool) -> None:
+def test_what_an_applications_server_gives_is_read_the_same_when_it_is_known(
+    sent: list[Pairs], in_lists: bool
+) -> None:
     requests = AppRequests(None, ForwardedPolicy(), print)  # type: ignore[arg-type]
     for _ in range(3):
         for pairs in sent:
@@ -79,9 +114,15 @@ def test_bytes_that_are_cut_short_are_never_known(pairs: Pairs, more: bytes) -> 
 
 def test_lines_that_come_again_are_known_and_limits_hold_for_them_too() -> None:
     questions = asking(ArrivalLimits(head_bytes=600))
-    lines: list[Any] = [questions._lines(packed([HOST, (b"cookie", b"a=%d" % number)]), b"192.0.2.1", False) for number in range(4)]
+    lines: list[Any] = [
+        questions._lines(packed([HOST, (b"cookie", b"a=%d" % number)]), b"192.0.2.1", False)
+        for number in range(4)
+    ]
     assert lines[3].signs is lines[2].signs is not None
-    assert isinstance(questions._lines(packed([HOST, (b"cookie", b"a=" + b"x" * 700)]), b"192.0.2.1", False), Refusal)
+    assert isinstance(
+        questions._lines(packed([HOST, (b"cookie", b"a=" + b"x" * 700)]), b"192.0.2.1", False),
+        Refusal,
+    )
     questions.asking.limits = ArrivalLimits(header_lines=2)
     refused = questions._lines(packed([HOST, (b"cookie", b"a=1")]), b"192.0.2.1", False)
     assert isinstance(refused, Refusal)

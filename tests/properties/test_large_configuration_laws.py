@@ -46,16 +46,29 @@ QUADRATIC = 2.2
 
 def planned(known: Configuration, document: object) -> Configuration:
     moment = ChangeContext(1_700_000_000_000, lambda: f"new-{next(NUMBERS)}")
-    after, _ = applied(known, make_true(document, no_problems)(known, moment).changes, moment.now_ms)
+    after, _ = applied(
+        known, make_true(document, no_problems)(known, moment).changes, moment.now_ms
+    )
     return after
 
 
 def document_of(number: int) -> dict:
-    sale = {"name": "sale", "event_start_time": "2030-01-01T10:00:00Z", "event_end_time": "2030-01-01T12:00:00Z"}
+    sale = {
+        "name": "sale",
+        "event_start_time": "2030-01-01T10:00:00Z",
+        "event_end_time": "2030-01-01T12:00:00Z",
+    }
     bypass = {"action": "bypass_waiting_room", "expression": "ssl"}
     limits = {"total_active_users": 300, "new_users_per_minute": 200}
     rooms = [
-        {"name": f"r{n}", "host": f"r{n}.z.example", "cookie_suffix": f"s{n}", **limits, "events": [sale], "rules": [bypass]}
+        {
+            "name": f"r{n}",
+            "host": f"r{n}.z.example",
+            "cookie_suffix": f"s{n}",
+            **limits,
+            "events": [sale],
+            "rules": [bypass],
+        }
         for n in range(number)
     ]
     return {"zones": [{"name": "z.example", "waiting_rooms": rooms}]}
@@ -76,7 +89,9 @@ def test_four_times_the_rooms_cost_four_times_as_much(how: str) -> None:
     costs = []
     for number in (FEW, MANY):
         document = document_of(number)
-        known = Configuration() if how == "into an empty store" else planned(Configuration(), document)
+        known = (
+            Configuration() if how == "into an empty store" else planned(Configuration(), document)
+        )
         if how == "to take all rooms away":
             document["zones"][0]["waiting_rooms"] = []
         costs.append(cost_s(known, document))
@@ -94,22 +109,41 @@ def test_too_many_rooms_and_zones_are_refused_once_with_everything_else_that_is_
         "10001 waiting rooms are too many; at most 5000 are allowed",
     ]
     places = {fault.pointer for fault in caught.value.faults}
-    assert {"/zones/0/waiting_rooms/0/name", f"/zones/0/waiting_rooms/{ROOMS_MAX - 1}/host"} <= places
-    assert f"/zones/0/waiting_rooms/{ROOMS_MAX}/host" not in places, "what is beyond the limit is only counted"
+    assert {
+        "/zones/0/waiting_rooms/0/name",
+        f"/zones/0/waiting_rooms/{ROOMS_MAX - 1}/host",
+    } <= places
+    assert f"/zones/0/waiting_rooms/{ROOMS_MAX}/host" not in places, (
+        "what is beyond the limit is only counted"
+    )
 
 
-def test_rooms_of_a_file_count_and_stay_whatever_the_document_says_of_their_zones(tmp_path: Path) -> None:
+def test_rooms_of_a_file_count_and_stay_whatever_the_document_says_of_their_zones(
+    tmp_path: Path,
+) -> None:
     file = read_config(FILE, tmp_path / "greenroom.toml")
     layered = LayeredStore(SqlStore(default_url(tmp_path)), lambda: file, lambda: 1)
     config_service = ConfigService(layered, MonotonicClock())
     config_service.change("me", make_true({"zones": [{"name": "b.example"}]}, no_problems))
-    assert [entry.parent for entry in layered.read().rooms.values()] == list(layered.read().zones), "it lies in a zone of the store"
+    assert [entry.parent for entry in layered.read().rooms.values()] == list(
+        layered.read().zones
+    ), "it lies in a zone of the store"
 
-    inside = {"name": "shop", "host": "f.b.example", "total_active_users": 300, "new_users_per_minute": 200}
+    inside = {
+        "name": "shop",
+        "host": "f.b.example",
+        "total_active_users": 300,
+        "new_users_per_minute": 200,
+    }
     taken = {"zones": [{"name": "f.b.example", "waiting_rooms": [inside]}, {"name": "b.example"}]}
-    with pytest.raises(Refused, match=r"f\.b\.example/ already belongs to waiting room infile of the configuration file"):
+    with pytest.raises(
+        Refused,
+        match=r"f\.b\.example/ already belongs to waiting room infile of the configuration file",
+    ):
         config_service.trial(make_true(taken, no_problems))
-    assert config_service.change("me", make_true({"zones": []}, no_problems)) == ["remove zone b.example"]
+    assert config_service.change("me", make_true({"zones": []}, no_problems)) == [
+        "remove zone b.example"
+    ]
     assert [entry.record.name for entry in layered.read().rooms.values()] == ["infile"]
     full = {"zones": [{"name": "c.example", "waiting_rooms": [{}] * ROOMS_MAX}]}
     with pytest.raises(Refused, match="5001 waiting rooms are too many"):
@@ -134,7 +168,9 @@ RECORDS = st.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(RECORDS, max_size=12), st.lists(RECORDS, max_size=12))
-def test_a_draft_is_at_every_moment_what_its_changes_have_made(before: list[Change], changes: list[Change]) -> None:
+def test_a_draft_is_at_every_moment_what_its_changes_have_made(
+    before: list[Change], changes: list[Change]
+) -> None:
     old = Configuration()
     for change in before:
         old = after(old, change) or old
@@ -149,7 +185,9 @@ def test_a_draft_is_at_every_moment_what_its_changes_have_made(before: list[Chan
         carry_out([change], draft, 1)
         wanted = nxt
         assert held(live) == held(wanted)
-        assert [sorted(live.below("zone", key)) for key in live.zones] == [sorted(wanted.below("zone", key)) for key in live.zones]
+        assert [sorted(live.below("zone", key)) for key in live.zones] == [
+            sorted(wanted.below("zone", key)) for key in live.zones
+        ]
     assert held(draft.finished()) == held(wanted)
 
 
@@ -164,4 +202,8 @@ def after(known: Configuration, change: Change) -> Configuration | None:
 
 
 def held(known: Configuration) -> dict:
-    return {(kind, key): (entry.record, entry.parent) for kind in KINDS for key, entry in known.index_of(kind).items()}
+    return {
+        (kind, key): (entry.record, entry.parent)
+        for kind in KINDS
+        for key, entry in known.index_of(kind).items()
+    }

@@ -22,7 +22,9 @@ steps = st.sampled_from((0, 0, 0, HOUR_MS, -HOUR_MS, 30_000, -30_000, 1_500, -1_
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 60_000), steps), max_size=40))
-def test_time_goes_on_evenly_for_a_process_that_has_asked_before(moves: list[tuple[int, int]]) -> None:
+def test_time_goes_on_evenly_for_a_process_that_has_asked_before(
+    moves: list[tuple[int, int]],
+) -> None:
     time, expectation = LedgerTime(), Expectation()
     true_ms = server_ms = START_MS
     before_ms = time.read(server_ms, *expectation.at(true_ms))
@@ -32,14 +34,19 @@ def test_time_goes_on_evenly_for_a_process_that_has_asked_before(moves: list[tup
         server_ms += passed_ms + step_ms
         now_ms = time.read(server_ms, *expectation.at(true_ms))
         assert now_ms >= before_ms
-        assert abs(now_ms - before_ms - passed_ms) <= STEP_MS + passed_ms // 1_000 or abs(step_ms) <= STEP_MS
+        assert (
+            abs(now_ms - before_ms - passed_ms) <= STEP_MS + passed_ms // 1_000
+            or abs(step_ms) <= STEP_MS
+        )
         expectation.hear(now_ms, true_ms)
         before_ms = now_ms
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from((0, 1, 2)), steps, st.integers(-500, 500))
-def test_of_three_clocks_the_one_that_is_wrong_is_put_right(wrong: int, step_ms: int, jitter_ms: int) -> None:
+def test_of_three_clocks_the_one_that_is_wrong_is_put_right(
+    wrong: int, step_ms: int, jitter_ms: int
+) -> None:
     time, clocks = LedgerTime(), [START_MS, START_MS + jitter_ms, START_MS - jitter_ms]
     clocks[wrong] += step_ms
     right_ms = time.put_right(*clocks)
@@ -72,7 +79,9 @@ class Stepped:
     def call(self, name: str, *arguments: bytes | str | int) -> object:
         self.client.set(f"{self.place}:clock", self.true_ms + self.step_ms)
         given = settings_of(self.room) + EXPECTED.pack(*self.expectation.at(self.true_ms))
-        return self.client.fcall(TRIAL_LIBRARY.function(name).decode(), 1, self.place, given, *arguments)
+        return self.client.fcall(
+            TRIAL_LIBRARY.function(name).decode(), 1, self.place, given, *arguments
+        )
 
     def ask(self, what: int, one: bytes) -> Standing:
         reply, forecast = self.call("handle", QUESTION.pack(what, one, 0, 0), 0)  # type: ignore[misc]
@@ -84,7 +93,9 @@ class Stepped:
         up = report_of(self.call("report", "here", 0))  # type: ignore[arg-type]
         self.expectation.hear(up.sent_ms, self.true_ms)
         down = self.coordinator.sync(up, self.true_ms + 5_000_000, 0)
-        self.expectation.hear(self.call("apply", *arguments_of(structs.replace(down, wait_table=None))), self.true_ms)  # type: ignore[arg-type]
+        self.expectation.hear(
+            self.call("apply", *arguments_of(structs.replace(down, wait_table=None))), self.true_ms
+        )  # type: ignore[arg-type]
 
     @property
     def state(self) -> dict[str, int]:
@@ -101,10 +112,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @pytest.mark.parametrize("step_ms", [HOUR_MS, 30_000, -30_000, -HOUR_MS])
-def test_a_stepped_redis_ends_no_session_and_does_not_stand_still(server: RedisServer, step_ms: int) -> None:
+def test_a_stepped_redis_ends_no_session_and_does_not_stand_still(
+    server: RedisServer, step_ms: int
+) -> None:
     stepped = Stepped(server, f"step {step_ms}")
     stepped.sync()
-    assert [stepped.ask(ARRIVE, ticket_id(number)) for number in range(4)] == [Standing.ADMITTED] * 4
+    assert [stepped.ask(ARRIVE, ticket_id(number)) for number in range(4)] == [
+        Standing.ADMITTED
+    ] * 4
     stepped.true_ms += 10_000
     stepped.step_ms = step_ms
     assert [stepped.ask(VIEW, ticket_id(number)) for number in range(3)] == [Standing.ACTIVE] * 3
@@ -121,9 +136,18 @@ def test_a_stepped_redis_ends_no_session_and_does_not_stand_still(server: RedisS
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 1 << 30), st.lists(st.tuples(st.integers(0, 20_000), steps, st.booleans()), max_size=12))
-def test_redis_reads_its_time_as_the_pure_rule_does(server: RedisServer, number: int, moves: list[tuple[int, int, bool]]) -> None:
-    stepped, time, pure = Stepped(server, f"twin {number} {len(moves)}"), LedgerTime(), Expectation()
+@given(
+    st.integers(0, 1 << 30),
+    st.lists(st.tuples(st.integers(0, 20_000), steps, st.booleans()), max_size=12),
+)
+def test_redis_reads_its_time_as_the_pure_rule_does(
+    server: RedisServer, number: int, moves: list[tuple[int, int, bool]]
+) -> None:
+    stepped, time, pure = (
+        Stepped(server, f"twin {number} {len(moves)}"),
+        LedgerTime(),
+        Expectation(),
+    )
     stepped.client.flushall()
     stepped.ask(VIEW, ticket_id(1))
     pure.hear(time.read(START_MS, 0, 0), START_MS)

@@ -2,7 +2,15 @@
 
 from random import Random
 
-from admission_world import START_MS, FlakyJournal, HandClock, answer_of, bits, small_room, ticket_id
+from admission_world import (
+    START_MS,
+    FlakyJournal,
+    HandClock,
+    answer_of,
+    bits,
+    small_room,
+    ticket_id,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,15 +22,22 @@ from greenroom.stores.memory import MemoryLedger
 KEYS = st.integers(0, 30).map(lambda number: make_key(START_MS + number * 300, number % 3))
 
 
-@given(st.dictionaries(st.integers(0, 40), KEYS, max_size=40), st.dictionaries(st.integers(0, 60), KEYS, max_size=60))
-def test_new_keys_order_the_line_as_if_everybody_had_come_by_them(places: dict[int, int], drawn: dict[int, int]) -> None:
+@given(
+    st.dictionaries(st.integers(0, 40), KEYS, max_size=40),
+    st.dictionaries(st.integers(0, 60), KEYS, max_size=60),
+)
+def test_new_keys_order_the_line_as_if_everybody_had_come_by_them(
+    places: dict[int, int], drawn: dict[int, int]
+) -> None:
     line = Line()
     for number, key in places.items():
         line.join(ticket_id(number), key, START_MS, 20_000)
     slots = dict(line.slots)
     moved = line.rekey({ticket_id(number): key for number, key in drawn.items()})
     wanted = places | {number: key for number, key in drawn.items() if number in places}
-    assert set(moved) == {ticket_id(number) for number, key in wanted.items() if places[number] != key}
+    assert set(moved) == {
+        ticket_id(number) for number, key in wanted.items() if places[number] != key
+    }
     assert dict(line.in_order()) == {ticket_id(number): key for number, key in wanted.items()}
     assert [key for _, key in line.in_order()] == sorted(wanted.values())
     assert line.slots == slots
@@ -55,7 +70,9 @@ def test_new_keys_are_remembered_over_a_restart_and_asking_twice_changes_nothing
     assert said == [True, True]
     assert len(journal.payloads) == size
     assert remember(journal.payloads).places == drawn
-    back = MemoryLedger.restore(small_room(), HandClock(), bits(2), FlakyJournal(), journal.payloads)
+    back = MemoryLedger.restore(
+        small_room(), HandClock(), bits(2), FlakyJournal(), journal.payloads
+    )
     found: list[bytes] = []
     back.before(make_key(START_MS + 1, 0), found.extend)
     assert found == order
@@ -75,5 +92,8 @@ def test_those_before_a_key_are_those_who_came_before_it() -> None:
     ledger, keys = waiting_room(10, FlakyJournal())
     found: list[bytes] = []
     ledger.before(make_key(START_MS - 5_000, 0), found.extend)
-    assert found == sorted((one for one, key in keys.items() if key < make_key(START_MS - 5_000, 0)), key=keys.__getitem__)
+    assert found == sorted(
+        (one for one, key in keys.items() if key < make_key(START_MS - 5_000, 0)),
+        key=keys.__getitem__,
+    )
     assert len(found) == 4

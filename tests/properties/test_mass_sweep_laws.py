@@ -2,7 +2,15 @@
 
 from collections import Counter
 
-from admission_world import START_MS, FlakyJournal, HandClock, answer_of, bits, small_room, ticket_id
+from admission_world import (
+    START_MS,
+    FlakyJournal,
+    HandClock,
+    answer_of,
+    bits,
+    small_room,
+    ticket_id,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,9 +25,16 @@ GHOSTS, FAITHFUL = 4 * SWEEP_SLICE + 7, 30
 def abandoned() -> tuple[MemoryLedger, HandClock, FlakyJournal, list[bytes]]:
     """A full room; many have left the line without a word, some between them have just tried again. Returns who stays, in order."""
     clock, journal = HandClock(), FlakyJournal()
-    ledger = MemoryLedger(small_room(total_active_users=1, session_duration=30), clock, bits(1), journal)
-    assert answer_of(ledger.arrive, ticket_id(0), make_key(START_MS, 0)).standing is Standing.ADMITTED
-    keys = {ticket_id(1 + number): make_key(START_MS + number // 8, number % 8) for number in range(GHOSTS + FAITHFUL)}
+    ledger = MemoryLedger(
+        small_room(total_active_users=1, session_duration=30), clock, bits(1), journal
+    )
+    assert (
+        answer_of(ledger.arrive, ticket_id(0), make_key(START_MS, 0)).standing is Standing.ADMITTED
+    )
+    keys = {
+        ticket_id(1 + number): make_key(START_MS + number // 8, number % 8)
+        for number in range(GHOSTS + FAITHFUL)
+    }
     for one, key in keys.items():
         ledger.poll_now(one, key, clock.ms)
     staying = list(keys)[:: len(keys) // FAITHFUL][:FAITHFUL]
@@ -42,10 +57,17 @@ def test_ghosts_go_a_few_at_a_time_and_none_waits_for_the_next_quarter_of_a_seco
     assert sizes[0] >= GHOSTS + FAITHFUL - SWEEP_SLICE, "one try takes a slice of them"
     while ledger.tick() <= clock.ms:
         sizes.append(len(ledger.ledger.line))
-        assert SWEEP_SLICE - FAITHFUL <= sizes[-2] - sizes[-1] <= SWEEP_SLICE, "each tick takes a slice, and asks for the next one now"
+        assert SWEEP_SLICE - FAITHFUL <= sizes[-2] - sizes[-1] <= SWEEP_SLICE, (
+            "each tick takes a slice, and asks for the next one now"
+        )
     assert line_of(ledger) == staying
     assert ledger.problems() == []
-    ends = Counter(one for payload in journal.payloads for kind, one, _ in RECORD.iter_unpack(payload) if kind == END)
+    ends = Counter(
+        one
+        for payload in journal.payloads
+        for kind, one, _ in RECORD.iter_unpack(payload)
+        if kind == END
+    )
     assert len(ends) == GHOSTS
     assert set(ends.values()) == {1}
     assert set(remember(journal.payloads).places) == set(staying)
@@ -83,17 +105,26 @@ def test_new_settings_do_not_wait_for_all_ghosts() -> None:
     clock.ms += 300
     before = len(ledger.ledger.line)
     ledger.configure(small_room(total_active_users=1, new_users_per_minute=9, session_duration=30))
-    assert before - len(ledger.ledger.line) <= 2 * SWEEP_SLICE, "one slice before them, and one of the tick that tells the coordinator"
+    assert before - len(ledger.ledger.line) <= 2 * SWEEP_SLICE, (
+        "one slice before them, and one of the tick that tells the coordinator"
+    )
     while ledger.tick() <= clock.ms:
         pass
     assert line_of(ledger) == staying
 
 
-MOVES = st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, 40), st.sampled_from(["poll", "arrive", "leave"])), max_size=60)
+MOVES = st.lists(
+    st.tuples(
+        st.integers(0, 3_000), st.integers(0, 40), st.sampled_from(["poll", "arrive", "leave"])
+    ),
+    max_size=60,
+)
 
 
 @given(MOVES, st.integers(1, 4), st.integers(0, 200_000))
-def test_many_small_sweeps_end_where_one_sweep_does(moves: list[tuple[int, int, str]], limit: int, later_ms: int) -> None:
+def test_many_small_sweeps_end_where_one_sweep_does(
+    moves: list[tuple[int, int, str]], limit: int, later_ms: int
+) -> None:
     small, whole = (Ledger(small_room(), 1, START_MS, START_MS) for _ in range(2))
     now_ms = START_MS
     for pause_ms, number, move in moves:

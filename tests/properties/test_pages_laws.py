@@ -21,7 +21,9 @@ KINDS = {"boolean": bool, "integer": int, "string": str}
 times = st.integers(-(10**16), 10**16)
 counts = st.integers(0, 10**9)
 seconds = st.floats(allow_nan=True, allow_infinity=True)
-markup = st.sampled_from(["", "<script>alert(1)</script>", "\"'&<>", "{{waitTime}}", "\u2028\\"]) | st.text(max_size=20)
+markup = st.sampled_from(
+    ["", "<script>alert(1)</script>", "\"'&<>", "{{waitTime}}", "\u2028\\"]
+) | st.text(max_size=20)
 
 helds = st.builds(
     Held,
@@ -30,7 +32,8 @@ helds = st.builds(
     last_updated_ms=times,
     refresh_s=st.integers(0, 100),
     next_try_s=st.integers(0, 100),
-    estimate=st.none() | st.builds(Estimate, seconds, seconds, seconds, seconds, st.sampled_from(["", *CHANGES])),
+    estimate=st.none()
+    | st.builds(Estimate, seconds, seconds, seconds, seconds, st.sampled_from(["", *CHANGES])),
     queue_full=st.booleans(),
     queue_all=st.booleans(),
     position=counts,
@@ -61,7 +64,9 @@ class Markup(HTMLParser):
         self.tags.append(tag)
 
 
-PLAIN_TAGS = Markup(PAGE.html(Held(now_ms=0, method="fifo", last_updated_ms=0, refresh_s=20)).decode()).tags
+PLAIN_TAGS = Markup(
+    PAGE.html(Held(now_ms=0, method="fifo", last_updated_ms=0, refresh_s=20)).decode()
+).tags
 
 
 @given(helds)
@@ -88,7 +93,9 @@ def test_no_text_becomes_markup_on_the_built_in_page(held: Held) -> None:
 @given(helds)
 def test_numbers_are_never_negative_and_a_known_wait_is_worded(held: Held) -> None:
     said = json.loads(PAGE.json(held))["cfWaitingRoom"]
-    assert all(said[row.name] >= 0 for row in VARIABLES if row.kind == "integer" and not row.template_only)
+    assert all(
+        said[row.name] >= 0 for row in VARIABLES if row.kind == "integer" and not row.template_only
+    )
     assert (said["waitTimeFormatted"] == "unavailable") is not said["waitTimeKnown"]
     assert not (said["queueAll"] and said["waitTimeKnown"])
 
@@ -96,7 +103,11 @@ def test_numbers_are_never_negative_and_a_known_wait_is_worded(held: Held) -> No
 @given(helds, st.sampled_from([row for row in TEMPLATE_VARIABLES.values() if row.kind == "string"]))
 def test_no_text_becomes_markup_on_a_custom_page(held: Held, row: Any) -> None:
     name = next(name for name, found in TEMPLATE_VARIABLES.items() if found is row)
-    page = compile_page(Room(**ROOM, custom_page_html=f'<p title="{{{{{name}}}}}">{{{{{name}}}}}</p>')).html(held).decode()
+    page = (
+        compile_page(Room(**ROOM, custom_page_html=f'<p title="{{{{{name}}}}}">{{{{{name}}}}}</p>'))
+        .html(held)
+        .decode()
+    )
     assert Markup(page).tags == ["p"]
     assert page.count('"') == 2
 
@@ -105,7 +116,11 @@ def test_no_text_becomes_markup_on_a_custom_page(held: Held, row: Any) -> None:
 def test_any_text_is_either_shown_or_refused_with_a_line_that_exists(source: str) -> None:
     template = parse(source)
     if isinstance(template, Template):
-        assert len(template.render(facts_of(Held(now_ms=0, method="fifo", last_updated_ms=0, refresh_s=20)))) <= 30 * (len(source) + 1)
+        assert len(
+            template.render(
+                facts_of(Held(now_ms=0, method="fifo", last_updated_ms=0, refresh_s=20))
+            )
+        ) <= 30 * (len(source) + 1)
     else:
         assert template
         assert all(1 <= problem.line <= source.count("\n") + 1 for problem in template)
@@ -143,8 +158,17 @@ def test_what_is_shown_is_what_a_complete_mustache_shows(source: str, held: Held
         return
     values = {name: row.read(facts) for name, row in TEMPLATE_VARIABLES.items()}
     try:
-        expected = combustache.render(source, values, stringify=lambda value: str(value).lower() if isinstance(value, bool) else str(value))
-    except combustache.CombustacheError:  # it takes {{/a}} of {{^a}} inside {{#a}} for the end of both
-        assert any(f"{{{{#{name}}}}}" in source and f"{{{{^{name}}}}}" in source for name in TEMPLATE_VARIABLES)
+        expected = combustache.render(
+            source,
+            values,
+            stringify=lambda value: str(value).lower() if isinstance(value, bool) else str(value),
+        )
+    except (
+        combustache.CombustacheError
+    ):  # it takes {{/a}} of {{^a}} inside {{#a}} for the end of both
+        assert any(
+            f"{{{{#{name}}}}}" in source and f"{{{{^{name}}}}}" in source
+            for name in TEMPLATE_VARIABLES
+        )
         return
     assert template.render(facts) == expected.encode()

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from greenroom.core.canonical import Refusal, Target, canonical_target
 from greenroom.core.decide import WELL_KNOWN_RULE, bypassed, is_well_known
-from greenroom.core.path_readings import READINGS_MAX, STRICT, PathPolicies, PathPolicy, has_readings, read_target, readings
+from greenroom.core.path_readings import (
+    READINGS_MAX,
+    STRICT,
+    PathPolicies,
+    PathPolicy,
+    has_readings,
+    read_target,
+    readings,
+)
 from greenroom.core.routing import RouteTable
 from greenroom.core.rules import RequestFacts, compile_rule
 from greenroom.model.room import Route
@@ -74,15 +82,25 @@ def read_by(program: list[Callable[[str], str]], raw: bytes) -> str:
 
 
 def rooms_asked(target: Target) -> set[str]:
-    return {room for path in target.readings or (target.path,) if (room := TABLE.find("a", path)) is not None}
+    return {
+        room
+        for path in target.readings or (target.path,)
+        if (room := TABLE.find("a", path)) is not None
+    }
 
 
-@given(PATHS, PROGRAMS, st.sampled_from([PASS, PathPolicy(True, True), PathPolicy(False, False), STRICT]))
+@given(
+    PATHS,
+    PROGRAMS,
+    st.sampled_from([PASS, PathPolicy(True, True), PathPolicy(False, False), STRICT]),
+)
 @example("/x%2F..%2Fshop/y", [unquote, dots], PASS)
 @example("/x/..;/shop", [PROGRAM[3], dots], PASS)
 @example("/open%252Finner", [unquote, unquote], PASS)
 @example("/open//inner", [PROGRAM[1]], PathPolicy(False, False))
-def test_no_origin_serves_a_page_of_a_room_that_was_not_asked(path: str, program: list[Callable[[str], str]], policy: PathPolicy) -> None:
+def test_no_origin_serves_a_page_of_a_room_that_was_not_asked(
+    path: str, program: list[Callable[[str], str]], policy: PathPolicy
+) -> None:
     target = read_target(path.encode(), policy)
     if isinstance(target, Refusal):
         return
@@ -91,23 +109,31 @@ def test_no_origin_serves_a_page_of_a_room_that_was_not_asked(path: str, program
     if policy == STRICT:
         program = []  # what has one reading is sent in its one form: the law for it is that of test_request_target_laws
         served = TABLE.find("a", target.path)
-    assert served is None or served in asked, f"{target.raw!r} is served by {served} as {read_by(program, target.raw)}"
+    assert served is None or served in asked, (
+        f"{target.raw!r} is served by {served} as {read_by(program, target.raw)}"
+    )
 
 
 @given(PATHS, PROGRAMS)
 @example("/open/%2F..%2F..%2Fshop", [unquote, dots])
-def test_a_rule_lets_by_only_what_it_names_in_every_reading(path: str, program: list[Callable[[str], str]]) -> None:
+def test_a_rule_lets_by_only_what_it_names_in_every_reading(
+    path: str, program: list[Callable[[str], str]]
+) -> None:
     target = read_target(path.encode(), PASS)
     if isinstance(target, Refusal) or not target.readings:
         return
     rule = Rule(expression="true")
-    arrival = Arrival("GET", "http", "a", target.path, "", (), "192.0.2.1", readings=target.readings)
+    arrival = Arrival(
+        "GET", "http", "a", target.path, "", (), "192.0.2.1", readings=target.readings
+    )
     if bypassed(lambda one, _: rule if f"{one.path}/".startswith("/open/") else None, arrival, 0):
         assert f"{read_by(program, target.raw)}/".startswith("/open/")
 
 
 @given(PATHS)
-def test_what_passes_goes_on_as_it_came_and_what_every_program_reads_alike_in_its_one_form(path: str) -> None:
+def test_what_passes_goes_on_as_it_came_and_what_every_program_reads_alike_in_its_one_form(
+    path: str,
+) -> None:
     raw = path.encode() + b"?q=1"
     target = read_target(raw, PASS)
     strict = canonical_target(raw)
@@ -121,7 +147,14 @@ def test_what_passes_goes_on_as_it_came_and_what_every_program_reads_alike_in_it
         assert target == strict
 
 
-@given(st.lists(st.sampled_from(["%00", "%0A", "%5C", "%255C", "%FF", "%C2%85", "\\", "%", "é", " "]), min_size=1, max_size=2), PATHS)
+@given(
+    st.lists(
+        st.sampled_from(["%00", "%0A", "%5C", "%255C", "%FF", "%C2%85", "\\", "%", "é", " "]),
+        min_size=1,
+        max_size=2,
+    ),
+    PATHS,
+)
 def test_what_no_reading_makes_harmless_is_refused_everywhere(odd: list[str], path: str) -> None:
     found = read_target((path + "".join(odd)).encode("latin-1"), PASS)
     assert isinstance(found, Refusal)
@@ -130,7 +163,9 @@ def test_what_no_reading_makes_harmless_is_refused_everywhere(odd: list[str], pa
 
 def test_a_path_with_too_many_readings_or_too_long_is_refused() -> None:
     assert isinstance(readings(b"/%" + b"25" * 40 + b"2Fx"), Refusal)
-    assert readings(b"/" + b"a" * 4_000 + b"%2F") == Refusal(414, "a path with several readings is longer than 2048 bytes")
+    assert readings(b"/" + b"a" * 4_000 + b"%2F") == Refusal(
+        414, "a path with several readings is longer than 2048 bytes"
+    )
 
 
 def test_a_query_in_utf_8_passes_as_it_came_where_the_host_lets_it() -> None:
@@ -144,7 +179,10 @@ def test_a_query_in_utf_8_passes_as_it_came_where_the_host_lets_it() -> None:
 
 def test_the_smallest_zone_around_a_host_says_how_its_paths_are_taken() -> None:
     policies = PathPolicies(STRICT, {"example.com": PASS, "strict.example.com": STRICT})
-    assert [policies.of(host) for host in ("a.example.com", "strict.example.com", "b.strict.example.com", "example.org")] == [
+    assert [
+        policies.of(host)
+        for host in ("a.example.com", "strict.example.com", "b.strict.example.com", "example.org")
+    ] == [
         PASS,
         STRICT,
         STRICT,
@@ -155,7 +193,15 @@ def test_the_smallest_zone_around_a_host_says_how_its_paths_are_taken() -> None:
 @given(
     st.one_of(
         PATHS,
-        st.sampled_from(["/robots.txt", "/robots.txt/", "/.well-known/acme-challenge/x", "/.well-known/acme-challenge", "/Robots.txt"]),
+        st.sampled_from(
+            [
+                "/robots.txt",
+                "/robots.txt/",
+                "/.well-known/acme-challenge/x",
+                "/.well-known/acme-challenge",
+                "/Robots.txt",
+            ]
+        ),
     )
 )
 def test_the_default_rule_is_the_expression_that_is_shown(path: str) -> None:

@@ -43,16 +43,22 @@ class Listener:
 
     def __init__(self, knows: bool) -> None:
         self.decisions, self.errors = Recorder(), list[BaseException]()
-        self.questions = ProxyQuestions(self.decisions, POLICY, VerdictStore(bytes, lambda: 0.0), self.errors.append)  # type: ignore[arg-type]
+        self.questions = ProxyQuestions(
+            self.decisions, POLICY, VerdictStore(bytes, lambda: 0.0), self.errors.append
+        )  # type: ignore[arg-type]
         self.read = QuestionHeads(self.questions).read if knows else read_head
         self.peers: dict[str, Peer] = {}
         self.again = 0
 
-    def ask(self, block: bytes, address: str = "10.0.0.1", limits: Limits = LIMITS) -> tuple[Any, ...]:
+    def ask(
+        self, block: bytes, address: str = "10.0.0.1", limits: Limits = LIMITS
+    ) -> tuple[Any, ...]:
         """What became of a question: the refusal, or the answer and what was decided about."""
         peer = self.peers.get(address)
         if peer is None or peer.limits is not limits:
-            peer = self.peers[address] = Peer(address, False, ForwardedPolicy(), ("10.0.0.9", 80), limits, IN_QUESTIONS)
+            peer = self.peers[address] = Peer(
+                address, False, ForwardedPolicy(), ("10.0.0.9", 80), limits, IN_QUESTIONS
+            )
         head = self.read(block, peer)
         if isinstance(head, Refusal):
             return (head,)
@@ -62,9 +68,18 @@ class Listener:
         assert isinstance(answer, Answer)
         assert self.errors == []
         said = (answer.status, answer.headers.pairs, answer.body, answer.set_cookie)
-        framing = (head.framing.keep_alive, head.framing.method, head.framing.minor, head.framing.embodied)
+        framing = (
+            head.framing.keep_alive,
+            head.framing.method,
+            head.framing.minor,
+            head.framing.embodied,
+        )
         asked = [
-            {name: getattr(one, name) for name in one.__struct_fields__ if name not in ("asker", "signs", "lines")}
+            {
+                name: getattr(one, name)
+                for name in one.__struct_fields__
+                if name not in ("asker", "signs", "lines")
+            }
             for one in self.decisions.asked
         ]
         return (*said, framing, asked)
@@ -103,20 +118,51 @@ def rounds(draw: Any) -> list[tuple[bytes, str]]:
         lines = [*USUAL, *lines]
     at = draw(st.integers(0, len(lines)))
     asked = draw(
-        st.lists(st.tuples(st.sampled_from(TARGETS), st.sampled_from(("10.0.0.1", "10.0.0.2", "192.0.2.9"))), min_size=4, max_size=9)
+        st.lists(
+            st.tuples(
+                st.sampled_from(TARGETS), st.sampled_from(("10.0.0.1", "10.0.0.2", "192.0.2.9"))
+            ),
+            min_size=4,
+            max_size=9,
+        )
     )
-    return [(b"\r\n".join([first, *lines[:at], name + target, *lines[at:], b"", b""]), address) for target, address in asked]
+    return [
+        (b"\r\n".join([first, *lines[:at], name + target, *lines[at:], b"", b""]), address)
+        for target, address in asked
+    ]
 
 
-def usual(target: bytes, name: bytes = b"X-Original-URI: ", first: bytes = QUESTION_LINES[0]) -> bytes:
-    return b"\r\n".join([first, *USUAL, b"Cookie: __cfwaitingroom=x; a=b", name + target, b"Accept: text/html", b"", b""])
+def usual(
+    target: bytes, name: bytes = b"X-Original-URI: ", first: bytes = QUESTION_LINES[0]
+) -> bytes:
+    return b"\r\n".join(
+        [
+            first,
+            *USUAL,
+            b"Cookie: __cfwaitingroom=x; a=b",
+            name + target,
+            b"Accept: text/html",
+            b"",
+            b"",
+        ]
+    )
 
 
 @given(rounds())
 @example([(usual(target), "10.0.0.1") for target in (b"/", b"/", *TARGETS)])
-@example([(usual(target).replace(b"Accept: text/html", b"X-Original-URI: /b"), "10.0.0.1") for target in (b"/", b"/", *TARGETS)])
+@example(
+    [
+        (usual(target).replace(b"Accept: text/html", b"X-Original-URI: /b"), "10.0.0.1")
+        for target in (b"/", b"/", *TARGETS)
+    ]
+)
 @example([(usual(target, b"X-Forwarded-Uri: "), "10.0.0.1") for target in (b"/", b"/", *TARGETS)])
-@example([(usual(b"/"), address) for address in ("10.0.0.1", "10.0.0.1", "192.0.2.9", "10.0.0.2", "10.0.0.1")])
+@example(
+    [
+        (usual(b"/"), address)
+        for address in ("10.0.0.1", "10.0.0.1", "192.0.2.9", "10.0.0.2", "10.0.0.1")
+    ]
+)
 def test_a_question_that_comes_again_means_what_it_says(asked: list[tuple[bytes, str]]) -> None:
     knowing, reading = Listener(True), Listener(False)
     for block, address in asked:
@@ -124,17 +170,25 @@ def test_a_question_that_comes_again_means_what_it_says(asked: list[tuple[bytes,
 
 
 def test_the_third_question_of_a_visitor_is_not_read_again() -> None:
-    for first, name in ((QUESTION_LINES[0], b"X-Original-URI: "), (QUESTION_LINES[1], b"X-Forwarded-Uri: ")):
+    for first, name in (
+        (QUESTION_LINES[0], b"X-Original-URI: "),
+        (QUESTION_LINES[1], b"X-Forwarded-Uri: "),
+    ):
         listener = Listener(True)
         block = usual(b"/a", name, first)
         if first == QUESTION_LINES[1]:
-            block = block.replace(b"X-Original-Method", b"X-Forwarded-Method").replace(b"X-Original-Host", b"X-Forwarded-Host")
+            block = block.replace(b"X-Original-Method", b"X-Forwarded-Method").replace(
+                b"X-Original-Host", b"X-Forwarded-Host"
+            )
         found = [listener.ask(block.replace(b"/a", b"/%d" % number))[0] for number in range(5)]
         assert (found, listener.again) == ([200] * 5, 3)
 
 
 def test_what_a_reload_replaces_is_not_remembered() -> None:
-    listener, other = Listener(True), ForwardedPolicy([ip_network("10.0.0.1/32")], paths=PathPolicies(PathPolicy(True, True)))
+    listener, other = (
+        Listener(True),
+        ForwardedPolicy([ip_network("10.0.0.1/32")], paths=PathPolicies(PathPolicy(True, True))),
+    )
     asking = listener.questions
     for number in range(3):
         assert listener.ask(usual(b"/%d" % number), "10.0.0.2")[0] == 200
@@ -144,7 +198,11 @@ def test_what_a_reload_replaces_is_not_remembered() -> None:
         listener.ask(usual(b"/%d" % number))
     assert listener.again == 1 + 1, "a proxy with another address is another asker"
     asking.reconfigure(other, ArrivalLimits(url_bytes=3))
-    assert [listener.ask(usual(target))[0] for target in (b"/1", b"/2", b"/abc")] == [200, 200, 401], "the target is too long now"
+    assert [listener.ask(usual(target))[0] for target in (b"/1", b"/2", b"/abc")] == [
+        200,
+        200,
+        401,
+    ], "the target is too long now"
     listener.decisions.own_cookies = frozenset((b"a",))
     listener.ask(usual(b"/1"))
     pairs = dict(listener.ask(usual(b"/2"))[1])

@@ -7,7 +7,14 @@ import redis
 from admission_world import START_MS, small_room, ticket_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from redis_flood import crowd_in_line, crowded_at_once
 from redis_twin import Twin
 from redis_twin_walks import flooded, flooded_for_seconds, moving, parting, walk
@@ -18,7 +25,25 @@ from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.model.visit import Standing, make_key
 
 LIMITS = st.sampled_from((1, 2, 3, 7))
-PAUSES = st.sampled_from((0, 1, 255, 256, 1_000, 2_000, 5_001, 20_000, 59_999, 60_000, 60_001, 61_000, 66_000, 300_000, 331_000))
+PAUSES = st.sampled_from(
+    (
+        0,
+        1,
+        255,
+        256,
+        1_000,
+        2_000,
+        5_001,
+        20_000,
+        59_999,
+        60_000,
+        60_001,
+        61_000,
+        66_000,
+        300_000,
+        331_000,
+    )
+)
 METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
 
 
@@ -43,9 +68,25 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             alone=st.booleans(),
             fence_ms=st.sampled_from((0, 3_000, 30_000)),
         )
-        def opens(self, inside: int, minute: int, method: str, confirm: bool | str, seed: int, alone: bool, fence_ms: int) -> None:
-            room = small_room(total_active_users=inside, new_users_per_minute=minute, queueing_method=method, confirm_newcomers=confirm)
-            self.twin = Twin(client, room, seed, ("here",) if alone else ("here", "there"), fence_ms)
+        def opens(
+            self,
+            inside: int,
+            minute: int,
+            method: str,
+            confirm: bool | str,
+            seed: int,
+            alone: bool,
+            fence_ms: int,
+        ) -> None:
+            room = small_room(
+                total_active_users=inside,
+                new_users_per_minute=minute,
+                queueing_method=method,
+                confirm_newcomers=confirm,
+            )
+            self.twin = Twin(
+                client, room, seed, ("here",) if alone else ("here", "there"), fence_ms
+            )
             self.keys: list[int] = []
             self.passed = 0
             self.ups: list[tuple[SyncUp, SyncUp]] = []
@@ -59,7 +100,26 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             self.reports_from_there += 1
             now_ms, arrived = self.twin.now_ms, self.twin.arrived_there
             moves = MovesUp(0, (), arrived, claims)
-            up = SyncUp("there", 1, self.reports_from_there, now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0, moves=moves)
+            up = SyncUp(
+                "there",
+                1,
+                self.reports_from_there,
+                now_ms,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                (),
+                0,
+                0,
+                0,
+                (),
+                0.0,
+                moves=moves,
+            )
             self.twin.hear_from_there(up)
 
         @rule(pause_ms=PAUSES)
@@ -82,7 +142,9 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             number = index % len(self.keys)
             outcome = self.twin.peek(ticket_id(number), self.keys[number])
             if outcome.standing is Standing.WAITING:
-                self.twin.advance(max(0, outcome.attempted_ms + outcome.refresh_ms + late_ms - self.twin.now_ms))
+                self.twin.advance(
+                    max(0, outcome.attempted_ms + outcome.refresh_ms + late_ms - self.twin.now_ms)
+                )
             self.twin.poll(ticket_id(number), self.keys[number])
 
         @precondition(lambda self: self.keys)
@@ -99,7 +161,10 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             self.twin.view(ticket_id(10**6 + number))
 
         @precondition(lambda self: self.keys)
-        @rule(index=st.integers(0, 1 << 16), gap_ms=st.sampled_from((1, 10_000, 45_000, 180_000, 10**12)))
+        @rule(
+            index=st.integers(0, 1 << 16),
+            gap_ms=st.sampled_from((1, 10_000, 45_000, 180_000, 10**12)),
+        )
         def a_place_is_kept(self, index: int, gap_ms: int) -> None:
             self.twin.keep(ticket_id(index % len(self.keys)), gap_ms)
 
@@ -114,10 +179,16 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             self.twin.leave(ticket_id(index % len(self.keys)))
 
         @precondition(lambda self: not self.alone)
-        @rule(index=st.integers(0, 30), age_ms=st.sampled_from((0, 1_000, 30_000, 61_000)), there=st.booleans())
+        @rule(
+            index=st.integers(0, 30),
+            age_ms=st.sampled_from((0, 1_000, 30_000, 61_000)),
+            there=st.booleans(),
+        )
         def a_session_of_elsewhere_is_brought(self, index: int, age_ms: int, there: bool) -> None:
             key = self.keys[index] if index < len(self.keys) else make_key(START_MS, index)
-            self.twin.visit(ticket_id(index), key, "there" if there else "here", self.twin.now_ms - age_ms)
+            self.twin.visit(
+                ticket_id(index), key, "there" if there else "here", self.twin.now_ms - age_ms
+            )
 
         @precondition(lambda self: self.keys and not self.alone)
         @rule(indexes=st.lists(st.integers(0, 20), min_size=1, max_size=3, unique=True))
@@ -164,7 +235,12 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             drawn = self.twin.before(make_key(self.twin.now_ms + 1, 0))
             start = make_key(self.twin.now_ms, 0) - len(drawn)
             self.twin.rekey(
-                {one: start + (place * 7 + seed) % max(1, len(drawn)) for place, one in enumerate(drawn)} if len(drawn) % 7 else {}
+                {
+                    one: start + (place * 7 + seed) % max(1, len(drawn))
+                    for place, one in enumerate(drawn)
+                }
+                if len(drawn) % 7
+                else {}
             )
 
         @invariant()
@@ -198,24 +274,48 @@ BREAKS = (
     ("(s.rejecting and PLACE_KEPT_MS or 0)", "0", 1),
     ("BELIEVED, BELIEVED_MS = 15000, 120, 30, 5,", "BELIEVED, BELIEVED_MS = 15000, 120, 30, 4,", 7),
     ("if renewed_ms + SPENT_MS > now then return nil, true end", "", 0),
-    ("if attempted_ms and attempted_ms < renewed_ms then", "if attempted_ms and attempted_ms <= renewed_ms - 1000 then", 7),
+    (
+        "if attempted_ms and attempted_ms < renewed_ms then",
+        "if attempted_ms and attempted_ms <= renewed_ms - 1000 then",
+        7,
+    ),
     ("floor(before * 5 / 6)", "floor(before * 6 / 6)", 3),
     ("(most - 2 * math.sqrt(most))", "(most - 1 * math.sqrt(most))", 14),
     ("if fenced() then return 0 end", "", 11),
     ("if fenced() then\n      note_seen(id)", "if false then\n      note_seen(id)", 6),
-    ("if rows[place] ~= state.kept or floor(state.kept_ms / CELL_MS) < cell then", "if true then", 1),
+    (
+        "if rows[place] ~= state.kept or floor(state.kept_ms / CELL_MS) < cell then",
+        "if true then",
+        1,
+    ),
     ("state.kept == id or state.kept == 0 or state.kept_ms < now", "true", 3),
     ("* 115 / 100", "* 110 / 100", 31),
     ("state.pace * HELD_MS < 1000 and is_called", "is_called", 7),
     ("'HSET', k.seen, id, now", "'HSET', k.seen, id, 0", 6),
     ("now, 0 -- the fence stays", "now, state.contact_ms -- the fence stays", 13),
     ("elseif down.epoch > state.epoch then", "elseif false then", 13),
-    ("if rank >= permits and arrival_ms(key) > first_ms() + OVERTAKING_MS then return false end", "", 17),
+    (
+        "if rank >= permits and arrival_ms(key) > first_ms() + OVERTAKING_MS then return false end",
+        "",
+        17,
+    ),
     ("ceil(state.pace * TABLE_LOOK_S)", "ceil(state.pace)", 3),
     ("close(end_every_session())", "free(end_every_session())", 0),
-    ("if s.sessions_ended_ms > state.told_ended_ms then", "if s.sessions_ended_ms >= state.told_ended_ms then", 0),
-    ("state.ended_to = max(state.ended_to, now - 1)\n", "state.ended_to = max(state.ended_to, now)\n", 2),
-    ("or renewed_ms <= state.all_ended_ms then\n    if state.moving", "then\n    if state.moving", 3),
+    (
+        "if s.sessions_ended_ms > state.told_ended_ms then",
+        "if s.sessions_ended_ms >= state.told_ended_ms then",
+        0,
+    ),
+    (
+        "state.ended_to = max(state.ended_to, now - 1)\n",
+        "state.ended_to = max(state.ended_to, now)\n",
+        2,
+    ),
+    (
+        "or renewed_ms <= state.all_ended_ms then\n    if state.moving",
+        "then\n    if state.moving",
+        3,
+    ),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle", 0),
     ("passes_left > 0 and may_borrow() and BORROWS", "may_borrow() and BORROWS", 10),
     ("return connected() and now >= state.borrow_ms", "return connected()", 4),
@@ -255,7 +355,9 @@ CROWD_BREAKS = (
 
 
 @pytest.mark.parametrize(("part", "instead"), CROWD_BREAKS, ids=[part for part, _ in CROWD_BREAKS])
-def test_a_library_that_tells_a_crowd_something_else_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+def test_a_library_that_tells_a_crowd_something_else_is_found_out(
+    server: RedisServer, part: str, instead: str
+) -> None:
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
@@ -278,8 +380,12 @@ MOVING_BREAKS = (
 )
 
 
-@pytest.mark.parametrize(("part", "instead"), MOVING_BREAKS, ids=[part for part, _ in MOVING_BREAKS])
-def test_a_library_that_moves_sessions_wrongly_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "instead"), MOVING_BREAKS, ids=[part for part, _ in MOVING_BREAKS]
+)
+def test_a_library_that_moves_sessions_wrongly_is_found_out(
+    server: RedisServer, part: str, instead: str
+) -> None:
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
@@ -294,8 +400,12 @@ FAREWELL_BREAKS = (
 )
 
 
-@pytest.mark.parametrize(("part", "instead"), FAREWELL_BREAKS, ids=[part for part, _ in FAREWELL_BREAKS])
-def test_a_library_that_parts_wrongly_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "instead"), FAREWELL_BREAKS, ids=[part for part, _ in FAREWELL_BREAKS]
+)
+def test_a_library_that_parts_wrongly_is_found_out(
+    server: RedisServer, part: str, instead: str
+) -> None:
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
@@ -316,7 +426,9 @@ FLOOD_BREAKS = (
 
 
 @pytest.mark.parametrize(("part", "instead"), FLOOD_BREAKS, ids=[part for part, _ in FLOOD_BREAKS])
-def test_a_library_that_confirms_newcomers_wrongly_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+def test_a_library_that_confirms_newcomers_wrongly_is_found_out(
+    server: RedisServer, part: str, instead: str
+) -> None:
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
@@ -335,7 +447,9 @@ PACE_BREAKS = (
 
 
 @pytest.mark.parametrize(("part", "instead"), PACE_BREAKS, ids=[part for part, _ in PACE_BREAKS])
-def test_a_library_that_paces_wrongly_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+def test_a_library_that_paces_wrongly_is_found_out(
+    server: RedisServer, part: str, instead: str
+) -> None:
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
@@ -345,7 +459,9 @@ def test_a_library_that_paces_wrongly_is_found_out(server: RedisServer, part: st
 
 
 @pytest.mark.parametrize(("part", "instead", "first"), BREAKS, ids=[part for part, _, _ in BREAKS])
-def test_a_library_that_is_broken_on_purpose_is_found_out(server: RedisServer, part: str, instead: str, first: int) -> None:
+def test_a_library_that_is_broken_on_purpose_is_found_out(
+    server: RedisServer, part: str, instead: str, first: int
+) -> None:
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:

@@ -1,7 +1,16 @@
 """Laws of reading a request: an answer for any bytes, one meaning, the same for the origin and for llhttp; bodies and cookies too."""
 
 import pytest
-from body_and_cookie_laws import NAME, NOW_MS, ROOM, SEALED, SEALER, check_body, check_cookies, ticket_values
+from body_and_cookie_laws import (
+    NAME,
+    NOW_MS,
+    ROOM,
+    SEALED,
+    SEALER,
+    check_body,
+    check_cookies,
+    ticket_values,
+)
 from hypothesis import HealthCheck, given, settings
 from request_laws import check_head
 from request_material import any_heads, chunked_bodies, cookie_headers, honest_heads, hostile_heads
@@ -46,7 +55,12 @@ def test_the_material_holds_a_ticket_that_opens():
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     ("law", "material"),
-    [(check_head, any_heads), (check_head, hostile_heads()), (check_body, chunked_bodies), (check_cookies, cookie_headers(SEALED))],
+    [
+        (check_head, any_heads),
+        (check_head, hostile_heads()),
+        (check_body, chunked_bodies),
+        (check_cookies, cookie_headers(SEALED)),
+    ],
 )
 def test_a_long_search_finds_nothing(law, material):
     LONG(given(material)(law))()

@@ -15,8 +15,12 @@ PIECES = [
     b";jsessionid=1", b"%32", b"%65", b"%25%32%65", b"@", b":", b"*", b"=", b"&",
 ]  # fmt: skip
 hostile = st.lists(st.sampled_from(PIECES), max_size=12).map(lambda parts: b"/" + b"".join(parts))
-targets = st.one_of(hostile, st.binary(max_size=60), st.binary(max_size=40).map(lambda raw: b"/" + raw))
-plain_segments = st.text("abcdefgXYZ0189-_~.!$&'()*+,=:@", min_size=1, max_size=6).filter(lambda text: text not in (".", ".."))
+targets = st.one_of(
+    hostile, st.binary(max_size=60), st.binary(max_size=40).map(lambda raw: b"/" + raw)
+)
+plain_segments = st.text("abcdefgXYZ0189-_~.!$&'()*+,=:@", min_size=1, max_size=6).filter(
+    lambda text: text not in (".", "..")
+)
 plain_paths = st.lists(plain_segments, max_size=5).map(lambda parts: "/" + "/".join(parts))
 
 
@@ -31,7 +35,9 @@ def test_the_canonical_form_of_a_canonical_form_is_itself(raw):
     found = canonical_target(raw)
     if isinstance(found, Target):
         assert canonical_target(found.raw) == found
-        assert found.raw == (found.path + ("?" + found.query if found.query else "")).encode("ascii")
+        assert found.raw == (found.path + ("?" + found.query if found.query else "")).encode(
+            "ascii"
+        )
 
 
 @given(targets)
@@ -64,9 +70,13 @@ def test_every_spelling_of_a_path_gives_the_same_form(path, data):
     spelled = []
     for char in path:
         if char == "/":
-            spelled.append(data.draw(st.sampled_from(["/", "/./", "//", "/%2e/", "/x/../", "/y/%2e%2E/"])))
+            spelled.append(
+                data.draw(st.sampled_from(["/", "/./", "//", "/%2e/", "/x/../", "/y/%2e%2E/"]))
+            )
         elif char.isalnum() or char in "-._~":
-            spelled.append(data.draw(st.sampled_from([char, f"%{ord(char):02x}", f"%{ord(char):02X}"])))
+            spelled.append(
+                data.draw(st.sampled_from([char, f"%{ord(char):02x}", f"%{ord(char):02X}"]))
+            )
         else:
             spelled.append(char)
     raw = "".join(spelled)

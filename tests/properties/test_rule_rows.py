@@ -18,7 +18,11 @@ from greenroom.dashboard.rule_rows import (
 )
 from greenroom.model.rule import EXPRESSION_MAX
 
-TEXT = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x24F, exclude_characters="*\x7f\x85\xa0"), min_size=1, max_size=12)
+TEXT = st.text(
+    st.characters(min_codepoint=0x21, max_codepoint=0x24F, exclude_characters="*\x7f\x85\xa0"),
+    min_size=1,
+    max_size=12,
+)
 ADDRESS = st.one_of(st.ip_addresses().map(str), st.sampled_from(["10.0.0.0/8", "2001:db8::/32"]))
 VALUES = {STRING: TEXT, STRINGS_BY_NAME: TEXT, INTEGER: st.integers(0, 2**31).map(str), IP: ADDRESS}
 
@@ -31,11 +35,20 @@ def lists(kind):
 def rows(draw) -> ConditionRow:
     field = draw(st.sampled_from(sorted(ROW_FIELDS)))
     kind = kind_of_field(field)
-    operator = draw(st.sampled_from([word for word in operators_of(field) if not word.endswith("list")]))
+    operator = draw(
+        st.sampled_from([word for word in operators_of(field) if not word.endswith("list")])
+    )
     key = draw(TEXT) if kind is STRINGS_BY_NAME else ""
     if kind is BOOLEAN:
         return ConditionRow(field, operator)
-    values = draw(st.lists(VALUES[kind], min_size=1, max_size=4 if ROW_OPERATORS[operator].several else 1, unique=True))
+    values = draw(
+        st.lists(
+            VALUES[kind],
+            min_size=1,
+            max_size=4 if ROW_OPERATORS[operator].several else 1,
+            unique=True,
+        )
+    )
     row = ConditionRow(field, operator, "\n".join(values), key)
     assume(operator != "wildcard" or not row_problem(row))
     return row
@@ -45,7 +58,9 @@ GROUPS = st.lists(st.lists(rows(), min_size=1, max_size=3), min_size=1, max_size
 
 
 @given(groups=GROUPS)
-def test_rows_are_written_as_a_rule_that_can_be_used_and_are_read_back_the_same(groups: list[list[ConditionRow]]) -> None:
+def test_rows_are_written_as_a_rule_that_can_be_used_and_are_read_back_the_same(
+    groups: list[list[ConditionRow]],
+) -> None:
     expression = expression_of(groups)
     if len(expression) <= EXPRESSION_MAX:
         assert rule_faults(expression) == ()
@@ -67,7 +82,11 @@ def test_a_pattern_that_no_rule_accepts_is_refused_in_its_row(pattern: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("row", "kind"), [(ConditionRow("ip.src", "in list", "staff"), IP), (ConditionRow("http.host", "not in list", "staff"), STRING)]
+    ("row", "kind"),
+    [
+        (ConditionRow("ip.src", "in list", "staff"), IP),
+        (ConditionRow("http.host", "not in list", "staff"), STRING),
+    ],
 )
 def test_lists_are_named_in_rows(row: ConditionRow, kind) -> None:
     expression = expression_of([[row]])
@@ -96,7 +115,10 @@ def test_what_rows_cannot_say_stays_text(expression: str) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (ConditionRow("ip.src", "in", "1.2.3.4} or ssl or ip.src in {1.2.3.5"), "is not an address"),
+        (
+            ConditionRow("ip.src", "in", "1.2.3.4} or ssl or ip.src in {1.2.3.5"),
+            "is not an address",
+        ),
         (ConditionRow("ip.src.asnum", "eq", "0x1 or ssl"), "is not a whole number"),
         (ConditionRow("http.host", "eq", " "), "enter one value"),
         (ConditionRow("http.request.headers", "eq", "x"), "the name is missing"),

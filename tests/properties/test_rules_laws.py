@@ -11,7 +11,22 @@ from hypothesis import strategies as st
 
 from greenroom.core.rules import Place, RequestFacts, compile_bypass, compile_rule, rule_problems
 from greenroom.core.rules.grammar import parse
-from greenroom.core.rules.syntax import Bare, Call, Compare, Each, Field, Items, Logic, Node, Not, Number, Pattern, Text, Truth, show
+from greenroom.core.rules.syntax import (
+    Bare,
+    Call,
+    Compare,
+    Each,
+    Field,
+    Items,
+    Logic,
+    Node,
+    Not,
+    Number,
+    Pattern,
+    Text,
+    Truth,
+    show,
+)
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 
@@ -45,12 +60,19 @@ class Naive:
 
     def __init__(self, arrival: Arrival, place: Place) -> None:
         self.arrival = arrival
-        pairs = [part.partition("=")[::2] for part in arrival.query.split("&")] if arrival.query else []
-        cookie = next((value.decode("latin-1") for name, value in arrival.headers if name == b"cookie"), "")
+        pairs = (
+            [part.partition("=")[::2] for part in arrival.query.split("&")] if arrival.query else []
+        )
+        cookie = next(
+            (value.decode("latin-1") for name, value in arrival.headers if name == b"cookie"), ""
+        )
         cookies = [
-            (unquote_to_bytes(name).decode("latin-1"), value) for name, _, value in (item.partition("=") for item in cookie.split("; "))
+            (unquote_to_bytes(name).decode("latin-1"), value)
+            for name, _, value in (item.partition("=") for item in cookie.split("; "))
         ]
-        agents = [value.decode("latin-1") for name, value in arrival.headers if name == b"user-agent"]
+        agents = [
+            value.decode("latin-1") for name, value in arrival.headers if name == b"user-agent"
+        ]
         try:
             client: Any = ipaddress.ip_address(arrival.client)
         except ValueError:
@@ -69,8 +91,12 @@ class Naive:
             "ip.src.asnum": place.as_number,
             "ip.src.is_in_european_union": place.in_european_union,
             "http.request.headers.names": [name.decode() for name, _ in arrival.headers],
-            "http.request.headers.values": [value.decode("latin-1") for _, value in arrival.headers],
-            "http.request.headers": self.lists([(name.decode(), value.decode("latin-1")) for name, value in arrival.headers]),
+            "http.request.headers.values": [
+                value.decode("latin-1") for _, value in arrival.headers
+            ],
+            "http.request.headers": self.lists(
+                [(name.decode(), value.decode("latin-1")) for name, value in arrival.headers]
+            ),
             "http.request.headers.truncated": False,
             "http.request.uri.args.names": [name for name, _ in pairs],
             "http.request.uri.args.values": [value for _, value in pairs],
@@ -94,12 +120,20 @@ class Naive:
         if isinstance(node, Not):
             return self.lifted(lambda truth: not truth, [self.holds(node.part)])
         if isinstance(node, Logic):
-            rules = {"and": lambda *row: all(row), "or": lambda *row: any(row), "xor": lambda *row: sum(map(bool, row)) % 2 == 1}
+            rules = {
+                "and": lambda *row: all(row),
+                "or": lambda *row: any(row),
+                "xor": lambda *row: sum(map(bool, row)) % 2 == 1,
+            }
             return self.lifted(rules[node.op], [self.holds(part) for part in node.parts])
         if isinstance(node, Compare):
             left, each = self.value(node.left)
             if each:
-                return self.NO_LIST if left is None else [self.compared(value, node.op, node.right) for value in left]
+                return (
+                    self.NO_LIST
+                    if left is None
+                    else [self.compared(value, node.op, node.right) for value in left]
+                )
             return self.compared(left, node.op, node.right)
         return self.value(node)[0]
 
@@ -125,7 +159,11 @@ class Naive:
             return raw(value) in raw(left)
         if isinstance(left, str):
             left, value = raw(left), raw(value)
-        return {"eq": left == value, "ne": left != value}[op] if op in ("eq", "ne") else bool(getattr(left, f"__{op}__")(value))
+        return (
+            {"eq": left == value, "ne": left != value}[op]
+            if op in ("eq", "ne")
+            else bool(getattr(left, f"__{op}__")(value))
+        )
 
     @staticmethod
     def wildcard(pattern: bytes) -> bytes:
@@ -170,7 +208,11 @@ class Naive:
         (first, each), *rest = [self.value(arg) for arg in node.args]
         others = [value for value, _ in rest]
         if each:
-            found = self.NO_LIST if first is None else [self.run(node.name, value, *others) for value in first]
+            found = (
+                self.NO_LIST
+                if first is None
+                else [self.run(node.name, value, *others) for value in first]
+            )
         else:
             found = self.run(node.name, first, *others)
         return self.at(found, False, node.indexes)
@@ -204,7 +246,9 @@ class Naive:
             "url_decode": lambda: unquote_to_bytes(text.replace(b"+", b" ")).decode("latin-1"),
             "substring": lambda: text[rest[0] : rest[1]].decode("latin-1"),
             "concat": lambda: first + rest[0],
-            "remove_bytes": lambda: bytes(code for code in text if code not in raw(rest[0])).decode("latin-1"),
+            "remove_bytes": lambda: bytes(code for code in text if code not in raw(rest[0])).decode(
+                "latin-1"
+            ),
             "len": lambda: len(text),
             "starts_with": lambda: text.startswith(raw(rest[0])),
             "ends_with": lambda: text.endswith(raw(rest[0])),
@@ -218,11 +262,18 @@ def test_parsing_what_was_printed_gives_the_same_parts(node: Node) -> None:
 
 
 @settings(deadline=None, max_examples=200)
-@given(language.all_conditions, st.lists(st.tuples(language.arrivals, language.places), min_size=3, max_size=6))
-def test_closures_say_what_a_naive_interpreter_says(node: Node, requests: list[tuple[Arrival, Place]]) -> None:
+@given(
+    language.all_conditions,
+    st.lists(st.tuples(language.arrivals, language.places), min_size=3, max_size=6),
+)
+def test_closures_say_what_a_naive_interpreter_says(
+    node: Node, requests: list[tuple[Arrival, Place]]
+) -> None:
     holds = compile_rule(show(node))
     for arrival, place in requests:
-        assert bool(holds(RequestFacts(arrival, NOW_MS, Known(place)))) == bool(Naive(arrival, place).holds(node)), show(node)
+        assert bool(holds(RequestFacts(arrival, NOW_MS, Known(place)))) == bool(
+            Naive(arrival, place).holds(node)
+        ), show(node)
 
 
 TRUTHS = st.lists(st.booleans(), min_size=4, max_size=4)
@@ -232,22 +283,38 @@ FLAGS = ["ssl", 'http.host == "a"', "ip.src.is_in_european_union", "cf.edge.serv
 def facts(truths: list[bool]) -> RequestFacts:
     encrypted, host, union, port = truths
     arrival = Arrival(
-        "GET", "https" if encrypted else "http", "a" if host else "b", "/", "", (), "::1", server=("::1", 443 if port else 80)
+        "GET",
+        "https" if encrypted else "http",
+        "a" if host else "b",
+        "/",
+        "",
+        (),
+        "::1",
+        server=("::1", 443 if port else 80),
     )
     return RequestFacts(arrival, NOW_MS, Known(Place(in_european_union=union)))
 
 
 SPELLINGS = {"not ": "!", " and ": "&&", " xor ": "^^", " or ": "||"}
 WORDS = {"not ": "not ", " and ": " and ", " xor ": " != ", " or ": " or "}
-chains = st.lists(st.tuples(st.sampled_from([" and ", " xor ", " or "]), st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=9)
+chains = st.lists(
+    st.tuples(st.sampled_from([" and ", " xor ", " or "]), st.integers(0, 2), st.integers(0, 3)),
+    min_size=1,
+    max_size=9,
+)
 
 
 @settings(deadline=None)
 @given(TRUTHS, chains, st.booleans())
-def test_not_binds_tighter_than_and_then_xor_then_or(truths: list[bool], chain: list[tuple[str, int, int]], symbols: bool) -> None:
+def test_not_binds_tighter_than_and_then_xor_then_or(
+    truths: list[bool], chain: list[tuple[str, int, int]], symbols: bool
+) -> None:
     """Judged by splitting at the loosest operator first, which is what precedence means."""
     spell = SPELLINGS.__getitem__ if symbols else str
-    source = "".join((spell(op) if index else "") + spell("not ") * nots + FLAGS[flag] for index, (op, nots, flag) in enumerate(chain))
+    source = "".join(
+        (spell(op) if index else "") + spell("not ") * nots + FLAGS[flag]
+        for index, (op, nots, flag) in enumerate(chain)
+    )
     ors: list[list[list[bool]]] = [[[]]]
     for index, (op, nots, flag) in enumerate(chain):
         if index and op == " or ":
@@ -260,12 +327,21 @@ def test_not_binds_tighter_than_and_then_xor_then_or(truths: list[bool], chain: 
 
 
 @settings(deadline=None, max_examples=60)
-@given(language.conditions, language.conditions, st.lists(st.tuples(language.arrivals, language.places), min_size=2, max_size=4))
-def test_de_morgan_holds_even_where_values_are_missing(one: Node, other: Node, requests: list[tuple[Arrival, Place]]) -> None:
+@given(
+    language.conditions,
+    language.conditions,
+    st.lists(st.tuples(language.arrivals, language.places), min_size=2, max_size=4),
+)
+def test_de_morgan_holds_even_where_values_are_missing(
+    one: Node, other: Node, requests: list[tuple[Arrival, Place]]
+) -> None:
     laws = [
         (Not(Logic("and", (one, other))), Logic("or", (Not(one), Not(other)))),
         (Not(Logic("or", (one, other))), Logic("and", (Not(one), Not(other)))),
-        (Logic("xor", (one, other)), Logic("or", (Logic("and", (one, Not(other))), Logic("and", (Not(one), other))))),
+        (
+            Logic("xor", (one, other)),
+            Logic("or", (Logic("and", (one, Not(other))), Logic("and", (Not(one), other)))),
+        ),
     ]
     for left, right in laws:
         first, second = compile_rule(show(left)), compile_rule(show(right))
@@ -275,11 +351,24 @@ def test_de_morgan_holds_even_where_values_are_missing(one: Node, other: Node, r
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(language.conditions, min_size=1, max_size=4), st.lists(st.booleans(), min_size=4, max_size=4), language.arrivals)
-def test_the_enabled_rules_of_a_room_are_joined_by_or(nodes: list[Node], enabled: list[bool], arrival: Arrival) -> None:
-    rules = [Rule(id=str(index), expression=show(node), enabled=on) for index, (node, on) in enumerate(zip(nodes, enabled, strict=False))]
+@given(
+    st.lists(language.conditions, min_size=1, max_size=4),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+    language.arrivals,
+)
+def test_the_enabled_rules_of_a_room_are_joined_by_or(
+    nodes: list[Node], enabled: list[bool], arrival: Arrival
+) -> None:
+    rules = [
+        Rule(id=str(index), expression=show(node), enabled=on)
+        for index, (node, on) in enumerate(zip(nodes, enabled, strict=False))
+    ]
     place = Place(country="DE")
-    holding = [rule for rule, node in zip(rules, nodes, strict=True) if rule.enabled and Naive(arrival, place).holds(node)]
+    holding = [
+        rule
+        for rule, node in zip(rules, nodes, strict=True)
+        if rule.enabled and Naive(arrival, place).holds(node)
+    ]
     assert compile_bypass(rules)(arrival, NOW_MS, Known(place)) == (holding[0] if holding else None)
 
 
@@ -296,7 +385,11 @@ def test_no_text_gets_anything_but_problems_or_a_rule(source: str, at: int, piec
         place, line, caret, *_ = problem.reason.split("\n")
         assert re.fullmatch(r"Filter parsing error \([1-9][0-9]*:[1-9][0-9]*\):", place)
         assert caret.lstrip(" ").startswith("^")
-        assert int(place.rpartition(":")[0].rpartition(":")[2].rstrip(")")) == len(caret) - len(caret.lstrip(" ")) + 1 <= len(line) + 1
+        assert (
+            int(place.rpartition(":")[0].rpartition(":")[2].rstrip(")"))
+            == len(caret) - len(caret.lstrip(" ")) + 1
+            <= len(line) + 1
+        )
 
 
 def test_the_naive_interpreter_is_not_naive_about_missing_values() -> None:

@@ -33,18 +33,35 @@ def test_a_number_is_read_as_it_was_written(number: int) -> None:
 
 def test_numbers_are_spelled_as_the_protocol_says() -> None:
     """Values at the borders, worked out by hand from the description of the protocol."""
-    spelled = {0: "00", 239: "ef", 240: "f000", 241: "f100", 2287: "ff7f", 2288: "f08000", 264_431: "ffff7f", 264_432: "f0808000"}
+    spelled = {
+        0: "00",
+        239: "ef",
+        240: "f000",
+        241: "f100",
+        2287: "ff7f",
+        2288: "f08000",
+        264_431: "ffff7f",
+        264_432: "f0808000",
+    }
     assert {number: frames.number_bytes(number).hex() for number in spelled} == spelled
 
 
-@given(st.dictionaries(NAMES, st.binary(max_size=300) | st.booleans() | st.integers(0, 2**32 - 1), max_size=frames.ARGUMENTS_MAX))
+@given(
+    st.dictionaries(
+        NAMES,
+        st.binary(max_size=300) | st.booleans() | st.integers(0, 2**32 - 1),
+        max_size=frames.ARGUMENTS_MAX,
+    )
+)
 def test_pairs_are_read_as_they_were_written(pairs: dict[bytes, bytes | bool | int]) -> None:
     assert frames.pairs(frames.pairs_bytes(pairs), 0) == pairs
 
 
 @given(st.lists(st.tuples(NAMES, st.binary(max_size=300))))
 def test_headers_are_read_as_they_were_written(pairs: list[tuple[bytes, bytes]]) -> None:
-    packed = b"".join([frames.string_bytes(name) + frames.string_bytes(text) for name, text in pairs])
+    packed = b"".join(
+        [frames.string_bytes(name) + frames.string_bytes(text) for name, text in pairs]
+    )
     assert frames.headers(packed + b"\0\0") == pairs
     for broken in (packed, packed + b"\0", packed + b"\0\0\0", packed + b"\0\x01x"):
         with pytest.raises(BadFrame):

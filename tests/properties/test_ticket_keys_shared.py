@@ -31,10 +31,14 @@ class Fleet(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.folder.cleanup()
 
-    @rule(ms=st.integers(1, 20_000) | st.sampled_from([60_000, 5 * 60_000, LONGEST_LIFE_MS - 1_000]))
+    @rule(
+        ms=st.integers(1, 20_000) | st.sampled_from([60_000, 5 * 60_000, LONGEST_LIFE_MS - 1_000])
+    )
     def time_passes(self, ms: int) -> None:
         """Long stretches in which nothing is sealed need no look between."""
-        for offset in range(0, ms, TEND_EVERY_MS) if ms <= 20_000 else (0, ms // 2, ms - TEND_EVERY_MS, ms):
+        for offset in (
+            range(0, ms, TEND_EVERY_MS) if ms <= 20_000 else (0, ms // 2, ms - TEND_EVERY_MS, ms)
+        ):
             for place, ring in enumerate(self.rings):
                 ring.tend(self.now_ms + max(0, offset - place * 300))
         self.now_ms += ms
@@ -73,7 +77,9 @@ class Fleet(RuleBasedStateMachine):
     def every_living_ticket_opens_everywhere(self) -> None:
         for sealed_ms, value, ticket in self.sealed[-20:]:
             if self.now_ms - sealed_ms <= LONGEST_LIFE_MS:
-                assert [sealer.open(value, ROOM, self.now_ms) for sealer in self.sealers] == [ticket] * 3
+                assert [sealer.open(value, ROOM, self.now_ms) for sealer in self.sealers] == [
+                    ticket
+                ] * 3
 
 
 TestFleet = Fleet.TestCase

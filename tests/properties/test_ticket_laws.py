@@ -44,7 +44,10 @@ def test_it_opens_in_its_own_room_only(ticket: Ticket, room_id: bytes, other: by
     assert (SEALER.open(sealed, other, NOW) is not None) == (other == room_id)
 
 
-@given(st.binary(max_size=300) | st.lists(st.sampled_from(ALPHABET), min_size=SEALED_LENGTH, max_size=SEALED_LENGTH).map(bytes))
+@given(
+    st.binary(max_size=300)
+    | st.lists(st.sampled_from(ALPHABET), min_size=SEALED_LENGTH, max_size=SEALED_LENGTH).map(bytes)
+)
 @example(b"=" * SEALED_LENGTH)
 @example(b"A" * (SEALED_LENGTH - 1) + b"=")
 @example(b"\xff" * SEALED_LENGTH)
@@ -59,13 +62,23 @@ def test_anything_changed_is_nothing(ticket: Ticket, data: st.DataObject) -> Non
     begin = data.draw(st.integers(0, SEALED_LENGTH))
     end = data.draw(st.integers(begin, SEALED_LENGTH))
     changed = (
-        sealed[:begin] + data.draw(st.binary(max_size=20) | st.lists(st.sampled_from(ALPHABET), max_size=20).map(bytes)) + sealed[end:]
+        sealed[:begin]
+        + data.draw(
+            st.binary(max_size=20) | st.lists(st.sampled_from(ALPHABET), max_size=20).map(bytes)
+        )
+        + sealed[end:]
     )
     assert SEALER.open(changed, b"room", NOW) == (ticket if changed == sealed else None)
 
 
-@given(honest_tickets(), st.integers(0, SEALED_LENGTH), st.sampled_from([b"=", b"A", b"*", b" ", b"-", b"\0"]))
-def test_a_genuine_beginning_filled_up_with_anything_is_nothing(ticket: Ticket, kept: int, filler: bytes) -> None:
+@given(
+    honest_tickets(),
+    st.integers(0, SEALED_LENGTH),
+    st.sampled_from([b"=", b"A", b"*", b" ", b"-", b"\0"]),
+)
+def test_a_genuine_beginning_filled_up_with_anything_is_nothing(
+    ticket: Ticket, kept: int, filler: bytes
+) -> None:
     """The key id at the beginning is known to everyone who has a ticket, so the rest of the checks must stand by themselves."""
     sealed = SEALER.seal(ticket, b"room")
     changed = sealed[:kept] + filler * (SEALED_LENGTH - kept)
@@ -89,5 +102,15 @@ def test_two_tickets_cannot_be_joined_into_a_third(one: Ticket, two: Ticket, cut
 def test_for_anything_that_a_genuine_seal_says_it_never_raises_and_the_future_never_opens(
     key: int, accepted_ms: int, checked_ms: int, refresh_ms: int, now_ms: int
 ) -> None:
-    opened = SEALER.open(SEALER.seal(Ticket(b"i" * TICKET_ID_BYTES, key, accepted_ms, checked_ms, refresh_ms), b"room"), b"room", now_ms)
-    assert opened is None or max(opened.checked_ms, opened.accepted_ms, arrival_ms_of(opened.key)) <= now_ms + FUTURE_MAX_MS
+    opened = SEALER.open(
+        SEALER.seal(
+            Ticket(b"i" * TICKET_ID_BYTES, key, accepted_ms, checked_ms, refresh_ms), b"room"
+        ),
+        b"room",
+        now_ms,
+    )
+    assert (
+        opened is None
+        or max(opened.checked_ms, opened.accepted_ms, arrival_ms_of(opened.key))
+        <= now_ms + FUTURE_MAX_MS
+    )

@@ -41,7 +41,13 @@ def test_it_looks_as_someone_would_write_it() -> None:
                     "name": "example.com",
                     "greenroom": {"origin": "http://127.0.0.1:3000"},
                     "waiting_rooms": [
-                        {"name": "shop", "host": "shop.example.com", "page": "<h1>\n  wait\n</h1>", "queue_all": True, "limit": 200}
+                        {
+                            "name": "shop",
+                            "host": "shop.example.com",
+                            "page": "<h1>\n  wait\n</h1>",
+                            "queue_all": True,
+                            "limit": 200,
+                        }
                     ],
                 }
             ],

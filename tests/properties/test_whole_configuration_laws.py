@@ -42,7 +42,11 @@ def planned(known: Configuration, document: object, **options: bool) -> tuple[Co
 
 NAMES = st.sampled_from(["a", "b", "c"])
 ROOMS = st.fixed_dictionaries(
-    {"name": NAMES, "total_active_users": st.just(300), "new_users_per_minute": st.sampled_from([200, 300])},
+    {
+        "name": NAMES,
+        "total_active_users": st.just(300),
+        "new_users_per_minute": st.sampled_from([200, 300]),
+    },
     optional={
         "custom_page_html": st.sampled_from(["", "<p>\n{{waitTime}}</p>"]),
         "queue_all": st.booleans(),
@@ -50,7 +54,11 @@ ROOMS = st.fixed_dictionaries(
         "events": st.lists(
             st.sampled_from(
                 [
-                    {"name": "sale", "event_start_time": "2030-01-01T10:00:00Z", "event_end_time": "2030-01-01T12:00:00Z"},
+                    {
+                        "name": "sale",
+                        "event_start_time": "2030-01-01T10:00:00Z",
+                        "event_end_time": "2030-01-01T12:00:00Z",
+                    },
                     {
                         "name": "later",
                         "event_start_time": "2030-02-01T10:00:00+01:00",
@@ -67,7 +75,12 @@ ROOMS = st.fixed_dictionaries(
             st.sampled_from(
                 [
                     {"action": "bypass_waiting_room", "expression": "ip.src in $office"},
-                    {"action": "bypass_waiting_room", "expression": "ssl", "enabled": False, "description": "x"},
+                    {
+                        "action": "bypass_waiting_room",
+                        "expression": "ssl",
+                        "enabled": False,
+                        "description": "x",
+                    },
                 ]
             ),
             max_size=2,
@@ -84,15 +97,24 @@ def documents(draw: st.DrawFn) -> dict:
         inside = draw(st.lists(ROOMS, max_size=3, unique_by=lambda found: found["name"]))
         hosted = [{**found, "host": f"{found['name']}.{name}.example"} for found in inside]
         zones.append(
-            {"name": f"{name}.example", "settings": {"search_engine_crawler_bypass": draw(st.booleans())}, "waiting_rooms": hosted}
+            {
+                "name": f"{name}.example",
+                "settings": {"search_engine_crawler_bypass": draw(st.booleans())},
+                "waiting_rooms": hosted,
+            }
         )
     items = draw(st.lists(st.sampled_from(["192.0.2.1", "10.0.0.0/8", "::1"]), unique=True))
-    return {"lists": [{"name": "office", "kind": "ip", "items": [{"ip": item} for item in items]}], "zones": zones}
+    return {
+        "lists": [{"name": "office", "kind": "ip", "items": [{"ip": item} for item in items]}],
+        "zones": zones,
+    }
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents(), documents())
-def test_anything_that_was_before_the_document_is_true_afterwards_and_then_nothing_is_left_to_do(first: dict, second: dict) -> None:
+def test_anything_that_was_before_the_document_is_true_afterwards_and_then_nothing_is_left_to_do(
+    first: dict, second: dict
+) -> None:
     known, _ = planned(Configuration(), first)
     after, steps = planned(known, second)
     again, nothing = planned(after, second)
@@ -108,7 +130,10 @@ def without_ids(document: object) -> object:
     if isinstance(document, dict):
         return {key: without_ids(value) for key, value in document.items() if key != "id"}
     if isinstance(document, list):
-        return sorted((without_ids(entry) for entry in document), key=lambda entry: json.dumps(entry, sort_keys=True))
+        return sorted(
+            (without_ids(entry) for entry in document),
+            key=lambda entry: json.dumps(entry, sort_keys=True),
+        )
     return document
 
 
@@ -116,7 +141,10 @@ def without_ids(document: object) -> object:
 @given(documents())
 def test_what_is_written_out_can_be_put_elsewhere_with_its_ids(document: dict) -> None:
     known, _ = planned(Configuration(), document)
-    for written in (tomllib.loads(toml_text(exported(known))), json.loads(json.dumps(exported(known)))):
+    for written in (
+        tomllib.loads(toml_text(exported(known))),
+        json.loads(json.dumps(exported(known))),
+    ):
         elsewhere, _ = planned(Configuration(), written, only_into_empty=True)
         assert without_rule_ids(exported(elsewhere)) == without_rule_ids(exported(known))
         assert planned(known, written)[1] == []
@@ -140,10 +168,21 @@ def test_no_secret_is_written_out_and_tokens_are_left_alone() -> None:
     text = json.dumps(exported(known))
     assert secret_hash("x") not in text
     assert "deploy" not in text
-    for secret in ('"k"', "R1", "argon2id"):  # of the webhook, the PagerDuty service and the account; what may be shown of a URL is shown
+    for secret in (
+        '"k"',
+        "R1",
+        "argon2id",
+    ):  # of the webhook, the PagerDuty service and the account; what may be shown of a URL is shown
         assert secret not in text
     after, _ = planned(known, {"zones": [], "lists": []})
-    alerting = ["webhook", "pagerduty_service", "alert_policy", "silence", "incident_note", "status_page"]
+    alerting = [
+        "webhook",
+        "pagerduty_service",
+        "alert_policy",
+        "silence",
+        "incident_note",
+        "status_page",
+    ]
     assert [kind for kind, _, _ in contents(after)] == ["token", *alerting, "account"]
 
 
@@ -157,11 +196,17 @@ def test_a_section_that_is_left_out_is_not_touched() -> None:
 
 def test_rooms_may_swap_their_hosts_in_one_go() -> None:
     limits = {"total_active_users": 300, "new_users_per_minute": 200}
-    rooms = [{"name": "one", "host": "a.z.example", **limits}, {"name": "two", "host": "b.z.example", **limits}]
+    rooms = [
+        {"name": "one", "host": "a.z.example", **limits},
+        {"name": "two", "host": "b.z.example", **limits},
+    ]
     known, _ = planned(Configuration(), {"zones": [{"name": "z.example", "waiting_rooms": rooms}]})
     swapped = [{**rooms[0], "host": "b.z.example"}, {**rooms[1], "host": "a.z.example"}]
     after, steps = planned(known, {"zones": [{"name": "z.example", "waiting_rooms": swapped}]})
-    assert {entry.record.name: entry.record.host for entry in after.rooms.values()} == {"one": "b.z.example", "two": "a.z.example"}
+    assert {entry.record.name: entry.record.host for entry in after.rooms.values()} == {
+        "one": "b.z.example",
+        "two": "a.z.example",
+    }
     assert set(after.rooms) == set(known.rooms)
     assert steps == [
         "change room one of z.example: host 'a.z.example' -> 'b.z.example'",
@@ -175,7 +220,14 @@ def test_a_room_that_moves_to_another_zone_takes_its_events_and_rules_along() ->
     inside = written["zones"][0].pop("waiting_rooms")
     for found in inside:
         found.update(host="r1.z2.example", additional_routes=[])
-    after, _ = planned(known, {"zones": [{"name": "z2.example", "greenroom": {"limit_floor": 1}, "waiting_rooms": inside}]})
+    after, _ = planned(
+        known,
+        {
+            "zones": [
+                {"name": "z2.example", "greenroom": {"limit_floor": 1}, "waiting_rooms": inside}
+            ]
+        },
+    )
     assert [entry.parent for entry in after.rooms.values()] == [next(iter(after.zones))]
     assert set(after.rooms) == set(known.rooms)
     assert len(after.events) == len(known.events) == 1
@@ -186,7 +238,13 @@ def test_everything_wrong_is_said_at_once_with_its_place() -> None:
     document = {
         "lists": [{"name": "x", "kind": "ip", "items": [{"ip": "nonsense"}]}],
         "zones": [
-            {"name": "z.example", "waiting_rooms": [{"name": "a b", "host": "a.z.example"}, {"name": "c", "host": "elsewhere.example"}]},
+            {
+                "name": "z.example",
+                "waiting_rooms": [
+                    {"name": "a b", "host": "a.z.example"},
+                    {"name": "c", "host": "elsewhere.example"},
+                ],
+            },
             {"name": "z.example"},
         ],
     }
@@ -203,7 +261,14 @@ def test_everything_wrong_is_said_at_once_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [[], {"rooms": []}, {"zones": {}}, {"zones": [3]}, {"zones": [{"name": "z.example", "waiting_rooms": 3}]}]
+    "document",
+    [
+        [],
+        {"rooms": []},
+        {"zones": {}},
+        {"zones": [3]},
+        {"zones": [{"name": "z.example", "waiting_rooms": 3}]},
+    ],
 )
 def test_what_is_no_configuration_is_refused(document: object) -> None:
     with pytest.raises(Refused):
@@ -220,8 +285,16 @@ def test_an_import_never_changes_what_is_there() -> None:
 def test_a_desk_makes_it_true_in_one_revision(tmp_path: Path) -> None:
     store = SqlStore(f"sqlite:///{tmp_path / 'config.db'}")
     config_service = ConfigService(store, CLOCK)
-    store.write([Put(Token(id="t", name="t", scopes=("read",), secret_sha256=secret_hash("s")))], expected=0, author="me", now_ms=1)
-    document = {"zones": [{"name": "z.example"}], "lists": [{"name": "l", "kind": "asn", "items": [{"asn": 64_500, "comment": "x"}]}]}
+    store.write(
+        [Put(Token(id="t", name="t", scopes=("read",), secret_sha256=secret_hash("s")))],
+        expected=0,
+        author="me",
+        now_ms=1,
+    )
+    document = {
+        "zones": [{"name": "z.example"}],
+        "lists": [{"name": "l", "kind": "asn", "items": [{"asn": 64_500, "comment": "x"}]}],
+    }
     assert len(config_service.trial(make_true(document, no_problems))) == 3
     assert store.revision() == 1
     assert len(config_service.change("me", make_true(document, no_problems))) == 3
@@ -232,8 +305,12 @@ def test_a_desk_makes_it_true_in_one_revision(tmp_path: Path) -> None:
 
 def test_differences_lead_from_any_configuration_to_any_other() -> None:
     known = everything()
-    wanted, _ = applied(Configuration(), [Put(zone("z9")), Put(room("r1", host="r1.z9.example"), "z9")], 1)
-    wanted = wanted.with_indexes(wanted.revision, {"token": dict(known.tokens), "account": dict(known.accounts)})
+    wanted, _ = applied(
+        Configuration(), [Put(zone("z9")), Put(room("r1", host="r1.z9.example"), "z9")], 1
+    )
+    wanted = wanted.with_indexes(
+        wanted.revision, {"token": dict(known.tokens), "account": dict(known.accounts)}
+    )
     after, _ = applied(known, differences(known, wanted, 2), 2)
     assert contents(after) == contents(wanted)
     assert ListItem not in {type(record) for _, record, _ in contents(after)}

@@ -28,7 +28,10 @@ from greenroom.stores.analytics.keeper import Keeper
 MINUTE_S = 60
 LIMITS = ("totalActiveUsersConfig", "newUsersPerMinuteConfig", "sessionDurationConfig")
 WANTED = tuple(
-    Wanted(aggregate, metric.name) for metric in METRICS.values() if metric.name not in LIMITS for aggregate in metric.aggregates
+    Wanted(aggregate, metric.name)
+    for metric in METRICS.values()
+    if metric.name not in LIMITS
+    for aggregate in metric.aggregates
 )
 
 
@@ -47,13 +50,20 @@ class Recorded:
             self.site.advance(SLOT_MS)
             (ledger,) = self.site.ledgers.values()
             gauges = ledger.gauges()
-            sample(self.recorder, [RoomLook(ledger.room, gauges.active, gauges.waiting, None, ledger.tally())], self.site.clock.ms)
+            sample(
+                self.recorder,
+                [RoomLook(ledger.room, gauges.active, gauges.waiting, None, ledger.tally())],
+                self.site.clock.ms,
+            )
 
     def total(self) -> dict[tuple[str, str], Any]:
         """Every metric over all that was recorded, but for the limits."""
         self.recorder.finish()
         keeper = Keeper(DuckEngine(self.folder / "analytics.duckdb"))
-        keeper.write([part for minute in self.recorder.fetch() for part in minute.parts()], self.site.clock.ms // 1_000)
+        keeper.write(
+            [part for minute in self.recorder.fetch() for part in minute.parts()],
+            self.site.clock.ms // 1_000,
+        )
         (row,) = keeper.answer(Question(0, 1 << 32, metrics=WANTED)).rows
         keeper.close()
         return {tuple(wanted): row[wanted] for wanted in WANTED}
@@ -63,7 +73,12 @@ class Recorded:
 def recorded(tmp_path: Path) -> Callable[..., Recorded]:
     def make(bypass: Any = None, **changes: Any) -> Recorded:
         observers: list[Observer] = []
-        site = Site(tmp_path, small_room(**changes), bypass=bypass, observe=lambda event: observers[0](event))
+        site = Site(
+            tmp_path,
+            small_room(**changes),
+            bypass=bypass,
+            observe=lambda event: observers[0](event),
+        )
         assert site.clock.ms % SLOT_MS == 0
         recorder = Recorder("process", "here", site.clock.ms)
         observers.append(recording(recorder, DecisionCounts()))
@@ -85,7 +100,9 @@ def nothing(total: dict[tuple[str, str], Any]) -> bool:
     return not any(total.values())
 
 
-def test_time_waited_is_recorded_when_the_application_is_reached_and_only_then(recorded: Callable[..., Recorded]) -> None:
+def test_time_waited_is_recorded_when_the_application_is_reached_and_only_then(
+    recorded: Callable[..., Recorded],
+) -> None:
     """Two wait; the session inside ends after a minute; one of them comes back in time, the other one never."""
     found = recorded(total_active_users=1, new_users_per_minute=1)
     first, second, third = people(found.site, 3)
@@ -108,7 +125,9 @@ def test_time_waited_is_recorded_when_the_application_is_reached_and_only_then(r
     assert total["sum", "requestsHeld"] >= 4
     exact_s = entered_after_s[0]
     for percent in (50, 99):
-        assert exact_s <= total["percentile", f"totalTimeWaitedP{percent}"] <= exact_s * 1.001 + 0.01
+        assert (
+            exact_s <= total["percentile", f"totalTimeWaitedP{percent}"] <= exact_s * 1.001 + 0.01
+        )
 
 
 def test_whom_a_rule_lets_by_is_in_no_metric(recorded: Callable[..., Recorded]) -> None:
@@ -119,12 +138,24 @@ def test_whom_a_rule_lets_by_is_in_no_metric(recorded: Callable[..., Recorded]) 
     assert nothing(found.total())
 
 
-def test_a_verified_crawler_is_in_no_metric_and_one_that_only_says_so_is_a_visitor(recorded: Callable[..., Recorded]) -> None:
+def test_a_verified_crawler_is_in_no_metric_and_one_that_only_says_so_is_a_visitor(
+    recorded: Callable[..., Recorded],
+) -> None:
     """The setting search_engine_crawler_bypass, the built-in crawlers, and names of addresses as a resolver has confirmed them."""
     names = {"192.0.2.1": "crawl-192-0-2-1.googlebot.com"}
     known = LocalLookups(Places(), Crawlers((), lambda client: names.get(client, "")))
-    found = recorded(bypass(SEARCH_ENGINES, NO_LISTS, known, pytest.fail), total_active_users=1, new_users_per_minute=1)
-    agent = (*NAVIGATES, (b"user-agent", b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"))
+    found = recorded(
+        bypass(SEARCH_ENGINES, NO_LISTS, known, pytest.fail),
+        total_active_users=1,
+        new_users_per_minute=1,
+    )
+    agent = (
+        *NAVIGATES,
+        (
+            b"user-agent",
+            b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+        ),
+    )
     crawler, liar, visitor = people(found.site, 3)
 
     def crawls(browser: Browser) -> bool:
@@ -132,17 +163,23 @@ def test_a_verified_crawler_is_in_no_metric_and_one_that_only_says_so_is_a_visit
 
     found.pass_time(30, lambda: [crawls(crawler) for _ in range(9)])
     assert crawls(crawler)
-    assert (crawls(liar), crawls(visitor)) == (True, False), "the room was still free, and then it was not"
+    assert (crawls(liar), crawls(visitor)) == (True, False), (
+        "the room was still free, and then it was not"
+    )
     assert crawls(crawler), "past the line"
     found.pass_time(MINUTE_S)
     total = found.total()
     counted = ("newUsersPerMinute", "requestsHeld", "requestsPassed", "usersWaited")
-    assert {name: total["sum", name] for name in counted} == dict(zip(counted, (1, 1, 0, 0), strict=True))
+    assert {name: total["sum", name] for name in counted} == dict(
+        zip(counted, (1, 1, 0, 0), strict=True)
+    )
     assert total["max", "totalActiveUsers"] == 1
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_a_provisional_session_is_active_and_no_new_user(recorded: Callable[..., Recorded], comes_back: bool) -> None:
+def test_a_provisional_session_is_active_and_no_new_user(
+    recorded: Callable[..., Recorded], comes_back: bool
+) -> None:
     """An image for a page of elsewhere is let in for seconds, on a unit and a permit; its ticket may come back and stay."""
     found = recorded(total_active_users=8, new_users_per_minute=8)
     image = Browser(found.site, client="192.0.2.1")
@@ -153,11 +190,17 @@ def test_a_provisional_session_is_active_and_no_new_user(recorded: Callable[...,
     found.pass_time(2 * MINUTE_S)
     total = found.total()
     assert total["max", "totalActiveUsers"] == 1
-    assert (total["sum", "newUsersPerMinute"], total["sum", "requestsHeld"], total["sum", "sessionsEnded"]) == (0, 0, 0)
+    assert (
+        total["sum", "newUsersPerMinute"],
+        total["sum", "requestsHeld"],
+        total["sum", "sessionsEnded"],
+    ) == (0, 0, 0)
     assert total["sum", "requestsPassed"] == comes_back
 
 
-def test_a_path_outside_the_room_and_a_suspended_room_are_in_no_metric(recorded: Callable[..., Recorded]) -> None:
+def test_a_path_outside_the_room_and_a_suspended_room_are_in_no_metric(
+    recorded: Callable[..., Recorded],
+) -> None:
     found = recorded(path="/shop")
     assert visit(people(found.site, 9), "/elsewhere") == [True] * 9
     found.site.configure(small_room(path="/shop", suspended=True))
@@ -173,7 +216,9 @@ def test_the_decisions_that_are_in_no_metric_are_these() -> None:
     }  # fmt: skip
 
 
-def test_passthrough_records_users_and_their_time_and_no_line(recorded: Callable[..., Recorded]) -> None:
+def test_passthrough_records_users_and_their_time_and_no_line(
+    recorded: Callable[..., Recorded],
+) -> None:
     found = recorded(queueing_method="passthrough", total_active_users=1, new_users_per_minute=1)
     browsers = people(found.site, 7)
     assert visit(browsers) == [True] * 7
@@ -181,15 +226,28 @@ def test_passthrough_records_users_and_their_time_and_no_line(recorded: Callable
     assert visit(browsers) == [True] * 7
     found.pass_time(2 * MINUTE_S)
     total = found.total()
-    assert total["max", "totalActiveUsers"] == total["sum", "newUsersPerMinute"] == total["sum", "sessionsEnded"] == 7
+    assert (
+        total["max", "totalActiveUsers"]
+        == total["sum", "newUsersPerMinute"]
+        == total["sum", "sessionsEnded"]
+        == 7
+    )
     assert 30 <= total["percentile", "timeOnOriginP50"] <= 30.04
-    assert (total["max", "totalQueuedUsers"], total["sum", "usersWaited"], total["sum", "requestsHeld"]) == (0, 0, 0)
+    assert (
+        total["max", "totalQueuedUsers"],
+        total["sum", "usersWaited"],
+        total["sum", "requestsHeld"],
+    ) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("renewed", [True, False])
-def test_without_renewal_no_time_on_origin_is_above_the_session_duration(recorded: Callable[..., Recorded], renewed: bool) -> None:
+def test_without_renewal_no_time_on_origin_is_above_the_session_duration(
+    recorded: Callable[..., Recorded], renewed: bool
+) -> None:
     """A visitor who comes back every five seconds for five minutes; sessions take one."""
-    found = recorded(disable_session_renewal=not renewed, total_active_users=1, new_users_per_minute=60)
+    found = recorded(
+        disable_session_renewal=not renewed, total_active_users=1, new_users_per_minute=60
+    )
     browser, other = people(found.site, 2)
 
     def both() -> None:
@@ -202,7 +260,12 @@ def test_without_renewal_no_time_on_origin_is_above_the_session_duration(recorde
         assert 290 <= total["percentile", "timeOnOriginP99"] <= 300
         assert total["sum", "newUsersPerMinute"] == 1, "the other one waits all the time"
     else:
-        assert 50 <= total["percentile", "timeOnOriginP50"] <= total["percentile", "timeOnOriginP99"] <= MINUTE_S * 1.001
+        assert (
+            50
+            <= total["percentile", "timeOnOriginP50"]
+            <= total["percentile", "timeOnOriginP99"]
+            <= MINUTE_S * 1.001
+        )
         assert total["sum", "sessionsEnded"] >= 3, "they take turns"
 
 
@@ -228,4 +291,8 @@ def test_a_cookie_that_is_sent_again_is_counted_once(recorded: Callable[..., Rec
     found.pass_time(4 * MINUTE_S, come_back)
     assert entered
     total = found.total()
-    assert (total["sum", "newUsersPerMinute"], total["sum", "usersWaited"], total["max", "totalActiveUsers"]) == (2, 1, 1)
+    assert (
+        total["sum", "newUsersPerMinute"],
+        total["sum", "usersWaited"],
+        total["max", "totalActiveUsers"],
+    ) == (2, 1, 1)

@@ -84,7 +84,9 @@ def a_center(name: str, folder: Path, seed: int) -> Center:
         comes_ms = site.clock.ms + rng.randrange(5 * 60_000)
         stays_ms = rng.randrange(5_000, 90_000)
         ends = rng.choice(ENDS) if number % 3 else "fades"
-        center.people.append(Person(Browser(site, client=f"192.0.2.{number}"), comes_ms, stays_ms, ends))
+        center.people.append(
+            Person(Browser(site, client=f"192.0.2.{number}"), comes_ms, stays_ms, ends)
+        )
     return center
 
 
@@ -103,7 +105,9 @@ def second(center: Center, rng: random.Random) -> None:
             if person.ends == "gives up":
                 person.browser.visit(method="POST", headers=LEAVE)
             continue
-        due = not person.first_ms or (not person.in_ms and now_ms >= person.seen_ms + person.browser.retry_s * 1_000)
+        due = not person.first_ms or (
+            not person.in_ms and now_ms >= person.seen_ms + person.browser.retry_s * 1_000
+        )
         if not due and not (person.in_ms and rng.random() < 0.2):
             continue
         reply = person.browser.visit()
@@ -138,7 +142,9 @@ def looks(center: Center) -> None:
     gauges = ledger.gauges()
     center.active.append(gauges.active)
     center.queued.append(gauges.waiting)
-    wait_s = wait_seconds(Estimate(0.0, len(center.queued) * 7 % 60 + int(center.name[-1]) + 0.5, 999.0))
+    wait_s = wait_seconds(
+        Estimate(0.0, len(center.queued) * 7 % 60 + int(center.name[-1]) + 0.5, 999.0)
+    )
     assert wait_s is not None
     center.waits.append(wait_s)
     look = RoomLook(ledger.room, gauges.active, gauges.waiting, wait_s, ledger.tally())
@@ -158,7 +164,9 @@ def deliver(folder: Path, messages: list[Part], rng: random.Random, now_s: int) 
         if rng.random() < 0.3:
             keeper.close()  # killed between two writes; within one is what test_analytics_store_survives tries
             keeper = Keeper(DuckEngine(folder / "analytics.duckdb"))
-            keeper.write(queue[max(0, begin - 9) : begin + 9], now_s)  # does not know what was heard
+            keeper.write(
+                queue[max(0, begin - 9) : begin + 9], now_s
+            )  # does not know what was heard
     keeper.tend(now_s)
     keeper.write(late + late, now_s)
     return keeper
@@ -167,7 +175,10 @@ def deliver(folder: Path, messages: list[Part], rng: random.Random, now_s: int) 
 @pytest.mark.parametrize("seed", range(3))
 def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    centers = [a_center(f"center-{number}", tmp_path / str(number), seed * 10 + number) for number in range(3)]
+    centers = [
+        a_center(f"center-{number}", tmp_path / str(number), seed * 10 + number)
+        for number in range(3)
+    ]
     begin_ms = centers[0].site.clock.ms
     for center in centers:
         assert center.site.clock.ms == begin_ms
@@ -186,7 +197,11 @@ def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
             recorder.finish()
             messages += [part for minute in recorder.fetch() for part in minute.parts()]
     keeper = deliver(tmp_path, messages, rng, centers[0].site.clock.ms // 1_000)
-    wanted = tuple(Wanted(aggregate, metric.name) for metric in METRICS.values() for aggregate in metric.aggregates)
+    wanted = tuple(
+        Wanted(aggregate, metric.name)
+        for metric in METRICS.values()
+        for aggregate in metric.aggregates
+    )
     (row,) = keeper.answer(Question(0, 1 << 32, metrics=wanted)).rows
 
     people = [person for center in centers for person in center.people]
@@ -196,7 +211,9 @@ def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
         "usersWaited": sum(person.waited for person in inside),
         "sessionsEnded": len(inside),
         "sessionsRevoked": sum(person.ends == "revoked" for person in inside),
-        "usersLeft": sum(person.ends == ("leaves" if person.in_ms else "gives up") for person in people),
+        "usersLeft": sum(
+            person.ends == ("leaves" if person.in_ms else "gives up") for person in people
+        ),
         "usersAbandoned": sum(person.ends == "stays away" for person in people if not person.in_ms),
         "requestsPassed": sum(center.passed for center in centers),
         "requestsHeld": sum(center.held for center in centers),
@@ -204,19 +221,40 @@ def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
         "minutesGenerated": 0,
     }
     assert {name: row["sum", name] for name in exact} == exact
-    assert {name for aggregate, name in wanted if aggregate == "sum"} == set(exact), "every sum that there is"
+    assert {name for aggregate, name in wanted if aggregate == "sum"} == set(exact), (
+        "every sum that there is"
+    )
     assert all(person.in_ms or person.ends in ("gives up", "stays away") for person in people)
     assert all(exact[name] for name in list(exact)[:-2]), exact
     by_minute = Counter(person.in_ms // 60_000 for person in inside)
     minutes = range(begin_ms // 60_000, -(-centers[0].site.clock.ms // 60_000) + 1)
     spread(row, "newUsersPerMinute", [by_minute[minute] for minute in minutes][: row["", "count"]])
-    spread(row, "totalActiveUsers", [sum(moment) for moment in zip(*[center.active for center in centers], strict=True)])
-    spread(row, "totalQueuedUsers", [sum(moment) for moment in zip(*[center.queued for center in centers], strict=True)])
-    spread(row, "estimatedWaitTime", [max(moment) for moment in zip(*[center.waits for center in centers], strict=True)])
+    spread(
+        row,
+        "totalActiveUsers",
+        [sum(moment) for moment in zip(*[center.active for center in centers], strict=True)],
+    )
+    spread(
+        row,
+        "totalQueuedUsers",
+        [sum(moment) for moment in zip(*[center.queued for center in centers], strict=True)],
+    )
+    spread(
+        row,
+        "estimatedWaitTime",
+        [max(moment) for moment in zip(*[center.waits for center in centers], strict=True)],
+    )
     for name, limit in LIMITS.items():
-        name = {"total_active_users": "totalActiveUsers", "new_users_per_minute": "newUsersPerMinute"}.get(name, "sessionDuration")
+        name = {
+            "total_active_users": "totalActiveUsers",
+            "new_users_per_minute": "newUsersPerMinute",
+        }.get(name, "sessionDuration")
         spread(row, f"{name}Config", [limit])
-    percentiles(row, "totalTimeWaited", [person.in_ms - person.first_ms for person in inside if person.waited])
+    percentiles(
+        row,
+        "totalTimeWaited",
+        [person.in_ms - person.first_ms for person in inside if person.waited],
+    )
     percentiles(row, "timeOnOrigin", [person.seen_ms - person.in_ms for person in inside])
     keeper.close()
 
@@ -224,11 +262,18 @@ def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
 def spread(row: Any, name: str, values: list[int]) -> None:
     """Highest, lowest and average."""
     found = row["max", name], row["min", name], row["avg", name]
-    assert found == (max(values), min(values), pytest.approx(sum(values) / len(values), abs=0.0001)), name
+    assert found == (
+        max(values),
+        min(values),
+        pytest.approx(sum(values) / len(values), abs=0.0001),
+    ), name
 
 
 def percentiles(row: Any, stem: str, truth_ms: list[int]) -> None:
     """Within the precision of the histogram, and of two decimals."""
     for percent in PERCENTS:
         exact_s = nearest_rank(sorted(truth_ms), percent) / 1_000
-        assert exact_s - 0.01 <= row["percentile", f"{stem}P{percent}"] <= exact_s * 1.001 + 0.01, (stem, percent)
+        assert exact_s - 0.01 <= row["percentile", f"{stem}P{percent}"] <= exact_s * 1.001 + 0.01, (
+            stem,
+            percent,
+        )

@@ -27,12 +27,17 @@ class Crowd:
     def __init__(self, method: str, seed: int) -> None:
         self.draw = Random(seed)
         self.clock = HandClock()
-        self.room = small_room(total_active_users=INSIDE, new_users_per_minute=MINUTE, queueing_method=method)
+        self.room = small_room(
+            total_active_users=INSIDE, new_users_per_minute=MINUTE, queueing_method=method
+        )
         self.ledger = MemoryLedger(self.room, self.clock, self.draw.getrandbits)
         self.life_ms = self.room.session_ms + self.room.renewal_age_ms
         self.events: list[tuple[int, int, int]] = []
         self.keys: dict[int, int] = {}
-        self.patience = {number: self.draw.choice((3, 8)) if self.draw.random() < 0.2 else 0 for number in range(VISITORS)}
+        self.patience = {
+            number: self.draw.choice((3, 8)) if self.draw.random() < 0.2 else 0
+            for number in range(VISITORS)
+        }
         self.on_a_break = {number for number in range(VISITORS) if self.draw.random() < 0.1}
         self.left: set[int] = set()
         self.entered: dict[int, int] = {}
@@ -52,7 +57,9 @@ class Crowd:
             self._push(START_MS + self.draw.randrange(ARRIVING_MS), CAME, number)
         self._push(START_MS, TICK, 0)
         for number in range(VISITORS):
-            self._push(START_MS + self.draw.randrange(60_000, 2 * ARRIVING_MS), NOISE, VISITORS + number)
+            self._push(
+                START_MS + self.draw.randrange(60_000, 2 * ARRIVING_MS), NOISE, VISITORS + number
+            )
         deeds = (self._came, self._tries, self._browses, self._done, self._noise, self._tick)
         while self.events:
             at_ms, kind, number = heappop(self.events)
@@ -137,7 +144,9 @@ class Crowd:
             living = sum(1 for ends_ms in self.ends.values() if ends_ms > self.clock.ms)
             minute = sum(1 for at_ms in self.minute if self.clock.ms - at_ms <= 60_000)
             self.queueing += next_ms - self.clock.ms
-            self.idle += (next_ms - self.clock.ms) * max(0.0, min(1 - living / INSIDE, 1 - minute / MINUTE))
+            self.idle += (next_ms - self.clock.ms) * max(
+                0.0, min(1 - living / INSIDE, 1 - minute / MINUTE)
+            )
         if self.events:
             self._push(next_ms, TICK, 0)
 
@@ -215,7 +224,10 @@ def test_the_median_that_is_told_is_near_what_comes_of_it(line: Crowd) -> None:
 def test_intervals_hold_about_as_often_as_they_say(crowd: Crowd) -> None:
     """One crowd teaches the long waits late, so an interval may hold more often; not much less often."""
     outcomes = crowd.outcomes()
-    by = {name: sum(wait_s <= getattr(guess, name) for guess, wait_s in outcomes) / len(outcomes) for name in ("p25_s", "p75_s", "most_s")}
+    by = {
+        name: sum(wait_s <= getattr(guess, name) for guess, wait_s in outcomes) / len(outcomes)
+        for name in ("p25_s", "p75_s", "most_s")
+    }
     assert by["p75_s"] - by["p25_s"] >= 0.45
     assert 0.02 <= by["p25_s"] <= 0.4
     assert 0.55 <= by["p75_s"] <= 0.95

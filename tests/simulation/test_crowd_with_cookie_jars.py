@@ -26,9 +26,14 @@ class Crowd:
     """Who comes when, and what the origin sees of them."""
 
     def __init__(self, folder: Path) -> None:
-        self.site = Site(folder, small_room(total_active_users=INSIDE, new_users_per_minute=MINUTE), seed=7)
+        self.site = Site(
+            folder, small_room(total_active_users=INSIDE, new_users_per_minute=MINUTE), seed=7
+        )
         self.draw = self.site.draw
-        self.visitors = [Browser(self.site, client=f"198.51.{number >> 8 & 255}.{number & 255}") for number in range(VISITORS)]
+        self.visitors = [
+            Browser(self.site, client=f"198.51.{number >> 8 & 255}.{number & 255}")
+            for number in range(VISITORS)
+        ]
         self.began_ms = self.site.clock.ms
         self.came: dict[int, int] = {}
         self.impatient = {number for number in range(VISITORS) if self.draw.random() < 0.1}
@@ -41,8 +46,13 @@ class Crowd:
         self.minute: deque[int] = deque()
         self.most_inside = self.most_in_a_minute = self.forged_in = 0
         start = self.began_ms
-        self.events = [(start + self.draw.randrange(ARRIVING_MS), COME, number) for number in range(VISITORS)]
-        self.events += [(start + 60_000 + self.draw.randrange(ARRIVING_MS), NOISE, number) for number in range(VISITORS // 4)]
+        self.events = [
+            (start + self.draw.randrange(ARRIVING_MS), COME, number) for number in range(VISITORS)
+        ]
+        self.events += [
+            (start + 60_000 + self.draw.randrange(ARRIVING_MS), NOISE, number)
+            for number in range(VISITORS // 4)
+        ]
         self.events.append((start, TICK, 0))
         heapify(self.events)
 
@@ -139,7 +149,10 @@ def test_everyone_who_stays_gets_in(crowd: Crowd) -> None:
 
 
 def test_they_get_in_in_the_order_in_which_they_came(crowd: Crowd) -> None:
-    middle, late = crowd.overtaken_ms[len(crowd.overtaken_ms) // 2], crowd.overtaken_ms[int(len(crowd.overtaken_ms) * 0.99)]
+    middle, late = (
+        crowd.overtaken_ms[len(crowd.overtaken_ms) // 2],
+        crowd.overtaken_ms[int(len(crowd.overtaken_ms) * 0.99)],
+    )
     assert middle <= 2_500
     assert late <= 10_000
 

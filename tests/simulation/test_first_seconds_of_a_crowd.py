@@ -26,12 +26,20 @@ def crowd(seed: int) -> Iterable[SimulatedVisitor]:
     found = arrivals(streams("trace"), 10, lambda _: level(part, 300))
     world = World(Scenario("crowd", room(6_000, 3_600), 8, found, 60, Behaviour()), streams)
     world.run()
-    return [visitor for visitor in world.crowd.visitors if visitor.tries and 2_000 <= visitor.first_ms - START_MS < 7_000]
+    return [
+        visitor
+        for visitor in world.crowd.visitors
+        if visitor.tries and 2_000 <= visitor.first_ms - START_MS < 7_000
+    ]
 
 
 def test_the_first_of_a_crowd_are_told_what_the_pace_makes_of_their_place() -> None:
     held = crowd(1)
-    told = [(visitor.first_guess[2], (visitor.entered_ms - visitor.first_guess[0]) / 1000) for visitor in held if visitor.first_guess]
+    told = [
+        (visitor.first_guess[2], (visitor.entered_ms - visitor.first_guess[0]) / 1000)
+        for visitor in held
+        if visitor.first_guess
+    ]
     assert len(told) > 500
     wait_s = fmean(took for _, took in told)
     assert fmean(abs(guess - took) for guess, took in told) <= 0.55 * wait_s

@@ -106,7 +106,12 @@ class Story:
 
     def __init__(self, folder: Path) -> None:
         draw = Random(7)
-        room = small_room(total_active_users=20, new_users_per_minute=30, session_duration=2, json_response_enabled=True)
+        room = small_room(
+            total_active_users=20,
+            new_users_per_minute=30,
+            session_duration=2,
+            json_response_enabled=True,
+        )
         self.site = Site(folder, room, events=(SALE, CLOSED))
         self.folder = folder
         street = self.street = Street(self.site)
@@ -115,7 +120,10 @@ class Story:
         self.inside = street.come(OPENS_MS - 30_000)
         self.inside.shops = 20
         # Nine in ten line up early in the pre-queue, as where the time zone is kind to them.
-        self.early = [street.come(OPENS_MS + draw.randrange(10 * MINUTE if number % 10 else 55 * MINUTE)) for number in range(EARLY - 1)]
+        self.early = [
+            street.come(OPENS_MS + draw.randrange(10 * MINUTE if number % 10 else 55 * MINUTE))
+            for number in range(EARLY - 1)
+        ]
         street.until(OPENS_MS + 30 * MINUTE)
         self.early.append(street.come(self.site.clock.ms))
         self.stranger_json = self.early[-1].see()
@@ -167,15 +175,30 @@ def test_the_pre_queue_holds_every_newcomer_and_no_one_who_is_inside(story: Stor
 
 def test_people_in_the_pre_queue_are_told_what_is_published_and_what_is_ours(story: Story) -> None:
     told = story.stranger_json["cfWaitingRoom"]
-    assert [told[name] for name in ("isEventActive", "isEventPrequeueing", "shuffleAtEventStart")] == [True, True, True]
+    assert [
+        told[name] for name in ("isEventActive", "isEventPrequeueing", "shuffleAtEventStart")
+    ] == [True, True, True]
     assert (told["timeUntilEventStart"], told["timeUntilEventStartFormatted"]) == (30, "30 minutes")
-    assert (told["timeUntilEventEnd"], told["timeUntilEventEndFormatted"]) == (90, "1 hour and 30 minutes")
-    assert (told["waitTimeKnown"], told["queueAll"], told["queueingMethod"]) == (False, False, "fifo")
+    assert (told["timeUntilEventEnd"], told["timeUntilEventEndFormatted"]) == (
+        90,
+        "1 hour and 30 minutes",
+    )
+    assert (told["waitTimeKnown"], told["queueAll"], told["queueingMethod"]) == (
+        False,
+        False,
+        "fifo",
+    )
     assert story.stage_early.effective.phase is Phase.PREQUEUE
     seals = {state["greenroom"]["drawCommitment"] for state in story.before}
-    assert seals == {story.stranger_json["greenroom"]["drawCommitment"]} == {story.stage_early.draw.commitment}
+    assert (
+        seals
+        == {story.stranger_json["greenroom"]["drawCommitment"]}
+        == {story.stage_early.draw.commitment}
+    )
     assert len({state["greenroom"]["receipt"] for state in story.before}) == EARLY
-    assert {(state["greenroom"]["drawSeed"], state["greenroom"]["drawnPlace"]) for state in story.before} == {("", 0)}
+    assert {
+        (state["greenroom"]["drawSeed"], state["greenroom"]["drawnPlace"]) for state in story.before
+    } == {("", 0)}
 
 
 def test_every_receipt_leads_to_its_place_in_the_published_draw(story: Story) -> None:
@@ -193,7 +216,9 @@ def test_every_receipt_leads_to_its_place_in_the_published_draw(story: Story) ->
 
 def test_the_drawn_enter_in_the_order_drawn_and_not_in_that_of_arrival(story: Story) -> None:
     draw = verify_draw.read_draw(story.file)
-    entered = sorted(zip(story.early, story.before, strict=True), key=lambda pair: pair[0].entered_ms)
+    entered = sorted(
+        zip(story.early, story.before, strict=True), key=lambda pair: pair[0].entered_ms
+    )
     order = [verify_draw.place(draw, state["greenroom"]["receipt"]) for _, state in entered]
     strayed = [abs(place - index) for index, place in enumerate(order, 1)]
     assert max(strayed) <= STRAY
@@ -202,17 +227,31 @@ def test_the_drawn_enter_in_the_order_drawn_and_not_in_that_of_arrival(story: St
     assert 0.4 < discordant / (EARLY * (EARLY - 1) / 2) < 0.6
 
 
-def test_a_visitor_who_comes_after_the_start_stands_behind_the_pre_queue_in_order_of_arrival(story: Story) -> None:
+def test_a_visitor_who_comes_after_the_start_stands_behind_the_pre_queue_in_order_of_arrival(
+    story: Story,
+) -> None:
     assert all(shopper.entered_ms for shopper in story.early + story.late)
-    waited = [shopper for shopper in story.late if shopper.came_ms < max(early.entered_ms for early in story.early) - MINUTE]
+    waited = [
+        shopper
+        for shopper in story.late
+        if shopper.came_ms < max(early.entered_ms for early in story.early) - MINUTE
+    ]
     assert len(waited) > 20
-    assert min(shopper.entered_ms for shopper in waited) > sorted(early.entered_ms for early in story.early)[-10]
-    order = {shopper.name: place for place, shopper in enumerate(sorted(waited, key=lambda shopper: shopper.came_ms))}
+    assert (
+        min(shopper.entered_ms for shopper in waited)
+        > sorted(early.entered_ms for early in story.early)[-10]
+    )
+    order = {
+        shopper.name: place
+        for place, shopper in enumerate(sorted(waited, key=lambda shopper: shopper.came_ms))
+    }
     entered = sorted(waited, key=lambda shopper: shopper.entered_ms)
     assert max(abs(order[shopper.name] - index) for index, shopper in enumerate(entered)) <= STRAY
 
 
-def test_after_the_sale_newcomers_get_the_page_of_the_second_event_without_refresh(story: Story) -> None:
+def test_after_the_sale_newcomers_get_the_page_of_the_second_event_without_refresh(
+    story: Story,
+) -> None:
     assert isinstance(story.turned_away, Answer)
     assert story.turned_away.body == b"The sale is over. unavailable"
     assert header(story.turned_away, b"Refresh") == b""

@@ -15,20 +15,37 @@ from greenroom.simulator.scenario import START_MS, Behaviour, Fault, Scenario
 from greenroom.simulator.traces import room
 from greenroom.simulator.world import World
 
-WITH_PARTS, WITHOUT_PARTS = Behaviour(parts=True, visit_s=40, page_gap_s=30), Behaviour(visit_s=40, page_gap_s=30)
+WITH_PARTS, WITHOUT_PARTS = (
+    Behaviour(parts=True, visit_s=40, page_gap_s=30),
+    Behaviour(visit_s=40, page_gap_s=30),
+)
 """Without parts in the room a ticket comes back with the next page only, and every second visitor looks at a single page."""
 
 
-def shop(per_s: float, flood_per_s: float = 0.0, behaviour: Behaviour = WITH_PARTS, lasts_s: int = 300, centers: int = 1) -> Scenario:
+def shop(
+    per_s: float,
+    flood_per_s: float = 0.0,
+    behaviour: Behaviour = WITH_PARTS,
+    lasts_s: int = 300,
+    centers: int = 1,
+) -> Scenario:
     """Room for 600, sessions of five minutes; a flood from the second minute on, to the last but one."""
-    faults = (Fault("flood", 60, lasts_s - 60, tuple(range(centers)), flood_per_s),) if flood_per_s else ()
+    faults = (
+        (Fault("flood", 60, lasts_s - 60, tuple(range(centers)), flood_per_s),)
+        if flood_per_s
+        else ()
+    )
     found = arrivals(streams_of(1)("crowd"), lasts_s, lambda _: [per_s / centers] * centers)
-    return Scenario("shop", room(600, 600, minutes=5), centers, found, lasts_s + 30, behaviour, faults=faults)
+    return Scenario(
+        "shop", room(600, 600, minutes=5), centers, found, lasts_s + 30, behaviour, faults=faults
+    )
 
 
 def figures(scenario: Scenario, confirm: bool | str = "auto") -> tuple[SimulationReport, float]:
     """And the share of visitors who saw the waiting page."""
-    world = World(replace(scenario, room=replace(scenario.room, confirm_newcomers=confirm)), streams_of(1))
+    world = World(
+        replace(scenario, room=replace(scenario.room, confirm_newcomers=confirm)), streams_of(1)
+    )
     world.run()
     found = report(world)
     assert (found.over_active, found.over_minute, found.broken_laws) == (0, 0, [])
@@ -38,15 +55,25 @@ def figures(scenario: Scenario, confirm: bool | str = "auto") -> tuple[Simulatio
 
 def quiet() -> list[str]:
     """In an empty shop, and in one that is a third full, no visitor sees the waiting page, though half of them never come back."""
-    cases = {"empty": shop(0.1, 0.05), "empty, no parts": shop(0.2, 0.05, WITHOUT_PARTS), "a third full": shop(0.6)}
-    return [f"{name}: {held:.1%} saw the waiting page" for name, one in cases.items() if (held := figures(one)[1])]
+    cases = {
+        "empty": shop(0.1, 0.05),
+        "empty, no parts": shop(0.2, 0.05, WITHOUT_PARTS),
+        "a third full": shop(0.6),
+    }
+    return [
+        f"{name}: {held:.1%} saw the waiting page"
+        for name, one in cases.items()
+        if (held := figures(one)[1])
+    ]
 
 
 def flooded(centers: int = 1) -> list[str]:
     found, _ = figures(shop(0.3, 100, centers=centers))
     assert found.flood is not None
     wrong = [f"the flood held {found.flood:.0%} of the room"] * (found.flood > 0.45)
-    return wrong + [f"19 of 20 visitors waited {found.waits_p95_s:.1f} s at most"] * (found.waits_p95_s > 3)
+    return wrong + [f"19 of 20 visitors waited {found.waits_p95_s:.1f} s at most"] * (
+        found.waits_p95_s > 3
+    )
 
 
 def mixed() -> list[str]:
@@ -67,14 +94,22 @@ def sudden_crowd() -> list[str]:
     found = [(number * 15, 0) for number in range(300)]
     world = World(replace(shop(0.1), arrivals=found, lasts_s=60), streams_of(1))
     world.run()
-    return ["a crowd was taken for a flood"] * any(center.ledger.newcomers._since_ms for center in world.system.centers)  # type: ignore[attr-defined]
+    return ["a crowd was taken for a flood"] * any(
+        center.ledger.newcomers._since_ms for center in world.system.centers
+    )  # type: ignore[attr-defined]
 
 
 def after_the_flood() -> list[str]:
     """Half a minute after the last of it, when the sessions are over that it had got, new visitors are let in at once again."""
-    world = World(replace(shop(0.3, lasts_s=420), faults=(Fault("flood", 30, 330, (0,), 50),)), streams_of(1))
+    world = World(
+        replace(shop(0.3, lasts_s=420), faults=(Fault("flood", 30, 330, (0,), 50),)), streams_of(1)
+    )
     world.run()
-    late = [visitor for visitor in world.crowd.visitors if visitor.tries and visitor.came_ms > START_MS + 365_000]
+    late = [
+        visitor
+        for visitor in world.crowd.visitors
+        if visitor.tries and visitor.came_ms > START_MS + 365_000
+    ]
     return [f"{len(late)} saw the waiting page long after the flood"] * bool(late)
 
 
@@ -83,7 +118,9 @@ def pausing() -> list[str]:
     faults = tuple(Fault("flood", at_s, at_s + 8, (0,), 100) for at_s in range(30, 330, 75))
     found, _ = figures(replace(shop(0.3), faults=faults))
     wrong = [f"the flood held {found.flood:.0%} of the room"] * ((found.flood or 0) > 0.45)
-    return wrong + [f"19 of 20 visitors waited {found.waits_p95_s:.1f} s at most"] * (found.waits_p95_s > 3)
+    return wrong + [f"19 of 20 visitors waited {found.waits_p95_s:.1f} s at most"] * (
+        found.waits_p95_s > 3
+    )
 
 
 def test_a_flood_without_cookies_does_not_fill_an_empty_room() -> None:
@@ -96,19 +133,27 @@ def test_every_data_center_sees_its_part_of_a_flood() -> None:
     assert flooded(centers=4) == []
 
 
-def test_a_visitor_of_a_flood_was_queued_early_only_if_there_was_room_for_all_who_look_alike() -> None:
+def test_a_visitor_of_a_flood_was_queued_early_only_if_there_was_room_for_all_who_look_alike() -> (
+    None
+):
     """What was one figure is two: together they are what both limits had room for."""
     scenario = shop(0.3, 100)
     confirmed, _ = figures(scenario, True)
-    assert confirmed.queued_early > 0.1, "before and after the flood the step is in the way of visitors for whom there was room"
+    assert confirmed.queued_early > 0.1, (
+        "before and after the flood the step is in the way of visitors for whom there was room"
+    )
     assert confirmed.queued_in_flood > 0.2
     calm, _ = figures(shop(0.3), True)
-    assert (calm.queued_early > 0.8, calm.queued_in_flood) == (True, 0), "without a flood each of them counts"
+    assert (calm.queued_early > 0.8, calm.queued_in_flood) == (True, 0), (
+        "without a flood each of them counts"
+    )
     slow, _ = figures(shop(0.3, 5), True)
     assert slow.queued_in_flood == 0, "a limit of 600 a minute has room for five a second"
 
 
-@pytest.mark.parametrize("case", [quiet, mixed, pausing, without_parts, sudden_crowd, after_the_flood])
+@pytest.mark.parametrize(
+    "case", [quiet, mixed, pausing, without_parts, sudden_crowd, after_the_flood]
+)
 def test_newcomers_are_confirmed_only_while_it_helps(case: Callable[[], list[str]]) -> None:
     assert case() == []
 
@@ -136,7 +181,9 @@ def impatient(patch: pytest.MonkeyPatch) -> None:
 
 def stays_on(patch: pytest.MonkeyPatch) -> None:
     switch = Newcomers._switch
-    patch.setattr(Newcomers, "_switch", lambda self, *more: None if self.confirms else switch(self, *more))
+    patch.setattr(
+        Newcomers, "_switch", lambda self, *more: None if self.confirms else switch(self, *more)
+    )
 
 
 def stays_on_for_long(patch: pytest.MonkeyPatch) -> None:
@@ -168,7 +215,9 @@ def forgets_a_pause(patch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_cases_find_out_a_build_that_is(
-    build: Callable[[pytest.MonkeyPatch], None], case: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+    build: Callable[[pytest.MonkeyPatch], None],
+    case: Callable[[], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     build(monkeypatch)
     assert case() != []

@@ -20,7 +20,10 @@ def line(table: bool, told: bool = True) -> World:
     found = arrivals(streams("trace"), 120, lambda _: [10.0])
     faults = (Fault("limits", 240, 3000, amount=800),)
     limits = replace(room(60, 60), line_table=table)
-    world = World(Scenario("jump", limits, 1, found, 540, Behaviour(patience_s=400, once=0.1), faults=faults), streams)
+    world = World(
+        Scenario("jump", limits, 1, found, 540, Behaviour(patience_s=400, once=0.1), faults=faults),
+        streams,
+    )
     world.crowd.reads_table = table and told
     world.run()
     return world
@@ -37,4 +40,6 @@ def test_a_line_that_suddenly_moves_faster_finds_no_sleepers_although_they_check
     assert figures.unused <= other.unused + 0.01
     assert figures.overtaking_p50_s <= other.overtaking_p50_s + LOOK_S
     assert figures.waits_p95_s <= other.waits_p95_s * 1.1
-    assert (report(untold).unused or 0) > figures.unused + 0.02  # what the word to check in is good for
+    assert (
+        report(untold).unused or 0
+    ) > figures.unused + 0.02  # what the word to check in is good for

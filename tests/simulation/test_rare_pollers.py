@@ -13,7 +13,9 @@ from greenroom.simulator.scenario import Behaviour, Scenario
 from greenroom.simulator.traces import room
 
 HABITS = Behaviour(visit_s=20, sleeping=0.15, dropping=0.1, leaving=1.0)
-OFTEN = little(behaviour=HABITS, arrivals=[(700 * number, number % 3) for number in range(857)], lasts_s=1000)
+OFTEN = little(
+    behaviour=HABITS, arrivals=[(700 * number, number % 3) for number in range(857)], lasts_s=1000
+)
 """A permit every two or three seconds in each of three data centers."""
 RARE = little(
     room=room(2, 60),
@@ -36,12 +38,16 @@ def waits(scenario: Scenario) -> tuple[float, float, float]:
         assert verdict(watch) == []
         unused += (report(watch.world).unused or 0.0) / len(SEEDS)
         for visitor in watch.world.crowd.visitors:
-            found[visitor.gap_ms > 0].append(visitor.wait_s if visitor.entered_ms else scenario.lasts_s)
+            found[visitor.gap_ms > 0].append(
+                visitor.wait_s if visitor.entered_ms else scenario.lasts_s
+            )
     return quantiles(found[0], n=10)[8], quantiles(found[1], n=10)[8], unused
 
 
 @pytest.mark.needs("patching")
-def test_where_permits_come_often_who_sleeps_waits_little_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_permits_come_often_who_sleeps_waits_little_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     prompt_s, asleep_s, unused = waits(OFTEN)
     assert asleep_s <= prompt_s + 90
     monkeypatch.setattr(lease_model, "HELD_MS", 0)

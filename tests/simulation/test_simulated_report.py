@@ -64,7 +64,9 @@ class Diary:
         self.recording.left(visitor, now_ms)
 
     def _look(self) -> None:
-        self.active.append(sum(len(center.ledger.sessions.inside) for center in self.world.system.centers))  # type: ignore[attr-defined]
+        self.active.append(
+            sum(len(center.ledger.sessions.inside) for center in self.world.system.centers)
+        )  # type: ignore[attr-defined]
         self.world.agenda.after(SLOT_MS, self._look)
 
 
@@ -91,14 +93,27 @@ def test_the_report_of_a_run_says_what_its_visitors_went_through(seed: int) -> N
     assert told["max"]["totalActiveUsers"] == max(diary.active) <= LIMITS["total_active_users"]
     assert told["avg"]["totalActiveUsers"] > 0
     assert told["max"]["totalQueuedUsers"] <= world.ground_truth.most_waiting
-    assert told["max"]["totalActiveUsersConfig"] == told["min"]["totalActiveUsersConfig"] == LIMITS["total_active_users"]
+    assert (
+        told["max"]["totalActiveUsersConfig"]
+        == told["min"]["totalActiveUsersConfig"]
+        == LIMITS["total_active_users"]
+    )
     percentiles(told, "totalTimeWaited", diary.waited_ms)
-    percentiles(told, "timeOnOrigin", [diary.seen_ms[number] - at_ms for number, at_ms in diary.entered_ms.items()])
+    percentiles(
+        told,
+        "timeOnOrigin",
+        [diary.seen_ms[number] - at_ms for number, at_ms in diary.entered_ms.items()],
+    )
 
 
-def test_the_longest_wait_of_a_crowd_whose_first_pages_told_none_is_the_one_that_its_visitors_were_told() -> None:
+def test_the_longest_wait_of_a_crowd_whose_first_pages_told_none_is_the_one_that_its_visitors_were_told() -> (
+    None
+):
     limits = {"total_active_users": 40, "new_users_per_minute": 40, "session_duration": 5}
-    world = World(sale(limits, [(at_ms * 40, 0) for at_ms in range(400)], 1, Behaviour(visit_s=120)), streams_of(1))
+    world = World(
+        sale(limits, [(at_ms * 40, 0) for at_ms in range(400)], 1, Behaviour(visit_s=120)),
+        streams_of(1),
+    )
     diary = Diary(world, RunRecording(world))
     world.run()
     told_s = recorded_figures(diary.recording)["max"]["estimatedWaitTime"]
@@ -109,7 +124,9 @@ def percentiles(told: RecordedFigures, stem: str, truth_ms: list[int]) -> None:
     """Within the precision of the histogram, and of two decimals."""
     for percent in PERCENTS:
         exact_s = nearest_rank(sorted(truth_ms), percent) / 1_000
-        assert exact_s - 0.01 <= told["percentile"][f"{stem}P{percent}"] <= exact_s * 1.001 + 0.01, (stem, percent)
+        assert (
+            exact_s - 0.01 <= told["percentile"][f"{stem}P{percent}"] <= exact_s * 1.001 + 0.01
+        ), (stem, percent)
 
 
 @pytest.mark.parametrize("seed", [2, 3, 6, 10, 13])
@@ -121,12 +138,17 @@ def test_recording_a_run_with_faults_changes_nothing_in_it(seed: int) -> None:
         world.run()
     assert report(alone) == report(recorded)
     told = recorded_figures(recording)
-    assert told["sum"]["newUsersPerMinute"] == recorded.ground_truth.entered - recorded.provisional.passed
+    assert (
+        told["sum"]["newUsersPerMinute"]
+        == recorded.ground_truth.entered - recorded.provisional.passed
+    )
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_is_asked_the_same_and_says_what_it_can_know(algorithm: str) -> None:
-    scenario = replace(a_sale(1, 150), centers=1, arrivals=[(at_ms, 0) for at_ms, _ in a_sale(1, 150).arrivals])
+    scenario = replace(
+        a_sale(1, 150), centers=1, arrivals=[(at_ms, 0) for at_ms, _ in a_sale(1, 150).arrivals]
+    )
     world = World(scenario, streams_of(1), algorithm)
     recording = RunRecording(world)
     world.run()
@@ -134,7 +156,9 @@ def test_every_algorithm_is_asked_the_same_and_says_what_it_can_know(algorithm: 
     assert told["sum"]["newUsersPerMinute"] == world.ground_truth.entered > 0
     assert told["max"]["totalQueuedUsers"] > 0
     assert ("sessionsEnded" in told["sum"]) == (algorithm == "greenroom")
-    assert any(name.startswith("timeOnOrigin") for name in told["percentile"]) == (algorithm == "greenroom")
+    assert any(name.startswith("timeOnOrigin") for name in told["percentile"]) == (
+        algorithm == "greenroom"
+    )
 
 
 def test_a_run_in_which_nothing_happened_has_zeros() -> None:

@@ -35,7 +35,10 @@ SEEDS = range(100, 108)
 
 def test_the_same_seed_gives_the_same_run_and_another_one_does_not() -> None:
     scenarios = [random_scenario(streams_of(seed)) for seed in (3, 3, 4)]
-    one, same, other = (asdict(run(scenario, seed=seed)) for scenario, seed in zip(scenarios, (3, 3, 4), strict=True))
+    one, same, other = (
+        asdict(run(scenario, seed=seed))
+        for scenario, seed in zip(scenarios, (3, 3, 4), strict=True)
+    )
     assert one == same
     assert one != other
 
@@ -65,13 +68,19 @@ def test_every_kind_of_fault_can_happen() -> None:
 
 
 def test_who_was_let_in_elsewhere_meanwhile_does_not_wait_again() -> None:
-    scenario = little(behaviour=Behaviour(visit_s=60, page_gap_s=3, moving=0.4), faults=(Fault("partition", 100, 160, (0,)),))
+    scenario = little(
+        behaviour=Behaviour(visit_s=60, page_gap_s=3, moving=0.4),
+        faults=(Fault("partition", 100, 160, (0,)),),
+    )
     assert verdict(watched(scenario)) == []
 
 
 @pytest.mark.parametrize("strong", [True, False])
 def test_sessions_follow_visitors_who_move_all_the_time(strong: bool) -> None:
-    scenario = little(room=replace(room(40, 60), strong_sessions=strong), behaviour=Behaviour(visit_s=60, page_gap_s=5, moving=0.3))
+    scenario = little(
+        room=replace(room(40, 60), strong_sessions=strong),
+        behaviour=Behaviour(visit_s=60, page_gap_s=5, moving=0.3),
+    )
     watch = watched(scenario)
     world = watch.world
     given = sum(center.ledger.moves.given for center in world.system.centers)  # type: ignore[attr-defined]
@@ -100,7 +109,10 @@ def test_permits_on_their_way_count_beside_what_may_be_admitted_while_cut_off() 
 
 
 def test_a_partition_costs_no_one_the_limits() -> None:
-    scenario = little(faults=(Fault("partition", 60, 120, (0, 1)),), network=NetworkProfile(loss=0.2, twice=0.2, skew_ms=30_000))
+    scenario = little(
+        faults=(Fault("partition", 60, 120, (0, 1)),),
+        network=NetworkProfile(loss=0.2, twice=0.2, skew_ms=30_000),
+    )
     figures = run(scenario)
     assert figures.over_active == figures.over_minute == 0
     assert figures.broken_laws == []
@@ -110,7 +122,9 @@ def test_a_partition_costs_no_one_the_limits() -> None:
 def test_a_random_room_is_fair_to_late_comers_and_to_the_patient() -> None:
     scenario = replace(TRACES["random-fair"](streams_of(2)), centers=3)
     scenario = replace(
-        scenario, arrivals=[(at_ms, center % 3) for at_ms, center in scenario.arrivals[::3]], room=room(300, 200, method="random")
+        scenario,
+        arrivals=[(at_ms, center % 3) for at_ms, center in scenario.arrivals[::3]],
+        room=room(300, 200, method="random"),
     )
     world = World(scenario, streams_of(2))
     world.run()
@@ -121,8 +135,12 @@ def test_a_random_room_is_fair_to_late_comers_and_to_the_patient() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
-def test_the_published_allocations_see_the_same_crowd_and_overshoot_in_a_spike(algorithm: str) -> None:
-    crowd = [(1_000 * number, number % 3) for number in range(120)] + [(130_000 + 20 * number, number % 3) for number in range(600)]
+def test_the_published_allocations_see_the_same_crowd_and_overshoot_in_a_spike(
+    algorithm: str,
+) -> None:
+    crowd = [(1_000 * number, number % 3) for number in range(120)] + [
+        (130_000 + 20 * number, number % 3) for number in range(600)
+    ]
     figures = run(little(arrivals=crowd), algorithm)
     assert figures.visitors >= 720
     assert figures.over_active + figures.over_minute > 0
@@ -134,7 +152,9 @@ def test_a_session_that_moves_while_the_coordinator_loses_its_state_keeps_its_un
 
 
 @pytest.mark.parametrize("fence_s", [20, 0])
-def test_what_a_data_center_has_that_is_cut_off_when_the_coordinator_loses_its_state_is_given_to_no_other(fence_s: int) -> None:
+def test_what_a_data_center_has_that_is_cut_off_when_the_coordinator_loses_its_state_is_given_to_no_other(
+    fence_s: int,
+) -> None:
     assert trials(**{**LOST, "fence_s": fence_s}) == []
 
 
@@ -149,16 +169,24 @@ def test_the_units_of_a_data_center_behind_the_fence_are_used_by_the_others() ->
     assert cut.entered > never.entered
 
 
-def test_the_units_of_a_data_center_that_is_stopped_in_order_are_used_by_the_others_sooner() -> None:
+def test_the_units_of_a_data_center_that_is_stopped_in_order_are_used_by_the_others_sooner() -> (
+    None
+):
     stop = Fault("stop", 100, 300, (0,))
-    stopped, dead = (run(little(faults=(fault,), fence_s=180)) for fault in (stop, replace(stop, kind="outage")))
+    stopped, dead = (
+        run(little(faults=(fault,), fence_s=180)) for fault in (stop, replace(stop, kind="outage"))
+    )
     assert stopped.broken_laws == []
     assert stopped.over_active == stopped.over_minute == 0
     assert stopped.entered > dead.entered
 
 
 def test_a_data_center_that_is_back_after_its_farewell_goes_on_with_its_sessions() -> None:
-    watch = watched(little(**{**STOPPED, "faults": (Fault("stop", 100, 104, (0,)), Fault("stop", 150, 160, (0,)))}))
+    watch = watched(
+        little(
+            **{**STOPPED, "faults": (Fault("stop", 100, 104, (0,)), Fault("stop", 150, 160, (0,)))}
+        )
+    )
     assert verdict(watch) == []
     assert watch.world.crowd.lost == 0
 
@@ -167,7 +195,10 @@ def test_a_data_center_that_is_back_after_its_farewell_goes_on_with_its_sessions
 @pytest.mark.parametrize("method", ["fifo", "random"])
 def test_a_step_of_a_servers_clock_changes_nothing(seconds: float, method: str) -> None:
     limits = room(40, 60, method=method)
-    watch, plain = watched(little(**stepped(seconds, room=limits))), run(little(**STEPPED, room=limits))
+    watch, plain = (
+        watched(little(**stepped(seconds, room=limits))),
+        run(little(**STEPPED, room=limits)),
+    )
     figures = report(watch.world)
     assert verdict(watch) == []
     assert figures.over_active == figures.over_minute == figures.lost_sessions == 0
@@ -175,10 +206,17 @@ def test_a_step_of_a_servers_clock_changes_nothing(seconds: float, method: str) 
 
 
 def test_a_spike_out_of_a_quiet_time_reaches_the_origin_at_twice_the_even_pace_at_most() -> None:
-    crowd = [(2_000 * number, number % 3) for number in range(60)] + [(120_000 + 20 * number, number % 3) for number in range(1_500)]
+    crowd = [(2_000 * number, number % 3) for number in range(60)] + [
+        (120_000 + 20 * number, number % 3) for number in range(1_500)
+    ]
     limits = room(2_000, 600)
-    paced, unpaced = (run(little(arrivals=crowd, room=replace(limits, pace_admissions=on))) for on in (True, False))
+    paced, unpaced = (
+        run(little(arrivals=crowd, room=replace(limits, pace_admissions=on)))
+        for on in (True, False)
+    )
     assert paced.burst <= 3
     assert unpaced.burst > 1.5 * paced.burst
     assert paced.unused is not None
-    assert paced.unused <= 0.15  # the crowd comes in the first of the six minutes that the line lasts
+    assert (
+        paced.unused <= 0.15
+    )  # the crowd comes in the first of the six minutes that the line lasts

@@ -50,13 +50,24 @@ def broken_in(**changes: Any) -> Callable[[Break], Break]:
 
 
 @found_by(moves_while_the_coordinator_loses_its_state, BROKEN)
-def takes_units_that_were_given_back_for_units_that_are_remembered(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("greenroom.admission.coordinator.coordinator.remembered_units", lambda center, up, adopted, returned: adopted)
+def takes_units_that_were_given_back_for_units_that_are_remembered(
+    patch: pytest.MonkeyPatch,
+) -> None:
+    patch.setattr(
+        "greenroom.admission.coordinator.coordinator.remembered_units",
+        lambda center, up, adopted, returned: adopted,
+    )
 
 
 @broken_in(**LOST)
-def waits_for_a_silent_data_center_as_if_it_renewed_no_session_any_more(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Coordinator, "_waited_for_doubted", property(lambda self: self._pace.since_ms >= self.doubted_until_ms))
+def waits_for_a_silent_data_center_as_if_it_renewed_no_session_any_more(
+    patch: pytest.MonkeyPatch,
+) -> None:
+    patch.setattr(
+        Coordinator,
+        "_waited_for_doubted",
+        property(lambda self: self._pace.since_ms >= self.doubted_until_ms),
+    )
 
 
 @broken_in(**GHOSTS)
@@ -107,7 +118,9 @@ def frees_the_units_of_sessions_at_the_farewell(patch: pytest.MonkeyPatch) -> No
     patch.setattr(Coordinator, "_part", hasty)
 
 
-@broken_in(**{**STOPPED, "faults": (Fault("stop", 100, 100.3, (0,)), Fault("partition", 101, 400, (0,)))})
+@broken_in(
+    **{**STOPPED, "faults": (Fault("stop", 100, 100.3, (0,)), Fault("partition", 101, 400, (0,)))}
+)
 def goes_on_in_the_epoch_of_its_farewell(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(exchange, "_begin_epoch", lambda *_: None)
 
@@ -119,10 +132,17 @@ def believes_a_server_whose_clock_was_stepped(patch: pytest.MonkeyPatch) -> None
         return self.latest_ms
 
     patch.setattr(LedgerTime, "read", read)
-    patch.setattr(LedgerTime, "put_right", lambda self, server_ms, expected_ms, line_ms: self.latest_ms)
+    patch.setattr(
+        LedgerTime, "put_right", lambda self, server_ms, expected_ms, line_ms: self.latest_ms
+    )
 
 
-@broken_in(**{**CUT, "faults": (Fault("partition", 100, 400, (0,)), Fault("clock step", 110, 410, (0,), -3_600))})
+@broken_in(
+    **{
+        **CUT,
+        "faults": (Fault("partition", 100, 400, (0,)), Fault("clock step", 110, 410, (0,), -3_600)),
+    }
+)
 def stands_still_behind_the_fence_after_a_step_back(patch: pytest.MonkeyPatch) -> None:
     def read(self: LedgerTime, server_ms: int, expected_ms: int, slack_ms: int) -> int:
         self.latest_ms = max(self.latest_ms, server_ms)
@@ -176,7 +196,13 @@ def takes_an_arrival_twice(patch: pytest.MonkeyPatch) -> None:
 @broken(41)
 def gives_an_orphan_for_nothing(patch: pytest.MonkeyPatch) -> None:
     def orphan(
-        self: SessionTransfers, owner: DataCenter, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None
+        self: SessionTransfers,
+        owner: DataCenter,
+        ticket_id: bytes,
+        to: str,
+        now_ms: int,
+        until_ms: int,
+        renewed_ms: int | None = None,
     ) -> bool:
         if owner.orphans:
             self._bring(ticket_id, to, now_ms, until_ms)
@@ -214,7 +240,13 @@ def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
 @broken(0)
 def stands_by_another_key(patch: pytest.MonkeyPatch) -> None:
     join = Line.join
-    patch.setattr(Line, "join", lambda self, ticket_id, key, now_ms, refresh_ms: join(self, ticket_id, key + 1, now_ms, refresh_ms))
+    patch.setattr(
+        Line,
+        "join",
+        lambda self, ticket_id, key, now_ms, refresh_ms: join(
+            self, ticket_id, key + 1, now_ms, refresh_ms
+        ),
+    )
 
 
 @broken(4)
@@ -228,16 +260,31 @@ def believes_an_old_copy(patch: pytest.MonkeyPatch) -> None:
 
 
 @broken_in(**OUTAGE)
-def does_not_look_how_far_permits_reach_where_all_wait_in_one_data_center(patch: pytest.MonkeyPatch) -> None:
-    def share(original: Any, self: Coordinator, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
+def does_not_look_how_far_permits_reach_where_all_wait_in_one_data_center(
+    patch: pytest.MonkeyPatch,
+) -> None:
+    def share(
+        original: Any,
+        self: Coordinator,
+        center: DataCenter,
+        count: int,
+        waiting: int,
+        random_bits: int,
+    ) -> int:
         alone = center.uncovered == waiting
-        return min(count, waiting) if alone else int(original(self, center, count, waiting, random_bits))
+        return (
+            min(count, waiting)
+            if alone
+            else int(original(self, center, count, waiting, random_bits))
+        )
 
     around(patch, Coordinator, "_share", share)
 
 
 @broken_in(**REMOVED)
-def leaves_the_horizon_of_a_line_where_it_is_when_only_one_data_center_is_left(patch: pytest.MonkeyPatch) -> None:
+def leaves_the_horizon_of_a_line_where_it_is_when_only_one_data_center_is_left(
+    patch: pytest.MonkeyPatch,
+) -> None:
     def rank(original: Any, self: Coordinator) -> None:
         horizon_s = self._horizon_s
         original(self)
@@ -249,7 +296,12 @@ def leaves_the_horizon_of_a_line_where_it_is_when_only_one_data_center_is_left(p
 
 @broken_in(**PASSED)
 def paces_those_whom_passthrough_lets_pass(patch: pytest.MonkeyPatch) -> None:
-    around(patch, Lease, "spend", lambda original, self, source, now_ms, paced=True: original(self, source, now_ms, True))
+    around(
+        patch,
+        Lease,
+        "spend",
+        lambda original, self, source, now_ms, paced=True: original(self, source, now_ms, True),
+    )
 
 
 @broken_in(**FIRST_LINE)
@@ -264,12 +316,17 @@ def draws_no_visitor_for_freed_units(patch: pytest.MonkeyPatch) -> None:
 def goes_on_at_the_old_rate_behind_a_cut(patch: pytest.MonkeyPatch) -> None:
     def rate(self: Coordinator, center: DataCenter) -> int:
         left = max(0, min(self.pool, self.per_minute - self.sums.value))
-        return max(int(0.95 * center.minute), min(int(0.05 * left), left + center.minute + center.outstanding)) * (self.pool >= 0)
+        return max(
+            int(0.95 * center.minute),
+            min(int(0.05 * left), left + center.minute + center.outstanding),
+        ) * (self.pool >= 0)
 
     patch.setattr(Coordinator, "_disconnected_rate", rate)
 
 
 @pytest.mark.needs("patching")
 @pytest.mark.parametrize(("trial", "build"), BROKEN, ids=[build.__name__ for _, build in BROKEN])
-def test_the_simulator_finds_a_build_that(trial: Trial, build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simulator_finds_a_build_that(
+    trial: Trial, build: Break, monkeypatch: pytest.MonkeyPatch
+) -> None:
     must_be_found(trial, build, monkeypatch)

@@ -32,9 +32,15 @@ def fair_draws() -> list[str]:
         line, calling = Line(), QUEUEING_METHODS["random"]()
         keys = {ticket_id(number): make_key(START_MS + number, number) for number in range(12)}
 
-        def drawn(permits: int, line: Line = line, calling: QueueingMethod = calling, draw: Random = draw) -> list[bytes]:
+        def drawn(
+            permits: int, line: Line = line, calling: QueueingMethod = calling, draw: Random = draw
+        ) -> list[bytes]:
             calling.call(line, permits, 0.0, draw.getrandbits(64))
-            called = [one for one, slot in line.slots.items() if calling.turn(slot, 0, 0, permits, 0.0, None, 0)]
+            called = [
+                one
+                for one, slot in line.slots.items()
+                if calling.turn(slot, 0, 0, permits, 0.0, None, 0)
+            ]
             for one in called:
                 calling.forget(line.remove(one))
             return called
@@ -54,7 +60,9 @@ def fair_draws() -> list[str]:
     if chi_square > 35:  # seven degrees of freedom: one in 100,000
         found.append(f"draws favour a place in line: {first} of {ROUNDS}")
     if abs(old_won - ROUNDS / 2) > 0.12 * ROUNDS:  # nearly five standard deviations
-        found.append(f"of {ROUNDS} draws among four who were left and four newcomers, {old_won} went to those who were left")
+        found.append(
+            f"of {ROUNDS} draws among four who were left and four newcomers, {old_won} went to those who were left"
+        )
     return found
 
 
@@ -63,7 +71,10 @@ def fair_room() -> list[str]:
     won = [0] * 8
     rounds = 160
     for round_number in range(rounds):
-        ground_truth = GroundTruth(small_room(total_active_users=1, new_users_per_minute=1000, queueing_method="random"), seed=round_number)
+        ground_truth = GroundTruth(
+            small_room(total_active_users=1, new_users_per_minute=1000, queueing_method="random"),
+            seed=round_number,
+        )
         order = Random(round_number)
         ground_truth.arrive(ticket_id(100))
         waiting = [ticket_id(number) for number in range(8)]
@@ -75,12 +86,21 @@ def fair_room() -> list[str]:
             ground_truth.peek(one)
         ground_truth.leave(ticket_id(100))
         ground_truth.tick()
-        entered = [one for _ in range(3) for one in order.sample(waiting, 8) if ground_truth.poll(one).standing is Standing.ADMITTED]
+        entered = [
+            one
+            for _ in range(3)
+            for one in order.sample(waiting, 8)
+            if ground_truth.poll(one).standing is Standing.ADMITTED
+        ]
         won[int.from_bytes(entered[0], "big") if entered else 0] += 1
         if ground_truth.found:
             return ground_truth.found
     chi_square = sum((count - rounds / 8) ** 2 / (rounds / 8) for count in won)
-    return [f"who enters depends on the place in line or on the tries: {won}"] if chi_square > 35 else []
+    return (
+        [f"who enters depends on the place in line or on the tries: {won}"]
+        if chi_square > 35
+        else []
+    )
 
 
 def prompt_heads() -> list[str]:
@@ -88,7 +108,9 @@ def prompt_heads() -> list[str]:
     found = []
     for method in ("fifo", "random"):
         for ghost in (False, True):
-            ground_truth = GroundTruth(small_room(total_active_users=1, queueing_method=method), seed=7)
+            ground_truth = GroundTruth(
+                small_room(total_active_users=1, queueing_method=method), seed=7
+            )
             crowd = Crowd(ground_truth)
             ground_truth.arrive(ticket_id(0))  # sits inside and does nothing more
             free_ms = ground_truth.now_ms + ground_truth.life_ms
@@ -101,13 +123,21 @@ def prompt_heads() -> list[str]:
             else:
                 blocked_ms = 0
             crowd.run(until_ms=200_000)
-            wanted = [ticket_id(2)] if blocked_ms else [ticket_id(1)] if method == "fifo" else [ticket_id(1), ticket_id(2)]
+            wanted = (
+                [ticket_id(2)]
+                if blocked_ms
+                else [ticket_id(1)]
+                if method == "fifo"
+                else [ticket_id(1), ticket_id(2)]
+            )
             entered = [(at_ms, one) for at_ms, one in crowd.entered if one != ticket_id(0)]
             own_try_ms = 22_000 if method == "random" else 4_400 if blocked_ms else 2_500
             allowed_ms = 256 + 2 * 1_500 + own_try_ms + blocked_ms
             if not entered or entered[0][1] not in wanted or entered[0][0] - free_ms > allowed_ms:
                 when = [(at_ms - free_ms, one[-1]) for at_ms, one in entered]
-                found.append(f"{method}, ghost {ghost}: entered {when} ms after a unit was free, allowed {allowed_ms}")
+                found.append(
+                    f"{method}, ghost {ghost}: entered {when} ms after a unit was free, allowed {allowed_ms}"
+                )
             found += ground_truth.found
     return found
 
@@ -117,7 +147,12 @@ def everybodys_turn() -> list[str]:
     found = []
     for limits in ((1, 1), (1, 30), (5, 6), (40, 20)):
         ground_truth = GroundTruth(
-            small_room(total_active_users=limits[0], new_users_per_minute=limits[1], disable_session_renewal=True), seed=3
+            small_room(
+                total_active_users=limits[0],
+                new_users_per_minute=limits[1],
+                disable_session_renewal=True,
+            ),
+            seed=3,
         )
         crowd = Crowd(ground_truth)
         visitors = min(60, 8 * min(limits))
@@ -126,7 +161,9 @@ def everybodys_turn() -> list[str]:
         minutes = visitors / min(limits) * 1.1 + 3
         crowd.run(until_ms=int(minutes * 60_000))
         if len(crowd.entered) != visitors:
-            found.append(f"limits {limits}: {len(crowd.entered)} of {visitors} got in within {minutes:.0f} minutes")
+            found.append(
+                f"limits {limits}: {len(crowd.entered)} of {visitors} got in within {minutes:.0f} minutes"
+            )
         found += [f"limits {limits}: {problem}" for problem in ground_truth.found[:3]]
     return found
 
@@ -176,7 +213,10 @@ class Astray:
         names = [f"center-{number}" for number in range(centers)]
         self.coordinator = Coordinator(names, room, self.now_ms)
         self.skews = [self.draw.randrange(-30_000, 30_001) for _ in names]
-        self.ledgers = [Ledger(room, name, 1, self.now_ms + skew) for name, skew in zip(names, self.skews, strict=True)]
+        self.ledgers = [
+            Ledger(room, name, 1, self.now_ms + skew)
+            for name, skew in zip(names, self.skews, strict=True)
+        ]
         self.flying: list[tuple[int, int, int, SyncUp | SyncDown]] = []
         self.entries: deque[int] = deque()
         self.inside: list[dict[bytes, int]] = [{} for _ in names]
@@ -192,7 +232,9 @@ class Astray:
             self.now_ms += self.draw.choice((0, 5, 50, 200, 400))
             self._deliver()
             index = self.draw.randrange(len(self.ledgers))
-            self.draw.choice((self._visit, self._visit, self._visit, self._report, self._browse))(index)
+            self.draw.choice((self._visit, self._visit, self._visit, self._report, self._browse))(
+                index
+            )
             if self.draw.random() < 0.001:
                 self._crash(index)
             self.found += self._problems()
@@ -214,7 +256,11 @@ class Astray:
         return self.now_ms + self.skews[index]
 
     def _visit(self, index: int) -> None:
-        ledger, local_ms, random_bits = self.ledgers[index], self._local(index), self.draw.getrandbits(64)
+        ledger, local_ms, random_bits = (
+            self.ledgers[index],
+            self._local(index),
+            self.draw.getrandbits(64),
+        )
         waiting = self.waiting[index]
         if waiting and self.draw.random() < 0.6:
             one = self.draw.choice(list(waiting))
@@ -231,11 +277,15 @@ class Astray:
             while self.now_ms - self.entries[0] > 60_000:
                 self.entries.popleft()
             active = sum(
-                sum(1 for ends_ms in inside.values() if ends_ms > self._local(number)) for number, inside in enumerate(self.inside)
+                sum(1 for ends_ms in inside.values() if ends_ms > self._local(number))
+                for number, inside in enumerate(self.inside)
             )
             active += sum(1 for ends_ms in self.lost if ends_ms > self.now_ms)
             self.admitted += 1
-            if active > self.room.total_active_users or len(self.entries) > self.room.new_users_per_minute:
+            if (
+                active > self.room.total_active_users
+                or len(self.entries) > self.room.new_users_per_minute
+            ):
                 self.found.append(f"{active} active, {len(self.entries)} in the last minute")
         ledger.log.clear()
 
@@ -265,13 +315,23 @@ class Astray:
             return
         for _ in range(self.draw.choice((1, 1, 1, 2, 3))):
             self._number += 1
-            heappush(self.flying, (self.now_ms + self.draw.choice((1, 20, 20, 150, 3_000, 9_000)), self._number, index, message))
+            heappush(
+                self.flying,
+                (
+                    self.now_ms + self.draw.choice((1, 20, 20, 150, 3_000, 9_000)),
+                    self._number,
+                    index,
+                    message,
+                ),
+            )
 
     def _deliver(self) -> None:
         while self.flying and self.flying[0][0] <= self.now_ms:
             _, _, index, message = heappop(self.flying)
             if isinstance(message, SyncUp):
-                self._send(index, self.coordinator.sync(message, self.now_ms, self.draw.getrandbits(64)))
+                self._send(
+                    index, self.coordinator.sync(message, self.now_ms, self.draw.getrandbits(64))
+                )
             else:
                 self.ledgers[index].apply(message, self._local(index))
 
@@ -286,7 +346,10 @@ def messages_astray(seeds: range = range(44, 60), steps: int = 1_500) -> list[st
             new_users_per_minute=draw.choice((1, 5, 40)),
             queueing_method=draw.choice(("fifo", "random")),
         )
-        found += [f"seed {seed}: {problem}" for problem in Astray(seed, room, draw.choice((1, 2, 3))).run(steps)]
+        found += [
+            f"seed {seed}: {problem}"
+            for problem in Astray(seed, room, draw.choice((1, 2, 3))).run(steps)
+        ]
     return found
 
 
@@ -295,14 +358,19 @@ def first_in_line() -> list[str]:
     found = []
     for late_ms in (1_500, 2_500):
         ledger = Ledger(small_room(), "here", 1, START_MS)
-        first, other = (ticket_id(1), make_key(START_MS, 0)), (ticket_id(2), make_key(START_MS + late_ms, 0))
+        first, other = (
+            (ticket_id(1), make_key(START_MS, 0)),
+            (ticket_id(2), make_key(START_MS + late_ms, 0)),
+        )
         now_ms = START_MS + 4_000
         for one in (first, other):
             ledger.poll(*one, now_ms, 0)
         ledger.lease.permits, ledger.lookahead.permits = 1, 5.0
         passes = ledger.poll(*other, now_ms, 0).standing is Standing.ADMITTED
         if passes != (late_ms < OVERTAKING_MS):
-            found.append(f"who came {late_ms} ms later was {'' if passes else 'not '}let in before the first")
+            found.append(
+                f"who came {late_ms} ms later was {'' if passes else 'not '}let in before the first"
+            )
         if not passes and ledger.poll(*first, now_ms, 0).standing is not Standing.ADMITTED:
             found.append("the first in line was not let in")
     return found

@@ -10,10 +10,18 @@ METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
 
 def walk(seed: int, steps: int, **start: object) -> list[str]:
     """A random stretch of life of a small room; the laws that broke, with the step. Stops at the first."""
-    draw, passing = Random(seed), Random(f"{seed} passing")  # of its own, so that the rest of a seed's life stays as it is
+    draw, passing = (
+        Random(seed),
+        Random(f"{seed} passing"),
+    )  # of its own, so that the rest of a seed's life stays as it is
     ending = Random(f"{seed} ending")
-    limits = {"total_active_users": draw.choice((1, 2, 5, 9)), "new_users_per_minute": draw.choice((1, 3, 6, 30))}
-    ground_truth = GroundTruth(small_room(**{**limits, "queueing_method": draw.choice(("fifo", "random")), **start}), seed)
+    limits = {
+        "total_active_users": draw.choice((1, 2, 5, 9)),
+        "new_users_per_minute": draw.choice((1, 3, 6, 30)),
+    }
+    ground_truth = GroundTruth(
+        small_room(**{**limits, "queueing_method": draw.choice(("fifo", "random")), **start}), seed
+    )
     for step in range(steps):
         _step(ground_truth, draw, passing, step)
         if ending.random() < 0.01:
@@ -26,14 +34,22 @@ def walk(seed: int, steps: int, **start: object) -> list[str]:
 def _step(ground_truth: GroundTruth, draw: Random, passing: Random, step: int) -> None:
     """One thing happens: mostly visitors, sometimes operators, rarely disasters."""
     ground_truth.advance(
-        draw.choice((0, 0, 1, 40, 100, 300, 900, 2_000, 2_000, 5_000, 20_000) if draw.random() < 0.98 else (61_000, 400_000))
+        draw.choice(
+            (0, 0, 1, 40, 100, 300, 900, 2_000, 2_000, 5_000, 20_000)
+            if draw.random() < 0.98
+            else (61_000, 400_000)
+        )
     )
     if passing.random() < 0.15:
         ground_truth.arrive_provisionally(ticket_id(10**6 + step))
         if passing.random() < 0.3 and ground_truth.provisional:
             ground_truth.view(passing.choice(list(ground_truth.provisional)))
     kind = draw.random()
-    ready = [one for one, place in ground_truth.places.items() if ground_truth.now_ms >= place.attempted_ms + place.refresh_ms - 100]
+    ready = [
+        one
+        for one, place in ground_truth.places.items()
+        if ground_truth.now_ms >= place.attempted_ms + place.refresh_ms - 100
+    ]
     if kind < 0.22:
         one = ticket_id(step)
         ground_truth.arrive(one)
@@ -48,7 +64,9 @@ def _step(ground_truth: GroundTruth, draw: Random, passing: Random, step: int) -
         ground_truth.view(draw.choice(list(ground_truth.inside)))
     elif kind < 0.86 and ground_truth.tickets:
         one = draw.choice(list(ground_truth.tickets))
-        (ground_truth.peek if draw.random() < 0.3 else ground_truth.poll)(one) if one not in ground_truth.places else None
+        (ground_truth.peek if draw.random() < 0.3 else ground_truth.poll)(
+            one
+        ) if one not in ground_truth.places else None
     elif kind < 0.88:
         ground_truth.view(ticket_id(10**9 + step))
         if ground_truth.inside or ground_truth.places:
@@ -63,7 +81,9 @@ def _step(ground_truth: GroundTruth, draw: Random, passing: Random, step: int) -
         ground_truth.journal.failing = False
         ground_truth.advance(1_000)
         ground_truth.tick()
-        ground_truth.law(not ground_truth.ledger.storage_failed, "the disk is back, but nobody noticed")
+        ground_truth.law(
+            not ground_truth.ledger.storage_failed, "the disk is back, but nobody noticed"
+        )
     else:
         ground_truth.restart()
 

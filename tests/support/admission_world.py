@@ -35,7 +35,14 @@ class FlakyJournal:
 
 def small_room(**changes: object) -> Room:
     """Five inside, six a minute, sessions of a minute."""
-    values = {"id": "r", "name": "r", "host": "*", "total_active_users": 5, "new_users_per_minute": 6, "session_duration": 1}
+    values = {
+        "id": "r",
+        "name": "r",
+        "host": "*",
+        "total_active_users": 5,
+        "new_users_per_minute": 6,
+        "session_duration": 1,
+    }
     return Room(**{**values, **changes})  # type: ignore[arg-type]
 
 

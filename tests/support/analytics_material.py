@@ -11,14 +11,27 @@ from hypothesis import strategies as st
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
 from greenroom.analytics.question import AllOf, DimensionFilter, Filter, Question
-from greenroom.analytics.rollup import OUTCOMES, PERCENTS, SLOTS, GaugeTrack, Part, Rollup, RoomLimits, longest, merge, together
+from greenroom.analytics.rollup import (
+    OUTCOMES,
+    PERCENTS,
+    SLOTS,
+    GaugeTrack,
+    Part,
+    Rollup,
+    RoomLimits,
+    longest,
+    merge,
+    together,
+)
 
 BEGIN_S = 1_893_456_000  # 2030-01-01, a whole day
 
 slots = st.lists(st.integers(-1, 500), min_size=SLOTS, max_size=SLOTS).map(tuple)
 tracks = st.builds(GaugeTrack, slots, slots, slots)
 counts = st.dictionaries(st.integers(0, 9_000), st.integers(1, 5), max_size=8)
-limits = st.none() | st.builds(RoomLimits, st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+limits = st.none() | st.builds(
+    RoomLimits, st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)
+)
 outcomes = st.dictionaries(st.sampled_from(OUTCOMES), st.integers(0, 50), max_size=len(OUTCOMES))
 rollups = st.builds(
     Rollup,
@@ -35,7 +48,9 @@ rollups = st.builds(
 def a_rollup(rng: random.Random, busy: float = 0.6) -> Rollup:
     """A room in some minute: mostly looked at, often with visitors."""
     if rng.random() > busy:
-        return Rollup({}, {"here": GaugeTrack((0,) * SLOTS, (0,) * SLOTS)}, RoomLimits(1, 100, 50, 5))
+        return Rollup(
+            {}, {"here": GaugeTrack((0,) * SLOTS, (0,) * SLOTS)}, RoomLimits(1, 100, 50, 5)
+        )
     new = rng.randrange(40)
     active = tuple(rng.choice([-1, rng.randrange(300)]) for _ in range(SLOTS))
     waits = tuple(rng.choice([-1, rng.randrange(300)]) for _ in range(SLOTS))
@@ -44,16 +59,26 @@ def a_rollup(rng: random.Random, busy: float = 0.6) -> Rollup:
     return Rollup(
         {"admitted": new, **{name: rng.randrange(9) for name in OUTCOMES[1:]}},
         {"here": GaugeTrack(active, tuple(rng.randrange(300) for _ in range(SLOTS)), waits)},
-        RoomLimits(rng.randrange(3), rng.randrange(50, 400), rng.randrange(10, 90), rng.choice([1, 5, 30])),
+        RoomLimits(
+            rng.randrange(3), rng.randrange(50, 400), rng.randrange(10, 90), rng.choice([1, 5, 30])
+        ),
         waited,
         origin,
         incomplete=rng.random() < 0.02,
     )
 
 
-def parts_of(rng: random.Random, minutes: Iterable[int], rooms: Sequence[str], sources: Sequence[str]) -> list[Part]:
+def parts_of(
+    rng: random.Random, minutes: Iterable[int], rooms: Sequence[str], sources: Sequence[str]
+) -> list[Part]:
     """A part of every source for every minute and room, a few left out."""
-    return [Part(source, minute, room, a_rollup(rng)) for minute in minutes for room in rooms for source in sources if rng.random() > 0.05]
+    return [
+        Part(source, minute, room, a_rollup(rng))
+        for minute in minutes
+        for room in rooms
+        for source in sources
+        if rng.random() > 0.05
+    ]
 
 
 # -- the oracle ---------------------------------------------------------------------------------------------------------------------
@@ -81,7 +106,9 @@ def oracle(parts: Iterable[Part], question: Question) -> list[dict[Any, Any]]:
         if question.rooms is not None and room not in question.rooms:
             continue
         if question.start_s <= t < question.end_s and _matches(question.filter, t, room):
-            groups[tuple(_dimension(name, t, room) for name in question.dimensions)].append(merge(rollups))
+            groups[tuple(_dimension(name, t, room) for name in question.dimensions)].append(
+                merge(rollups)
+            )
     return [
         {("", name): value for name, value in zip(question.dimensions, key, strict=True)}
         | {("", "count"): len(found)}
@@ -144,7 +171,10 @@ def _measure(aggregate: str, metric: str, found: list[Rollup]) -> Any:
         looks = [look for rollup in found for look in _looks(rollup, GAUGES[metric])]
         return _spread(aggregate, looks)
     if metric in CONFIGS:
-        return _spread(aggregate, [getattr(rollup.limits, CONFIGS[metric]) for rollup in found if rollup.limits])
+        return _spread(
+            aggregate,
+            [getattr(rollup.limits, CONFIGS[metric]) for rollup in found if rollup.limits],
+        )
     if metric == "newUsersPerMinute":
         return _spread(aggregate, [rollup.outcomes.get("admitted", 0) for rollup in found])
     if metric in SUMS:
@@ -154,7 +184,10 @@ def _measure(aggregate: str, metric: str, found: list[Rollup]) -> Any:
     if metric == "minutesGenerated":
         return sum(rollup.generated for rollup in found)
     if metric in ("sessionsEnded", "usersWaited"):
-        return sum(sum((rollup.origin if metric == "sessionsEnded" else rollup.waited).values()) for rollup in found)
+        return sum(
+            sum((rollup.origin if metric == "sessionsEnded" else rollup.waited).values())
+            for rollup in found
+        )
     return _time(aggregate, metric, found)
 
 
@@ -173,7 +206,11 @@ def _time(aggregate: str, metric: str, found: list[Rollup]) -> float:
     stem, _, percent = metric.rpartition("P")
     wait = stem == "totalTimeWaited"
     if aggregate == "percentile":
-        everything = sorted(value for rollup in found for value in values_within(rollup.waited if wait else rollup.origin))
+        everything = sorted(
+            value
+            for rollup in found
+            for value in values_within(rollup.waited if wait else rollup.origin)
+        )
         return round(nearest_rank(everything, int(percent)) / 1000, 2)
     above = below = 0
     for rollup in found:
@@ -187,5 +224,7 @@ def _time(aggregate: str, metric: str, found: list[Rollup]) -> float:
     return round(above / below / 1000, 2) if below else 0.0
 
 
-ALL_WANTED = [(aggregate, metric.name) for metric in METRICS.values() for aggregate in metric.aggregates]
+ALL_WANTED = [
+    (aggregate, metric.name) for metric in METRICS.values() for aggregate in metric.aggregates
+]
 assert len(PERCENTS) == 5

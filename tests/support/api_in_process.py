@@ -86,21 +86,40 @@ class ApiInProcess:
     def __post_init__(self) -> None:
         self.watched = Watched(self.clock)
         self.health = health_of(self.store, self.clock)
-        parts = (self.store, self.store.sessions, self.clock, self.watched, origin_problems, self.watched, self.health)
+        parts = (
+            self.store,
+            self.store.sessions,
+            self.clock,
+            self.watched,
+            origin_problems,
+            self.watched,
+            self.health,
+        )
         self.app = Starlette(routes=[under_prefix(management_api(*parts))])
         self.routes = management_app(*parts).routes
         self.token = self.make_token("everything", "edit", "analytics", "probe")
         self._runner = asyncio.Runner()
-        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url=f"http://testserver{PREFIX}")
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url=f"http://testserver{PREFIX}"
+        )
 
     def close(self) -> None:
         self._runner.run(self._client.aclose())
         self._runner.close()
         self.store.close()
 
-    def make_token(self, name: str, *scopes: str, zones: tuple[str, ...] = (), expires_ms: int | None = None) -> str:
-        secret, token = make_token(name.replace(" ", "-"), name, scopes, zones, expires_ms=expires_ms)
-        self.store.write([Put(token)], expected=self.store.read().revision, author="test", now_ms=self.clock.at_ms)
+    def make_token(
+        self, name: str, *scopes: str, zones: tuple[str, ...] = (), expires_ms: int | None = None
+    ) -> str:
+        secret, token = make_token(
+            name.replace(" ", "-"), name, scopes, zones, expires_ms=expires_ms
+        )
+        self.store.write(
+            [Put(token)],
+            expected=self.store.read().revision,
+            author="test",
+            now_ms=self.clock.at_ms,
+        )
         return secret
 
     def ask(self, method: str, path: str, document: Any = None, *, token: str | None = None) -> Any:
@@ -108,7 +127,9 @@ class ApiInProcess:
         sent = self.token if token is None else token
         headers = {"Authorization": f"Bearer {sent}"} if sent else {}
         content = None if document is None else json.dumps(document)
-        return self._runner.run(self._client.request(method, path, content=content, headers=headers))
+        return self._runner.run(
+            self._client.request(method, path, content=content, headers=headers)
+        )
 
     def make(self, path: str, document: Any) -> Any:
         """What was made; fails when it was refused."""

@@ -57,7 +57,13 @@ class Api:
         return f"http://{self.address[0]}:{self.address[1]}/client/v4"
 
     def ask(
-        self, method: str, path: str, document: Any = None, *, body: bytes | None = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        document: Any = None,
+        *,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Reply:
         """One request; `headers` replace the token."""
         sent = {"Authorization": f"Bearer {self.token}"} if headers is None else headers
@@ -65,7 +71,9 @@ class Api:
             body = json.dumps(document).encode()
         connection = http.client.HTTPConnection(*self.address, timeout=30)
         try:
-            connection.request(method, f"/client/v4{path}", body, {"Content-Type": "application/json", **sent})
+            connection.request(
+                method, f"/client/v4{path}", body, {"Content-Type": "application/json", **sent}
+            )
             response = connection.getresponse()
             text = response.read()
             return Reply(response.status, response.headers, json.loads(text) if text else None)
@@ -75,10 +83,17 @@ class Api:
     def sdk(self, asynchronous: bool = False, **options: Any) -> Any:
         """The official client, as strict as it can be."""
         kind = cloudflare.AsyncCloudflare if asynchronous else cloudflare.Cloudflare
-        asked = {"api_token": self.token, "base_url": self.base_url, "max_retries": 0, "_strict_response_validation": True}
+        asked = {
+            "api_token": self.token,
+            "base_url": self.base_url,
+            "max_retries": 0,
+            "_strict_response_validation": True,
+        }
         client = kind(**{**asked, **options})
         if "api_key" not in options:
-            client.api_key = client.api_email = None  # not what stands in this machine's environment
+            client.api_key = client.api_email = (
+                None  # not what stands in this machine's environment
+            )
         return client
 
 

@@ -87,7 +87,10 @@ class NotingOrigin(ThreadedOrigin):
             return False
         body = seen.line.encode("latin-1")
         empty = seen.line.startswith("HEAD ")
-        sock.sendall(b"HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Length: %d\r\n\r\n%b" % (len(body), b"" if empty else body))
+        sock.sendall(
+            b"HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(body), b"" if empty else body)
+        )
         return True
 
 

@@ -25,7 +25,13 @@ def must_be_found(trial: Trial, build: Break, patch: pytest.MonkeyPatch) -> None
     build(patch)
     try:
         found = trial()
-    except (AssertionError, ValueError, KeyError, IndexError, TypeError) as error:  # broken so badly that the books fall apart
+    except (
+        AssertionError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+    ) as error:  # broken so badly that the books fall apart
         found = [repr(error)]
     assert found
 
@@ -33,4 +39,6 @@ def must_be_found(trial: Trial, build: Break, patch: pytest.MonkeyPatch) -> None
 def around(patch: pytest.MonkeyPatch, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
     """Replaces a method by `wrapper(original, self, ...)`."""
     original = getattr(owner, name)
-    patch.setattr(owner, name, lambda self, *arguments, **named: wrapper(original, self, *arguments, **named))
+    patch.setattr(
+        owner, name, lambda self, *arguments, **named: wrapper(original, self, *arguments, **named)
+    )

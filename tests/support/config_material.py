@@ -8,7 +8,13 @@ from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.configuration import Configuration
 from greenroom.model.event import Event
 from greenroom.model.health_check import HealthCheck, HttpCheck, TcpCheck, effective
-from greenroom.model.notification import AlertPolicy, IncidentNote, PagerdutyService, Silence, Webhook
+from greenroom.model.notification import (
+    AlertPolicy,
+    IncidentNote,
+    PagerdutyService,
+    Silence,
+    Webhook,
+)
 from greenroom.model.room import CookieAttributes, Room, Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
@@ -30,11 +36,22 @@ def room(id: str = "r1", name: str = "", host: str = "", **more) -> Room:
 
 
 def event(id: str = "e1", start_ms: int = HOUR_MS, **more) -> Event:
-    return Event(id=id, name=more.pop("name", id), event_start_ms=start_ms, event_end_ms=start_ms + HOUR_MS, **more)
+    return Event(
+        id=id,
+        name=more.pop("name", id),
+        event_start_ms=start_ms,
+        event_end_ms=start_ms + HOUR_MS,
+        **more,
+    )
 
 
 def rules(room_id: str = "r1", *expressions: str) -> RuleSet:
-    return RuleSet(id=room_id, rules=tuple(Rule(id=f"{room_id}-{n}", expression=text) for n, text in enumerate(expressions)))
+    return RuleSet(
+        id=room_id,
+        rules=tuple(
+            Rule(id=f"{room_id}-{n}", expression=text) for n, text in enumerate(expressions)
+        ),
+    )
 
 
 def full_room(id: str = "r1") -> Room:
@@ -101,21 +118,79 @@ def full_health_check(id: str = "h1") -> HealthCheck:
 def one_of_each() -> list[tuple[object, str]]:
     """(record, parent) of every kind, parents first."""
     return [
-        (zone("z1", origin="http://127.0.0.1:3000", trusted_proxies=("10.0.0.0/8", "::1"), limit_floor=1), ""),
+        (
+            zone(
+                "z1",
+                origin="http://127.0.0.1:3000",
+                trusted_proxies=("10.0.0.0/8", "::1"),
+                limit_floor=1,
+            ),
+            "",
+        ),
         (full_room("r1"), "z1"),
-        (event("e1", session_duration=None, disable_session_renewal=False, prequeue_start_ms=1), "r1"),
+        (
+            event("e1", session_duration=None, disable_session_renewal=False, prequeue_start_ms=1),
+            "r1",
+        ),
         (rules("r1", 'http.host eq "a"', "ip.src in $office"), "r1"),
         (full_health_check("h1"), "z1"),
         (RuleList(id="l1", name="office", kind="ip"), ""),
         (ListItem(id="i1", value="192.0.2.0/24", comment="head office"), "l1"),
-        (Token(id="t1", name="deploy", scopes=("read", "edit"), zone_ids=("z1",), secret_sha256=secret_hash("x"), expires_ms=5), ""),
-        (Webhook(id="w1", name="team", url="https://hooks.example.com/a", secret="k", shown_url="https://hooks.example.com/a"), ""),
+        (
+            Token(
+                id="t1",
+                name="deploy",
+                scopes=("read", "edit"),
+                zone_ids=("z1",),
+                secret_sha256=secret_hash("x"),
+                expires_ms=5,
+            ),
+            "",
+        ),
+        (
+            Webhook(
+                id="w1",
+                name="team",
+                url="https://hooks.example.com/a",
+                secret="k",
+                shown_url="https://hooks.example.com/a",
+            ),
+            "",
+        ),
         (PagerdutyService(id="d1", name="on call", routing_key="R1"), ""),
-        (AlertPolicy(id="p1", name="p", alert_type="greenroom_event", emails=("a@b.example",), filters={"zones": ("z1",)}), ""),
-        (Silence(id="s1", policy_id="p1", start_ms=1, end_ms=2, start_time="1970-01-01T00:00:00.001Z"), ""),
+        (
+            AlertPolicy(
+                id="p1",
+                name="p",
+                alert_type="greenroom_event",
+                emails=("a@b.example",),
+                filters={"zones": ("z1",)},
+            ),
+            "",
+        ),
+        (
+            Silence(
+                id="s1", policy_id="p1", start_ms=1, end_ms=2, start_time="1970-01-01T00:00:00.001Z"
+            ),
+            "",
+        ),
         (IncidentNote(id="n1", incident="x", text="We know.\n\nWe are on it.", at_ms=7), ""),
-        (StatusPage(id="sp1", title="Shop status", host="status.example.com", rooms=("r1",), health_checks=("*",)), ""),
-        (Account(id="a1", name="ada", role="operator", zone_ids=("z1",), password_hash="$argon2id$x"), ""),
+        (
+            StatusPage(
+                id="sp1",
+                title="Shop status",
+                host="status.example.com",
+                rooms=("r1",),
+                health_checks=("*",),
+            ),
+            "",
+        ),
+        (
+            Account(
+                id="a1", name="ada", role="operator", zone_ids=("z1",), password_hash="$argon2id$x"
+            ),
+            "",
+        ),
     ]
 
 

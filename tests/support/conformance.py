@@ -47,11 +47,26 @@ FORMS: Mapping[str, tuple[str, dict[str, str]]] = {
     "update": ("GET", {"Accept": "*/*", "Greenroom-Update": "1"}),
     "prefetch": ("GET", {**PAGE, "Sec-Purpose": "prefetch"}),
     "crawler": ("GET", {**PAGE, "User-Agent": "Mozilla/5.0 (compatible; Googlebot/2.1)"}),
-    "script of a listed origin": ("GET", {"Accept": "*/*", "Sec-Fetch-Dest": "empty", "Origin": "https://a.example"}),
-    "JSON of a listed origin": ("PUT", {"Accept": "application/json", "Sec-Fetch-Dest": "empty", "Origin": "https://a.example"}),
-    "script of another origin": ("GET", {"Accept": "*/*", "Sec-Fetch-Dest": "empty", "Origin": "https://b.example"}),
-    "preflight of another origin": ("OPTIONS", {"Origin": "https://b.example", "Access-Control-Request-Method": "PUT"}),
-    "preflight": ("OPTIONS", {"Origin": "https://a.example", "Access-Control-Request-Method": "PUT"}),
+    "script of a listed origin": (
+        "GET",
+        {"Accept": "*/*", "Sec-Fetch-Dest": "empty", "Origin": "https://a.example"},
+    ),
+    "JSON of a listed origin": (
+        "PUT",
+        {"Accept": "application/json", "Sec-Fetch-Dest": "empty", "Origin": "https://a.example"},
+    ),
+    "script of another origin": (
+        "GET",
+        {"Accept": "*/*", "Sec-Fetch-Dest": "empty", "Origin": "https://b.example"},
+    ),
+    "preflight of another origin": (
+        "OPTIONS",
+        {"Origin": "https://b.example", "Access-Control-Request-Method": "PUT"},
+    ),
+    "preflight": (
+        "OPTIONS",
+        {"Origin": "https://a.example", "Access-Control-Request-Method": "PUT"},
+    ),
 }
 """(method, headers) by name."""
 
@@ -82,7 +97,11 @@ class Row:
 def _request(method: str, target: bytes, host: str, headers: Mapping[str, str]) -> bytes:
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     body = "Content-Length: 3\r\n\r\nabc" if method == "POST" else "\r\n"
-    return b"%b %b HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n" % (method.encode(), target, host.encode()) + (lines + body).encode()
+    return (
+        b"%b %b HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n"
+        % (method.encode(), target, host.encode())
+        + (lines + body).encode()
+    )
 
 
 FORGED_HEADERS: Mapping[str, str] = {
@@ -107,45 +126,80 @@ FORGED_HEADERS: Mapping[str, str] = {
 def table() -> list[Row]:
     """Every row: each form in each room without a ticket and inside, odd tickets, odd targets, forged headers, odd heads."""
     rows = [
-        Row(f"{form} in {room} with ticket {ticket}", room, ticket, _request(method, b"/a", f"{room}.example", headers), method)
+        Row(
+            f"{form} in {room} with ticket {ticket}",
+            room,
+            ticket,
+            _request(method, b"/a", f"{room}.example", headers),
+            method,
+        )
         for room in ROOMS
         for form, (method, headers) in FORMS.items()
         for ticket in (TICKETS if form in ("page", "post") and room == "full" else TICKETS[:2])
         if ticket == "none" or room == "full"
     ]
     rows += [
-        Row(f"page in {room} with ticket {ticket}", room, ticket, _request("GET", b"/b", f"{room}.example", PAGE))
+        Row(
+            f"page in {room} with ticket {ticket}",
+            room,
+            ticket,
+            _request("GET", b"/b", f"{room}.example", PAGE),
+        )
         for room in ("open", *NEVER_ENTERED)
         for ticket in ("forged", "of another room")
     ]
     for kind, targets in ODD.items():
         for target in targets:
             for room in ("full", "asleep"):
-                data = _request("OPTIONS" if target == b"*" else "GET", target, f"{room}.example", PAGE)
+                data = _request(
+                    "OPTIONS" if target == b"*" else "GET", target, f"{room}.example", PAGE
+                )
                 rows.append(Row(f"{kind}: {target!r} in {room}", room, "none", data, odd=True))
     rows += [
-        Row(f"forged {name}", "full", "none", _request("GET", b"/a", "full.example", {**PAGE, name: value}))
+        Row(
+            f"forged {name}",
+            "full",
+            "none",
+            _request("GET", b"/a", "full.example", {**PAGE, name: value}),
+        )
         for name, value in FORGED_HEADERS.items()
     ]
     plain = b"Connection: close\r\nAccept: text/html\r\n"
     heads = {
-        "two hosts": b"GET /a HTTP/1.1\r\nHost: full.example\r\nHost: asleep.example\r\n" + plain + b"\r\n",
+        "two hosts": b"GET /a HTTP/1.1\r\nHost: full.example\r\nHost: asleep.example\r\n"
+        + plain
+        + b"\r\n",
         "no host": b"GET /a HTTP/1.1\r\n" + plain + b"\r\n",
-        "a host with a user": b"GET /a HTTP/1.1\r\nHost: asleep.example@full.example\r\n" + plain + b"\r\n",
-        "a host with a blank": b"GET /a HTTP/1.1\r\nHost: full.example asleep.example\r\n" + plain + b"\r\n",
-        "two lengths": b"POST /a HTTP/1.1\r\nHost: full.example\r\nContent-Length: 1\r\nContent-Length: 2\r\n" + plain + b"\r\nab",
+        "a host with a user": b"GET /a HTTP/1.1\r\nHost: asleep.example@full.example\r\n"
+        + plain
+        + b"\r\n",
+        "a host with a blank": b"GET /a HTTP/1.1\r\nHost: full.example asleep.example\r\n"
+        + plain
+        + b"\r\n",
+        "two lengths": b"POST /a HTTP/1.1\r\nHost: full.example\r\nContent-Length: 1\r\nContent-Length: 2\r\n"
+        + plain
+        + b"\r\nab",
         "length and chunks": b"POST /a HTTP/1.1\r\nHost: full.example\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n"
         + plain
         + b"\r\n0\r\n\r\n",
         "TRACE": _request("TRACE", b"/a", "full.example", PAGE),
         "CONNECT": _request("CONNECT", b"full.example:443", "full.example", PAGE),
         "a method of 40 letters": _request("X" * 40, b"/a", "full.example", PAGE),
-        "a blank before the colon": b"GET /a HTTP/1.1\r\nHost: full.example\r\nX-A : b\r\n" + plain + b"\r\n",
-        "a folded line": b"GET /a HTTP/1.1\r\nHost: full.example\r\nX-A: b\r\n c\r\n" + plain + b"\r\n",
+        "a blank before the colon": b"GET /a HTTP/1.1\r\nHost: full.example\r\nX-A : b\r\n"
+        + plain
+        + b"\r\n",
+        "a folded line": b"GET /a HTTP/1.1\r\nHost: full.example\r\nX-A: b\r\n c\r\n"
+        + plain
+        + b"\r\n",
     }
-    rows += [Row(f"head: {name}", "full", "none", data, data[: data.index(b" ")].decode(), odd=True) for name, data in heads.items()]
+    rows += [
+        Row(f"head: {name}", "full", "none", data, data[: data.index(b" ")].decode(), odd=True)
+        for name, data in heads.items()
+    ]
     for host in ("FULL.example", "full.example.", "full.example:80", "full.example:99999"):
-        rows.append(Row(f"host {host}", "full", "none", _request("GET", b"/a", host, PAGE), odd=True))
+        rows.append(
+            Row(f"host {host}", "full", "none", _request("GET", b"/a", host, PAGE), odd=True)
+        )
     return rows
 
 
@@ -185,6 +239,17 @@ def send(address: tuple[str, int], row: Row, tickets: Mapping[str, str]) -> Seen
     form = (answer.headers.get("Content-Type") or "").partition(";")[0]
     ticket = any(line.startswith(NAME) for line in answer.headers.get_all("Set-Cookie", []))
     origin = answer.headers.get("X-Origin") is not None
-    given = {name.lower(): value for name, value in json.loads(body)["headers"]} if origin and body else {}
+    given = (
+        {name.lower(): value for name, value in json.loads(body)["headers"]}
+        if origin and body
+        else {}
+    )
     host = given.get("host", "").lower().partition(":")[0].rstrip(".")
-    return Seen(origin, answer.status, form, ticket, host, answer.headers.get("Access-Control-Allow-Origin", ""))
+    return Seen(
+        origin,
+        answer.status,
+        form,
+        ticket,
+        host,
+        answer.headers.get("Access-Control-Allow-Origin", ""),
+    )

@@ -9,12 +9,27 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-AXE = Path(__file__).resolve().parents[2] / ".tools" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = (
+    Path(__file__).resolve().parents[2]
+    / ".tools"
+    / "npm"
+    / "node_modules"
+    / "axe-core"
+    / "axe.min.js"
+)
 CHROMIUM = "/usr/bin/chromium"
 HERE = "--host-resolver-rules=MAP * 127.0.0.1"
 """Every site is on this machine, by any name."""
 
-ARGUMENTS = [HERE, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+ARGUMENTS = [
+    HERE,
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 LOOK = """async (rules) => (await axe.run(document, {runOnly: rules, resultTypes: ["violations"]})).violations"""
 """Every rule is checked; telling of thousands of elements without faults would take most of the time."""
@@ -72,7 +87,10 @@ def violations(page: Page) -> list[str]:
     """What axe-core finds on any page, as `DashboardBrowser.violations`."""
     page.evaluate(AXE.read_text() + "\n;0")
     found = page.evaluate(LOOK, RULES)
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0].get('failureSummary', '')}" for one in found]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0].get('failureSummary', '')}"
+        for one in found
+    ]
 
 
 @contextmanager

@@ -44,7 +44,17 @@ class ShownState:
     rooms: tuple[RoomState, ...] = ()
 
     def state(self) -> ProcessState:
-        return ProcessState("1.2.3", "serving", self.clock.at_ms, 0, "127.0.0.1:8080", "/data", ConfigState(), self.rooms, ())
+        return ProcessState(
+            "1.2.3",
+            "serving",
+            self.clock.at_ms,
+            0,
+            "127.0.0.1:8080",
+            "/data",
+            ConfigState(),
+            self.rooms,
+            (),
+        )
 
 
 class KnownExamples(DryRunProcesses):
@@ -64,15 +74,25 @@ class Visitor:
     base: str = ORIGIN
 
     def ask(
-        self, method: str, path: str, form: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        form: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         return self.rig.run(self._ask(method, path, form, headers))
 
     async def _ask(self, method: str, path: str, form: Any, headers: Any) -> httpx.Response:
-        transport = httpx.ASGITransport(self.rig.app, raise_app_exceptions=False, client=(self.address, 1234))
-        async with httpx.AsyncClient(transport=transport, base_url=self.base, cookies=self.cookies) as client:
+        transport = httpx.ASGITransport(
+            self.rig.app, raise_app_exceptions=False, client=(self.address, 1234)
+        )
+        async with httpx.AsyncClient(
+            transport=transport, base_url=self.base, cookies=self.cookies
+        ) as client:
             said = {"Origin": self.base} if method == "POST" else {}
-            answer = await client.request(method, path, data=form, headers={"Accept": "text/html", **said, **(headers or {})})
+            answer = await client.request(
+                method, path, data=form, headers={"Accept": "text/html", **said, **(headers or {})}
+            )
         self.cookies |= dict(answer.cookies)
         return answer
 
@@ -101,7 +121,9 @@ class DashboardRig:
     ticket_keys: KeyFile | None = None
     clock: StandingClock = field(default_factory=StandingClock)
     dry_runs: DryRunProcesses = field(default_factory=lambda: KnownExamples())
-    settings: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(status_listen=None, status_pages=()))
+    settings: SimpleNamespace = field(
+        default_factory=lambda: SimpleNamespace(status_listen=None, status_pages=())
+    )
 
     def __post_init__(self) -> None:
         self.config = ConfigService(self.store, self.clock)
@@ -121,7 +143,10 @@ class DashboardRig:
         self._runner = asyncio.Runner()
 
     async def _status_facts(self) -> StatusFacts:
-        notes = [NoteFacts(one.id, one.incident, one.title, one.text, one.at_ms) for one in self.store.read().incident_notes.records()]
+        notes = [
+            NoteFacts(one.id, one.incident, one.title, one.text, one.at_ms)
+            for one in self.store.read().incident_notes.records()
+        ]
         return StatusFacts(self.clock.at_ms, (RoomFacts("r1", "r1", "z1"),), (), (), notes)
 
     def run(self, work: Any) -> Any:
@@ -132,7 +157,12 @@ class DashboardRig:
         self.store.close()
 
     def put(self, *records: tuple[Any, str]) -> None:
-        self.store.write([Put(*one) for one in records], expected=self.store.read().revision, author="test", now_ms=self.clock.at_ms)
+        self.store.write(
+            [Put(*one) for one in records],
+            expected=self.store.read().revision,
+            author="test",
+            now_ms=self.clock.at_ms,
+        )
 
     def fill(self) -> None:
         """Zones z1 and z2, each with a room; one of everything in z1."""
@@ -150,7 +180,9 @@ class DashboardRig:
         account = accounts.find(self.store.read(), name)
         assert account is not None
         visitor = Visitor(self)
-        visitor.cookies["greenroom_session"] = self.app.sign_in.as_account(account, BrowserFacts("127.0.0.1", "test")).secret
+        visitor.cookies["greenroom_session"] = self.app.sign_in.as_account(
+            account, BrowserFacts("127.0.0.1", "test")
+        ).secret
         return visitor
 
 
@@ -172,7 +204,12 @@ def dashboard_in(folder: Path) -> Iterator[DashboardRig]:
     """A dashboard with an empty store in this folder."""
     clock = StandingClock()
     KeyRing(folder, clock.at_ms)
-    rig = DashboardRig(SqlStore(default_url(folder), seals_of(folder)), folder, clock=clock, ticket_keys=KeyFile(folder, clock))
+    rig = DashboardRig(
+        SqlStore(default_url(folder), seals_of(folder)),
+        folder,
+        clock=clock,
+        ticket_keys=KeyFile(folder, clock),
+    )
     try:
         yield rig
     finally:

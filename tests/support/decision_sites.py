@@ -17,7 +17,11 @@ def sites_in(folder: Path) -> Open:
     """Opens sites with one room: one inside and one a minute, unless something else is said."""
 
     def opened(bypass: Bypass | None = None, **changes: object) -> Site:
-        return Site(folder, small_room(**{"total_active_users": 1, "new_users_per_minute": 1, **changes}), bypass=bypass)
+        return Site(
+            folder,
+            small_room(**{"total_active_users": 1, "new_users_per_minute": 1, **changes}),
+            bypass=bypass,
+        )
 
     return opened
 

@@ -32,7 +32,9 @@ def order(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return HttpResponse("<title>No form</title>", status=405)
     sent = {name: value for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
-    RECEIVED.append({**sent, "photo": request.FILES["photo"].size} if "photo" in request.FILES else sent)
+    RECEIVED.append(
+        {**sent, "photo": request.FILES["photo"].size} if "photo" in request.FILES else sent
+    )
     return HttpResponseRedirect(request.GET.get("next", "/done"))
 
 
@@ -44,7 +46,12 @@ def received(_: HttpRequest) -> HttpResponse:
     return JsonResponse(RECEIVED, safe=False)
 
 
-urlpatterns = [path("shop", shop), path("order", order), path("done", done), path("received", received)]
+urlpatterns = [
+    path("shop", shop),
+    path("order", order),
+    path("done", done),
+    path("received", received),
+]
 
 
 class Quiet(WSGIRequestHandler):
@@ -63,7 +70,10 @@ if __name__ == "__main__":
         ALLOWED_HOSTS=["*"],
         USE_X_FORWARDED_HOST=True,
         SECURE_CROSS_ORIGIN_OPENER_POLICY=None,
-        MIDDLEWARE=["django.middleware.security.SecurityMiddleware", "django.middleware.csrf.CsrfViewMiddleware"],
+        MIDDLEWARE=[
+            "django.middleware.security.SecurityMiddleware",
+            "django.middleware.csrf.CsrfViewMiddleware",
+        ],
     )
     django.setup()
     with make_server("127.0.0.1", 0, get_wsgi_application(), Threads, Quiet) as server:

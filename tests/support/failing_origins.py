@@ -25,14 +25,38 @@ STRANGER = trustme.CA()
 NAME = "origin.example.com"
 
 
-def check(kind: str, port: int, *, address: str = "127.0.0.1", timeout: int = 2, retries: int = 1, **config: Any) -> HealthCheck:
+def check(
+    kind: str,
+    port: int,
+    *,
+    address: str = "127.0.0.1",
+    timeout: int = 2,
+    retries: int = 1,
+    **config: Any,
+) -> HealthCheck:
     """A check on a server of this machine; `config` are fields of its http_config."""
-    parts = {"tcp_config": TcpCheck(port=port)} if kind == "TCP" else {"http_config": HttpCheck(port=port, **config)}
-    fields = {"id": "0123456789abcdef" * 2, "name": "origin", "address": address, "type": kind, "timeout": timeout, "retries": retries}
+    parts = (
+        {"tcp_config": TcpCheck(port=port)}
+        if kind == "TCP"
+        else {"http_config": HttpCheck(port=port, **config)}
+    )
+    fields = {
+        "id": "0123456789abcdef" * 2,
+        "name": "origin",
+        "address": address,
+        "type": kind,
+        "timeout": timeout,
+        "retries": retries,
+    }
     return HealthCheck(**effective({**fields, **parts}))
 
 
-def equipment(resolves: dict[str, str] | None = None, own: tuple[tuple[str, int], ...] = (), *, private: bool = True) -> Equipment:
+def equipment(
+    resolves: dict[str, str] | None = None,
+    own: tuple[tuple[str, int], ...] = (),
+    *,
+    private: bool = True,
+) -> Equipment:
     """What an agent uses, trusting AUTHORITY alone. `resolves`: these names have these addresses, all others are asked of the system."""
     system = threaded_resolver()
 
@@ -81,7 +105,9 @@ async def shaken(tls: ssl.SSLContext) -> AsyncIterator[int]:
         listener.close()
 
 
-def answers(text: bytes, *, then_s: float = 0.0, then: bytes = b"", seen: list[bytes] | None = None) -> Handler:
+def answers(
+    text: bytes, *, then_s: float = 0.0, then: bytes = b"", seen: list[bytes] | None = None
+) -> Handler:
     """Reads a request and sends this; after a while perhaps more."""
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -135,7 +161,12 @@ def closed_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def server_tls(ca: trustme.CA = AUTHORITY, *names: str, expired: bool = False, names_sent: list[Any] | None = None) -> ssl.SSLContext:
+def server_tls(
+    ca: trustme.CA = AUTHORITY,
+    *names: str,
+    expired: bool = False,
+    names_sent: list[Any] | None = None,
+) -> ssl.SSLContext:
     """The TLS of a server with a certificate for these names (or 127.0.0.1)."""
     ended = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
     begun = ended - datetime.timedelta(days=30)
@@ -151,8 +182,13 @@ def old_tls() -> ssl.SSLContext:
     """A server that speaks TLS 1.1 at best."""
     context = server_tls()
     context.set_ciphers("ALL:@SECLEVEL=0")
-    with warnings.catch_warnings(action="ignore"):  # these versions are deprecated, which is the point
-        context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # these versions are deprecated, which is the point
+        context.minimum_version, context.maximum_version = (
+            ssl.TLSVersion.TLSv1,
+            ssl.TLSVersion.TLSv1_1,
+        )
     return context
 
 

@@ -41,7 +41,11 @@ class Past:
     ) -> None:
         draw = Random(seed)
         self.times, self.total, self.now_ms = times, total, START_MS
-        room = small_room(total_active_users=total * times, new_users_per_minute=per_minute * times, queueing_method=method)
+        room = small_room(
+            total_active_users=total * times,
+            new_users_per_minute=per_minute * times,
+            queueing_method=method,
+        )
         self.forecaster = Forecaster(room, self.now_ms)
         self.inside = 0
         self.ended: Counter[int] = Counter()
@@ -55,22 +59,37 @@ class Past:
             for begun_ms in endings.pop(second, []):
                 self.ended[self.now_ms // 5_000 - begun_ms // 5_000] += times
                 self.inside -= 1
-            entering = max(0, min(total - self.inside, per_minute - len(minute), per_minute // 60 + 1))
+            entering = max(
+                0, min(total - self.inside, per_minute - len(minute), per_minute // 60 + 1)
+            )
             for _ in range(entering):
                 endings.setdefault(second + draw.randint(*stay_s), []).append(self.now_ms)
             self.inside += entering
             minute.extend([second] * entering)
             lost += times * (draw.random() * 1_000 < lost_in_thousand)
             self.forecaster.admitted("here", [0] * (entering * times), self.now_ms)
-            up = report(second + 1, ended=tuple(self.ended.items()), joined=2 * times * second, lost=lost)
+            up = report(
+                second + 1, ended=tuple(self.ended.items()), joined=2 * times * second, lost=lost
+            )
             self.forecaster.hear(up, self.now_ms)
 
     def facts(self, waiting: int, over_s: int = 100) -> ForecastInput:
         """The books now, with so many in line who came evenly over the last so many seconds."""
         sums = [waiting * second // over_s for second in range(over_s + 1)]
-        seconds = {self.now_ms // 1000 - age: sums[age + 1] - sums[age] for age in range(over_s) if sums[age + 1] > sums[age]}
+        seconds = {
+            self.now_ms // 1000 - age: sums[age + 1] - sums[age]
+            for age in range(over_s)
+            if sums[age + 1] > sums[age]
+        }
         sessions = self.inside * self.times
-        return ForecastInput({"here": sessions}, 0, self.total * self.times - sessions, waiting, sum(self.ended.values()), seconds)
+        return ForecastInput(
+            {"here": sessions},
+            0,
+            self.total * self.times - sessions,
+            waiting,
+            sum(self.ended.values()),
+            seconds,
+        )
 
     def wait_table(self, waiting: int) -> WaitTable:
         """What is believed now when so many wait."""

@@ -23,8 +23,14 @@ LEAVE: Pairs = ((b"Greenroom-Update", b"leave"),)
 IMAGE: Pairs = ((b"Accept", b"image/*"), (b"Sec-Fetch-Dest", b"image"))
 SCRIPTS = "https://www.example"
 CALL: Pairs = ((b"Origin", SCRIPTS.encode()), (b"Sec-Fetch-Dest", b"empty"))
-PREFLIGHT: Pairs = ((b"Origin", SCRIPTS.encode()), (b"Accept", b"*/*"), (b"Access-Control-Request-Method", b"PUT"))
-NOT_COMPARED = frozenset({b"date", b"connection", b"content-length", b"set-cookie", b"cache-control"})
+PREFLIGHT: Pairs = (
+    (b"Origin", SCRIPTS.encode()),
+    (b"Accept", b"*/*"),
+    (b"Access-Control-Request-Method", b"PUT"),
+)
+NOT_COMPARED = frozenset(
+    {b"date", b"connection", b"content-length", b"set-cookie", b"cache-control"}
+)
 NAME = b"__cfwaitingroom="
 
 
@@ -76,7 +82,11 @@ def bypassed(site: Site) -> None:
 def prequeue(site: Site) -> None:
     now = site.clock.ms
     event = Event(
-        name="sale", event_start_ms=now + 3_600_000, event_end_ms=now + 7_200_000, prequeue_start_ms=now - 1000, shuffle_at_event_start=True
+        name="sale",
+        event_start_ms=now + 3_600_000,
+        event_end_ms=now + 7_200_000,
+        prequeue_start_ms=now - 1000,
+        shuffle_at_event_start=True,
     )
     site.configure(small_room(total_active_users=1), events=(event,))
 
@@ -96,7 +106,9 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.HELD, visitor="b"),
         Step(Decided.HELD, visitor="b"),
         Step(Decided.HELD, UPDATE, visitor="b", wait_ms=3_000),
-        Step(Decided.HELD, PAGE, "HEAD", visitor="b", wait_ms=4_000),  # later it would be held, see late_try
+        Step(
+            Decided.HELD, PAGE, "HEAD", visitor="b", wait_ms=4_000
+        ),  # later it would be held, see late_try
         Step(Decided.LEFT, LEAVE, "POST", visitor="a"),
         Step(Decided.ADMITTED, UPDATE, visitor="b", wait_ms=20_000),
         Step(Decided.ACTIVE, IMAGE, visitor="b", target="/x.png"),
@@ -113,21 +125,34 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.PLACELESS, PAGE, "HEAD"),
         Step(Decided.ADMITTED),
     ],
-    "JSON": [Step(Decided.ADMITTED, change=room_of(json_response_enabled=True)), Step(Decided.HELD, JSON, visitor="b")],
-    "a status of one's own": [Step(Decided.ADMITTED, change=room_of(queueing_status_code=429)), Step(Decided.HELD, visitor="b")],
-    "everybody waits": [Step(Decided.HELD, change=room_of(queue_all=True)), Step(Decided.HELD, wait_ms=30_000)],
+    "JSON": [
+        Step(Decided.ADMITTED, change=room_of(json_response_enabled=True)),
+        Step(Decided.HELD, JSON, visitor="b"),
+    ],
+    "a status of one's own": [
+        Step(Decided.ADMITTED, change=room_of(queueing_status_code=429)),
+        Step(Decided.HELD, visitor="b"),
+    ],
+    "everybody waits": [
+        Step(Decided.HELD, change=room_of(queue_all=True)),
+        Step(Decided.HELD, wait_ms=30_000),
+    ],
     "closed": [Step(Decided.HELD, change=room_of(queueing_method="reject"))],
     "open": [Step(Decided.ADMITTED, IMAGE, change=room_of(queueing_method="passthrough"))],
     "suspended": [Step(Decided.SUSPENDED, change=room_of(suspended=True))],
     "a bypass rule": [Step(Decided.BYPASSED, change=bypassed)],
-    "no room": [Step(Decided.UNCOVERED, host=b"other.example", change=room_of(host="shop.example"))],
+    "no room": [
+        Step(Decided.UNCOVERED, host=b"other.example", change=room_of(host="shop.example"))
+    ],
     "a pre-queue, and its receipt": [
         Step(Decided.HELD, change=prequeue),
         Step(Decided.HELD, wait_ms=20_000),
         Step(Decided.RECEIPT, target="/?greenroom=receipt"),
         Step(Decided.LEFT, PAGE, "POST", "/?greenroom=leave"),
     ],
-    "a host that is not for this site": [Step(Decided.UNKNOWN_HOST, host=b"other.example", change=only_known_hosts)],
+    "a host that is not for this site": [
+        Step(Decided.UNKNOWN_HOST, host=b"other.example", change=only_known_hosts)
+    ],
     "a session that the origin ends": [
         Step(Decided.ADMITTED, change=room_of(enabled_origin_commands=("revoke",))),
         Step(Decided.REVOKED, target="/revoke"),
@@ -139,14 +164,25 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.LINE_TABLE, target="/?greenroom=line", visitor="c"),
     ],
     "scripts of another origin": [
-        Step(Decided.PREFLIGHT, PREFLIGHT, "OPTIONS", change=room_of(cors_origins=(SCRIPTS,), json_response_enabled=True)),
+        Step(
+            Decided.PREFLIGHT,
+            PREFLIGHT,
+            "OPTIONS",
+            change=room_of(cors_origins=(SCRIPTS,), json_response_enabled=True),
+        ),
         Step(Decided.ADMITTED),
         Step(Decided.PREFLIGHT, PREFLIGHT, "OPTIONS", visitor="b"),
         Step(Decided.PLACELESS, CALL, visitor="b"),
         Step(Decided.HELD, (*CALL, *JSON), visitor="b"),
         Step(Decided.HELD, (*CALL, *JSON), visitor="b"),
         Step(Decided.HELD, (*UPDATE, *CALL[:1]), visitor="b", wait_ms=3_000),
-        Step(Decided.LINE_TABLE, CALL, target="/?greenroom=line", visitor="c", change=room_of(cors_origins=(SCRIPTS,), line_table=True)),
+        Step(
+            Decided.LINE_TABLE,
+            CALL,
+            target="/?greenroom=line",
+            visitor="c",
+            change=room_of(cors_origins=(SCRIPTS,), line_table=True),
+        ),
         Step(Decided.PLACELESS, PREFLIGHT[1:], "OPTIONS", visitor="d"),
         Step(Decided.LEFT, LEAVE, "POST", visitor="a"),
     ],
@@ -180,13 +216,17 @@ def ticket_of(site: Site, cookie: bytes) -> object:
 def told(site: Site, given: Given, decided: Decided | None) -> tuple[Any, ...]:
     if decided is None:  # how a refusal is worded is each front end's own
         return (given.status,)
-    named = {(name.lower(), value) for name, value in given.headers if name.lower() not in NOT_COMPARED}
+    named = {
+        (name.lower(), value) for name, value in given.headers if name.lower() not in NOT_COMPARED
+    }
     return given.status, named, given.body, ticket_of(site, given.cookie)
 
 
 def play_both(story: str, folder: Path, make: Callable[[DecisionService], Any]) -> tuple[Site, Any]:
     """Plays a story at a front end without HTTP and at the one that `make` makes, which must say the same; the latter and its site."""
-    here, there = (Site(folder / side, small_room(total_active_users=1)) for side in ("here", "there"))
+    here, there = (
+        Site(folder / side, small_room(total_active_users=1)) for side in ("here", "there")
+    )
     fronts = PlainFrontEnd(here.decisions, origin), make(there.decisions)
     jars: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
     for number, step in enumerate(STORIES[story]):
@@ -197,6 +237,8 @@ def play_both(story: str, folder: Path, make: Callable[[DecisionService], Any]) 
         if step.decided is None:
             assert 400 <= given[1].status < 500
         else:
-            assert told(here, given[0], step.decided) == told(there, given[1], step.decided), f"step {number}"
+            assert told(here, given[0], step.decided) == told(there, given[1], step.decided), (
+                f"step {number}"
+            )
     assert any(step.decided is Decided.FAILED for step in STORIES[story]) or not here.errors
     return there, fronts[1]

@@ -42,31 +42,64 @@ class GraphqlRig(ApiInProcess):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(SqlStore(default_url(folder)), StandingClock((FIRST + MINUTES) * 60_000))
-        places = {ROOM: RoomPlace(ZONE, "a"), SECOND: RoomPlace(ZONE, "b"), ELSEWHERE: RoomPlace(OTHER_ZONE, "c")}
+        places = {
+            ROOM: RoomPlace(ZONE, "a"),
+            SECOND: RoomPlace(ZONE, "b"),
+            ELSEWHERE: RoomPlace(OTHER_ZONE, "c"),
+        }
         self.keeper = Keeper(DuckEngine(folder / "analytics.duckdb"), places.__getitem__)
-        self.parts: list[Part] = parts_of(random.Random(3), range(FIRST, FIRST + MINUTES), list(places), ["one", "two"])
+        self.parts: list[Part] = parts_of(
+            random.Random(3), range(FIRST, FIRST + MINUTES), list(places), ["one", "two"]
+        )
         self.keeper.write(self.parts, (FIRST + MINUTES) * 60)
         self.keeper.tend((FIRST + MINUTES) * 60)
         limits = {"total_active_users": 200, "new_users_per_minute": 200}
         rooms = [(ROOM, ZONE, "a"), (SECOND, ZONE, "b"), (ELSEWHERE, OTHER_ZONE, "c")]
-        changes: list[Any] = [Put(Zone(id=ZONE, name="a.example")), Put(Zone(id=OTHER_ZONE, name="b.example"))]
+        changes: list[Any] = [
+            Put(Zone(id=ZONE, name="a.example")),
+            Put(Zone(id=OTHER_ZONE, name="b.example")),
+        ]
         hosts = {ZONE: "a.example", OTHER_ZONE: "b.example"}
-        changes += [Put(Room(id=room, name=name, host=f"{name}.{hosts[zone]}", **limits), zone) for room, zone, name in rooms]
+        changes += [
+            Put(Room(id=room, name=name, host=f"{name}.{hosts[zone]}", **limits), zone)
+            for room, zone, name in rooms
+        ]
         self.store.write(changes, expected=self.store.read().revision, author="test", now_ms=1)
         answers = room_answers(self.keeper, self.store, self.clock)
         api = management_api(
-            self.store, self.store.sessions, self.clock, self.watched, origin_problems, self.watched, self.health, datasets=answers
+            self.store,
+            self.store.sessions,
+            self.clock,
+            self.watched,
+            origin_problems,
+            self.watched,
+            self.health,
+            datasets=answers,
         )
-        self.health._store.save(HealthBatch(events=[_event(number, self.clock.at_ms) for number in range(40)]), self.clock.at_ms)
+        self.health._store.save(
+            HealthBatch(events=[_event(number, self.clock.at_ms) for number in range(40)]),
+            self.clock.at_ms,
+        )
         self._client._transport.app = Starlette(routes=[under_prefix(api)])  # type: ignore[attr-defined]
 
     def close(self) -> None:
         super().close()
         self.keeper.close()
 
-    def post(self, query: str, variables: Mapping[str, Any] | None = None, *, token: str | None = None, **more: Any) -> Any:
+    def post(
+        self,
+        query: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        token: str | None = None,
+        **more: Any,
+    ) -> Any:
         """The response as HTTP has it."""
-        document = {"query": query, **({"variables": dict(variables)} if variables is not None else {}), **more}
+        document = {
+            "query": query,
+            **({"variables": dict(variables)} if variables is not None else {}),
+            **more,
+        }
         return self.ask("POST", "/graphql", document, token=token)
 
     def data(self, query: str, variables: Mapping[str, Any] | None = None) -> Any:
@@ -77,7 +110,13 @@ class GraphqlRig(ApiInProcess):
         assert body["errors"] is None, body
         return body["data"]
 
-    def groups(self, arguments: str, selection: str, variables: Mapping[str, Any] | None = None, declared: str = "") -> Any:
+    def groups(
+        self,
+        arguments: str,
+        selection: str,
+        variables: Mapping[str, Any] | None = None,
+        declared: str = "",
+    ) -> Any:
         """Rows of the grouped dataset of the zone."""
         query = f'query q{declared} {{ viewer {{ zones(filter: {{zoneTag: "{ZONE}"}}) {{ found: waitingRoomAnalyticsAdaptiveGroups({arguments}) {selection} }} }} }}'
         return self.data(query, variables)["viewer"]["zones"][0]["found"]
@@ -94,9 +133,23 @@ class GraphqlRig(ApiInProcess):
 
 def _event(number: int, now_ms: int) -> CheckEvent:
     """One probe a minute, every fourth of which failed."""
-    result = ProbeResult(Reason.CODE, 503) if number % 4 == 0 else ProbeResult(code=200, rtt_ms=float(number))
+    result = (
+        ProbeResult(Reason.CODE, 503)
+        if number % 4 == 0
+        else ProbeResult(code=200, rtt_ms=float(number))
+    )
     scope, region = ("overall", "Global") if number % 2 else ("agent", "WEU")
-    return CheckEvent(now_ms - number * 60_000, "check", ZONE, "shop", "shop.example.com", number % 4 > 0, region, scope, result)
+    return CheckEvent(
+        now_ms - number * 60_000,
+        "check",
+        ZONE,
+        "shop",
+        "shop.example.com",
+        number % 4 > 0,
+        region,
+        scope,
+        result,
+    )
 
 
 @contextmanager
@@ -114,7 +167,16 @@ def seconds(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp())
 
 
-def truth(rig: GraphqlRig, start: str, end: str, *dimensions: str, rooms: frozenset[str] = ROOMS, wanted: Any = ()) -> list[Any]:
+def truth(
+    rig: GraphqlRig,
+    start: str,
+    end: str,
+    *dimensions: str,
+    rooms: frozenset[str] = ROOMS,
+    wanted: Any = (),
+) -> list[Any]:
     """What the parts that the store was told add up to."""
-    question = Question(seconds(start), seconds(end), rooms, dimensions, tuple(Wanted(*found) for found in wanted))
+    question = Question(
+        seconds(start), seconds(end), rooms, dimensions, tuple(Wanted(*found) for found in wanted)
+    )
     return oracle(rig.parts, question)

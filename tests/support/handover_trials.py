@@ -25,7 +25,9 @@ OVER_MS = 70_000
 class Handover(Astray):
     """As its base, and the coordinator is replaced every now and then."""
 
-    def __init__(self, seed: int, room: Room, centers: int, losses: bool, late: bool = False) -> None:
+    def __init__(
+        self, seed: int, room: Room, centers: int, losses: bool, late: bool = False
+    ) -> None:
         super().__init__(seed, room, centers)
         self.names = [ledger.data_center for ledger in self.ledgers]
         self.losses, self.late = losses, late
@@ -46,7 +48,14 @@ class Handover(Astray):
 
     def _problems(self) -> list[str]:
         """Ledgers of data centers that a coordinator without memory has not heard of yet say more than it knows."""
-        return problems(self.coordinator, [ledger for ledger in self.ledgers if ledger.data_center not in self.coordinator.doubted])
+        return problems(
+            self.coordinator,
+            [
+                ledger
+                for ledger in self.ledgers
+                if ledger.data_center not in self.coordinator.doubted
+            ],
+        )
 
     def _report(self, index: int) -> None:
         chance = self.draw.random()
@@ -128,7 +137,9 @@ class Handover(Astray):
                 self._send(index, answer_of(answer).rooms[self.room.id])
 
 
-def handovers(seeds: range = range(24), steps: int = 1_500, losses: bool = True, late: bool = False) -> list[str]:
+def handovers(
+    seeds: range = range(24), steps: int = 1_500, losses: bool = True, late: bool = False
+) -> list[str]:
     """Regardless of who coordinates and of what was forgotten: no visitor is let in beyond the limits."""
     found, admitted, changed = [], 0, 0
     for seed in seeds:

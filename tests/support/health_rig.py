@@ -21,7 +21,11 @@ CLOCK = MonotonicClock()
 
 
 def a_check(id: str = "c1", **fields) -> HealthCheck:
-    return HealthCheck(**effective({"id": id, "name": id, "address": "origin.example.com", "interval": 1, **fields}))
+    return HealthCheck(
+        **effective(
+            {"id": id, "name": id, "address": "origin.example.com", "interval": 1, **fields}
+        )
+    )
 
 
 def placed(*checks: HealthCheck) -> dict[str, Placed]:
@@ -37,7 +41,11 @@ class Origin:
 
     async def probe(self, _check: HealthCheck) -> ProbeResult:
         self.probes += 1
-        return ProbeResult(code=200, address="192.0.2.1", rtt_ms=5.0) if self.up else ProbeResult(Reason.TCP_FAILED, address="192.0.2.1")
+        return (
+            ProbeResult(code=200, address="192.0.2.1", rtt_ms=5.0)
+            if self.up
+            else ProbeResult(Reason.TCP_FAILED, address="192.0.2.1")
+        )
 
 
 @dataclass
@@ -50,7 +58,11 @@ class Sink:
     def put(self, alerts: Sequence[Alert]) -> None:
         if self.broken:
             raise StorageFailed("the outbox is full")
-        self.kept += [alert for alert in alerts if alert.identity not in {known.identity for known in self.kept}]
+        self.kept += [
+            alert
+            for alert in alerts
+            if alert.identity not in {known.identity for known in self.kept}
+        ]
 
     def events(self) -> list[tuple[str, str]]:
         return [(alert.state, str(alert.data["reason"])) for alert in self.kept]

@@ -20,7 +20,13 @@ class Question:
 
     def fields(self) -> list[tuple[str, str]]:
         """The request as HTTP/2 has it, each cookie in a field of its own as browsers send them."""
-        fields = [(":method", "GET"), (":scheme", "http"), (":authority", self.host), (":path", self.path), ("accept", "text/html")]
+        fields = [
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":authority", self.host),
+            (":path", self.path),
+            ("accept", "text/html"),
+        ]
         return fields + [("cookie", one) for one in self.cookies.split("; ") if one]
 
 
@@ -56,7 +62,9 @@ class Http2:
         bodies: dict[int, bytearray] = {}
         sent = b""
         for question in questions:
-            block = b"".join(b"\0" + _text(name) + _text(value) for name, value in question.fields())
+            block = b"".join(
+                b"\0" + _text(name) + _text(value) for name, value in question.fields()
+            )
             sent += self._frame(HEADERS, END_STREAM | END_HEADERS, self.next_stream, block)
             bodies[self.next_stream] = bytearray()
             self.next_stream += 2
@@ -70,18 +78,30 @@ class Http2:
             if kind == DATA:
                 bodies[stream] += payload
                 if payload:
-                    self.sock.sendall(self._frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", len(payload))))
+                    self.sock.sendall(
+                        self._frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", len(payload)))
+                    )
             if kind in (DATA, HEADERS) and flags & END_STREAM:
                 missing.discard(stream)
         return [bytes(body) for body in bodies.values()]
 
     @staticmethod
     def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-        return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+        return (
+            struct.pack(">I", len(payload))[1:]
+            + bytes([kind, flags])
+            + struct.pack(">I", stream)
+            + payload
+        )
 
     def _read(self) -> tuple[int, int, int, bytes]:
         head = self._exactly(9)
-        return head[3], head[4], struct.unpack(">I", head[5:])[0] & 0x7FFFFFFF, self._exactly(int.from_bytes(head[:3], "big"))
+        return (
+            head[3],
+            head[4],
+            struct.unpack(">I", head[5:])[0] & 0x7FFFFFFF,
+            self._exactly(int.from_bytes(head[:3], "big")),
+        )
 
     def _exactly(self, size: int) -> bytes:
         data = b""

@@ -25,7 +25,9 @@ STRICTER: Version = (1, 30)
 
 def nginx_version() -> Version:
     """Of the nginx that is installed."""
-    told = subprocess.run(["nginx", "-v"], stderr=subprocess.PIPE, text=True, check=True, timeout=60).stderr
+    told = subprocess.run(
+        ["nginx", "-v"], stderr=subprocess.PIPE, text=True, check=True, timeout=60
+    ).stderr
     found = re.search(r"nginx/(\d+)\.(\d+)", told)
     assert found, told
     return int(found[1]), int(found[2])
@@ -139,7 +141,12 @@ def known_with(version: Version) -> tuple[Known, ...]:
 def known_as(difference: str, request: str, version: Version) -> set[str]:
     """The names under which this difference is known for this request and this nginx."""
     rows = known_with(version)
-    return {row.name for row in rows if difference in row.differences and any(_fits(pattern, request) for pattern in row.requests)}
+    return {
+        row.name
+        for row in rows
+        if difference in row.differences
+        and any(_fits(pattern, request) for pattern in row.requests)
+    }
 
 
 def _fits(pattern: str, name: str) -> bool:

@@ -130,7 +130,9 @@ class InRedis:
     async def _sync(self, want: int = 0) -> None:
         for _ in range(3):
             ups = await self.ledgers.sync_up({self.room.id: want})
-            down = self.coordinator.sync(ups[self.room.id], self.clock.ms, self._random_bits.getrandbits(64))
+            down = self.coordinator.sync(
+                ups[self.room.id], self.clock.ms, self._random_bits.getrandbits(64)
+            )
             await self.ledgers.sync_down({self.room.id: down})
 
 

@@ -41,8 +41,12 @@ def plain_origin() -> Iterator[str]:
 def started(greenroom: Any, origin: str, *options: str) -> Any:
     """A process with a room of its own that no test visits."""
     limits = ("--total-active-users", "1000", "--new-users-per-minute", "1000")
-    running = greenroom.serve("--origin", origin, *limits, "--host", "elsewhere.example", *options, ready=False)
-    greenroom.eventually(lambda: "\nready" in running.output or not running.alive, "greenroom is ready", START_S)
+    running = greenroom.serve(
+        "--origin", origin, *limits, "--host", "elsewhere.example", *options, ready=False
+    )
+    greenroom.eventually(
+        lambda: "\nready" in running.output or not running.alive, "greenroom is ready", START_S
+    )
     return running.wait_until_ready()
 
 
@@ -62,16 +66,30 @@ class LiveRig:
         running = started(greenroom, origin)
         api = Api(running.control, create_token(greenroom.data, "rig", "--scope", "edit"))
         operator = create_token(greenroom.data, "operator", "--scope", "edit")
-        zone = api.ask("POST", "/zones", {"name": HOST, "greenroom": {"limit_floor": 1, "origin": origin}}).result
-        document = {"name": "sale", "host": HOST, "total_active_users": 10, "new_users_per_minute": 10, **room}
+        zone = api.ask(
+            "POST", "/zones", {"name": HOST, "greenroom": {"limit_floor": 1, "origin": origin}}
+        ).result
+        document = {
+            "name": "sale",
+            "host": HOST,
+            "total_active_users": 10,
+            "new_users_per_minute": 10,
+            **room,
+        }
         made = api.ask("POST", f"/zones/{zone['id']}/waiting_rooms", document).result
-        greenroom.eventually(lambda: any(one["name"] == "sale" for one in running.status()["rooms"]), "the gateway serves the room")
+        greenroom.eventually(
+            lambda: any(one["name"] == "sale" for one in running.status()["rooms"]),
+            "the gateway serves the room",
+        )
         return cls(running, api, zone["id"], made["id"], operator)
 
     def restart_with(self, greenroom: Any, parts: list[Part]) -> None:
         """Ends the process and starts another one that has these minutes in its store."""
         self.running.stop()
-        keeper = Keeper(DuckEngine(greenroom.data / "analytics.duckdb"), lambda _: RoomPlace(self.zone_id, "sale"))
+        keeper = Keeper(
+            DuckEngine(greenroom.data / "analytics.duckdb"),
+            lambda _: RoomPlace(self.zone_id, "sale"),
+        )
         now_s = parts[-1].minute * 60 + 60
         for begin in range(0, len(parts), 60):  # minutes that come too late are not taken
             hour = parts[begin : begin + 60]
@@ -101,7 +119,12 @@ class LiveRig:
         """One page view: seconds until the visitor should come back (0: let in), and the new cookie."""
         connection = HTTPConnection(*self.running.address, timeout=60)
         try:
-            headers = {"Host": HOST, "Accept": "text/html", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}
+            headers = {
+                "Host": HOST,
+                "Accept": "text/html",
+                "Sec-Fetch-Dest": "document",
+                "Sec-Fetch-Mode": "navigate",
+            }
             connection.request("GET", "/", headers=headers | ({"Cookie": cookie} if cookie else {}))
             answer = connection.getresponse()
             answer.read()
@@ -120,11 +143,15 @@ class LiveRig:
 @contextmanager
 def operator(browser: Browser, rig: LiveRig, **options: Any) -> Iterator[Page]:
     """A signed-in operator's page, which fails the test when its console says anything wrong."""
-    context: BrowserContext = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **options)
+    context: BrowserContext = browser.new_context(
+        locale="en-GB", timezone_id="Europe/Berlin", **options
+    )
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text) if _is_wrong(message) else None)
+    page.on(
+        "console", lambda message: problems.append(message.text) if _is_wrong(message) else None
+    )
     page.goto(f"{rig.base}/sign-in")
     page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     page.fill("#token", rig.token)
@@ -152,8 +179,16 @@ def sale_parts(room_id: str, end_s: int, minutes: int) -> list[Part]:
         active, queued, wait_s = min(480, 5 * let_in), round(waiting), round(60 * waiting / 100)
         waited = {bucket_of(max(1, wait_s * 1000)): let_in} if waiting else {}
         origin = {bucket_of(150_000): let_in // 2 + 1, bucket_of(420_000): let_in // 4 + 1}
-        outcomes = {"admitted": let_in, "held": queued * 3, "passed": active * 2, "abandoned": round(waiting * 0.004), "gave_up": index % 3}
+        outcomes = {
+            "admitted": let_in,
+            "held": queued * 3,
+            "passed": active * 2,
+            "abandoned": round(waiting * 0.004),
+            "gave_up": index % 3,
+        }
         track = GaugeTrack(*((value,) * SLOTS for value in (active, queued, wait_s)))
-        rollup = Rollup(outcomes, {"here": track}, RoomLimits(1, 500, 100, 5), waited, origin, generated=True)
+        rollup = Rollup(
+            outcomes, {"here": track}, RoomLimits(1, 500, 100, 5), waited, origin, generated=True
+        )
         parts.append(Part("rig", end_s // 60 - minutes + index, room_id, rollup))
     return parts

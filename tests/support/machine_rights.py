@@ -12,7 +12,9 @@ NAMESPACE = ("unshare", "--user", "--map-root-user")
 
 def _works(*command: str) -> bool:
     try:
-        return subprocess.run([*NAMESPACE, *command], capture_output=True, check=False).returncode == 0
+        return (
+            subprocess.run([*NAMESPACE, *command], capture_output=True, check=False).returncode == 0
+        )
     except OSError:
         return False
 
@@ -26,9 +28,18 @@ RIGHTS = {
         "no images can be built here (root, with buildah and mmdebstrap)",
         lambda: os.geteuid() == 0 and bool(shutil.which("buildah") and shutil.which("mmdebstrap")),
     ),
-    "network": ("no networks can be made here (user namespaces with networks)", lambda: _works("--net", "true")),
-    "patching": ("modules cannot be changed while they run here (they are compiled)", lambda: not is_compiled()),
-    "root": ("files cannot be given to another user here (only root may)", lambda: os.geteuid() == 0),
+    "network": (
+        "no networks can be made here (user namespaces with networks)",
+        lambda: _works("--net", "true"),
+    ),
+    "patching": (
+        "modules cannot be changed while they run here (they are compiled)",
+        lambda: not is_compiled(),
+    ),
+    "root": (
+        "files cannot be given to another user here (only root may)",
+        lambda: os.geteuid() == 0,
+    ),
 }
 """By the name in `@pytest.mark.needs(name)`: why a test cannot run without it, and whether it is there."""
 

@@ -94,7 +94,9 @@ class Edge:
 
     def start(self) -> None:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([str(GREENROOM), "edge", *self.arguments], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [str(GREENROOM), "edge", *self.arguments], stdout=log, stderr=log
+            )
 
     def kill(self) -> None:
         """kill -9."""
@@ -106,7 +108,9 @@ class Edge:
         """SIGTERM, and the end."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(STOP_S) == 0, f"an edge did not stop: {self.log.read_text()[-2000:]}"
+        assert self.process.wait(STOP_S) == 0, (
+            f"an edge did not stop: {self.log.read_text()[-2000:]}"
+        )
 
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -147,7 +151,9 @@ class Origin:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
                 number = int(head.partition(b"\r\nx-visitor: ")[2].partition(b"\r\n")[0])
-                self.seen.setdefault(number, []).append(Request(self.sent[number], time.monotonic()))
+                self.seen.setdefault(number, []).append(
+                    Request(self.sent[number], time.monotonic())
+                )
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-From-Origin: 1\r\n\r\nok")
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -173,7 +179,10 @@ class World:
     async def start(self) -> None:
         self._server = await self.origin.start()
         durable = ("--appendonly", "yes", "--appendfsync", "everysec")
-        self.redis = {name: RedisServer(self._folder / f"redis-{name}", *durable) for name in ("global", *self.names)}
+        self.redis = {
+            name: RedisServer(self._folder / f"redis-{name}", *durable)
+            for name in ("global", *self.names)
+        }
         for name in self.names:
             self.links[name] = Link(self.redis["global"].port)
             await self.links[name].start()
@@ -187,7 +196,9 @@ class World:
     def _edge(self, name: str, number: int) -> Edge:
         listed = ", ".join(f'"{one}"' for one in self.names)
         config = self._folder / f"{name}.toml"
-        config.write_text(f'origin = "http://127.0.0.1:{self.origin.port}"\ndatacenters = [{listed}]\n[[rooms]]\n{self._room}')
+        config.write_text(
+            f'origin = "http://127.0.0.1:{self.origin.port}"\ndatacenters = [{listed}]\n[[rooms]]\n{self._room}'
+        )
         port, control = free_port(), free_port()
         options = {
             "config": str(config),
@@ -215,16 +226,28 @@ class World:
 
     def without_ledgers(self, name: str, moment: float) -> bool:
         """Whether the Redis of a data center was dead, or had just come back."""
-        return any(name == whose and begin <= moment <= end + RESUMED_S for whose, begin, end in self.outages)
+        return any(
+            name == whose and begin <= moment <= end + RESUMED_S
+            for whose, begin, end in self.outages
+        )
 
     def holder(self) -> Edge | None:
         """The process that leads."""
         try:
-            holder = redis.Redis(port=self.redis["global"].port, socket_timeout=2).hget("greenroom:{leader}:lease", "holder")
+            holder = redis.Redis(port=self.redis["global"].port, socket_timeout=2).hget(
+                "greenroom:{leader}:lease", "holder"
+            )
         except (redis.ConnectionError, redis.TimeoutError):
             return None
         parts = bytes(holder or b"").split(b":")
-        return next((edge for edge in self.edges if edge.alive() and str(edge.process.pid).encode() in parts), None)
+        return next(
+            (
+                edge
+                for edge in self.edges
+                if edge.alive() and str(edge.process.pid).encode() in parts
+            ),
+            None,
+        )
 
     @staticmethod
     async def until(happened: Callable[[], object], what: str, seconds: float) -> None:

@@ -23,7 +23,9 @@ NAME = b"__cfwaitingroom="
 class Inside:
     """The part of `Embedded` that requests meet, around the decisions of a test."""
 
-    def __init__(self, decisions: DecisionService, errors: list[BaseException], policy: ForwardedPolicy) -> None:
+    def __init__(
+        self, decisions: DecisionService, errors: list[BaseException], policy: ForwardedPolicy
+    ) -> None:
         self.own_requests = AppRequests(decisions, policy, errors.append)
 
     async def decide(self, request: AppRequest) -> Forward | Answer:
@@ -41,7 +43,9 @@ class InsideThread(Inside):
 
 
 def _given(status: int, headers: Pairs, body: bytes) -> Given:
-    cookies = [value for name, value in headers if name.lower() == b"set-cookie" and value.startswith(NAME)]
+    cookies = [
+        value for name, value in headers if name.lower() == b"set-cookie" and value.startswith(NAME)
+    ]
     assert len(cookies) <= 1
     return Given(status, headers, body, *cookies)
 
@@ -63,8 +67,16 @@ class AsgiFront:
     async def _app(self, scope: Any, _receive: Any, send: Any) -> None:
         self.served.append(tuple(scope["headers"]))
         status, headers, body = self.origin(scope["method"], scope["path"])
-        await send({"type": "http.response.start", "status": status, "headers": [(name.lower(), value) for name, value in headers]})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [(name.lower(), value) for name, value in headers],
+            }
+        )
+        await send(
+            {"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body}
+        )
 
     def request(self, method: str, target: str, headers: Pairs, client: str = "127.0.0.1") -> Given:
         raw, _, query = target.partition("?")
@@ -91,7 +103,11 @@ class AsgiFront:
         asyncio.run(self.room(scope, receive, send))
         start, *pieces = sent
         assert all(name == name.lower() for name, _ in start["headers"]), "as ASGI wants it"
-        return _given(start["status"], tuple(start["headers"]), b"".join(piece.get("body", b"") for piece in pieces))
+        return _given(
+            start["status"],
+            tuple(start["headers"]),
+            b"".join(piece.get("body", b"") for piece in pieces),
+        )
 
 
 class NoBody:
@@ -117,7 +133,9 @@ class WsgiFront:
         cookie = environ.get("HTTP_COOKIE")
         self.served.append(((b"cookie", cookie.encode("latin-1")),) if cookie is not None else ())
         status, headers, body = self.origin(environ["REQUEST_METHOD"], environ["PATH_INFO"])
-        start_response(f"{status} OK", [(name.decode(), value.decode("latin-1")) for name, value in headers])
+        start_response(
+            f"{status} OK", [(name.decode(), value.decode("latin-1")) for name, value in headers]
+        )
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def request(self, method: str, target: str, headers: Pairs, client: str = "127.0.0.1") -> Given:
@@ -137,7 +155,11 @@ class WsgiFront:
         }
         for name, value in headers:
             key = "HTTP_" + name.decode().upper().replace("-", "_")
-            environ[key] = f"{environ[key]},{value.decode('latin-1')}" if key in environ else value.decode("latin-1")
+            environ[key] = (
+                f"{environ[key]},{value.decode('latin-1')}"
+                if key in environ
+                else value.decode("latin-1")
+            )
         started: list[Any] = []
         body = b"".join(self.room(environ, lambda *given: started.append(given)))
         ((status, lines),) = started

@@ -22,7 +22,9 @@ def mmdb(records: dict[str, Any], kind: str = "Test-City") -> bytes:
     for text, record in records.items():
         network = ip_network(text)
         width = 128 if network.version == 6 else 32
-        bits = ("" if width == 128 else "0" * 96) + f"{int(network.network_address):0{width}b}"[: network.prefixlen]
+        bits = ("" if width == 128 else "0" * 96) + f"{int(network.network_address):0{width}b}"[
+            : network.prefixlen
+        ]
         at = 0
         for bit in map(int, bits[:-1]):
             if nodes[at][bit] is None:
@@ -34,7 +36,9 @@ def mmdb(records: dict[str, Any], kind: str = "Test-City") -> bytes:
     count = len(nodes)
 
     def pointer(entry: Any) -> int:
-        return count if entry is None else count + 16 + entry[1] if isinstance(entry, tuple) else entry
+        return (
+            count if entry is None else count + 16 + entry[1] if isinstance(entry, tuple) else entry
+        )
 
     tree = b"".join(struct.pack(">II", *map(pointer, node)) for node in nodes)
     about = {

@@ -25,11 +25,24 @@ def now_ms() -> int:
 
 
 def alert(number: int, state: str = "start") -> Alert:
-    return make(TYPE, state, now_ms(), f"c{number}", ALERTS[TYPE].example, subject_id=f"r{number}", subject_name=f"room {number}")
+    return make(
+        TYPE,
+        state,
+        now_ms(),
+        f"c{number}",
+        ALERTS[TYPE].example,
+        subject_id=f"r{number}",
+        subject_name=f"room {number}",
+    )
 
 
 def having(store: SqlStore, *records) -> None:
-    store.write([Put(record) for record in records], expected=store.read().revision, author="me", now_ms=now_ms())
+    store.write(
+        [Put(record) for record in records],
+        expected=store.read().revision,
+        author="me",
+        now_ms=now_ms(),
+    )
 
 
 def policy(**changed) -> AlertPolicy:
@@ -40,9 +53,13 @@ def hook(url: str, id: str = "w1", **changed) -> Webhook:
     return Webhook(**{"id": id, "name": "Team", "url": url, "secret": "s3cret", **changed})
 
 
-def made(store: SqlStore, policy: OutboundPolicy = HERE, mail: MailServer | None = None, attempt=None) -> NotificationSender:
+def made(
+    store: SqlStore, policy: OutboundPolicy = HERE, mail: MailServer | None = None, attempt=None
+) -> NotificationSender:
     deliver = Delivery(Guard(policy), now_ms, mail)
-    return NotificationSender(store.outbox, store.read, attempt or deliver.attempt, now_ms, lambda: 0.5)
+    return NotificationSender(
+        store.outbox, store.read, attempt or deliver.attempt, now_ms, lambda: 0.5
+    )
 
 
 def running(store: SqlStore, done, seconds: float = 60.0, **options) -> None:
@@ -54,7 +71,11 @@ def running(store: SqlStore, done, seconds: float = 60.0, **options) -> None:
         try:
             while not done():
                 assert not task.done(), task.exception()
-                assert time.monotonic() < end_s, (store.outbox.waiting(), store.outbox.states(), store.outbox.history(0, None, 0, 50))
+                assert time.monotonic() < end_s, (
+                    store.outbox.waiting(),
+                    store.outbox.states(),
+                    store.outbox.history(0, None, 0, 50),
+                )
                 await asyncio.sleep(0.01)  # real receivers, in real time
         finally:
             task.cancel()
@@ -68,4 +89,6 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("greenroom.alerting.retries.FIRST_MS", 100)
     monkeypatch.setattr("greenroom.alerting.retries.LONGEST_MS", 1_000)
     monkeypatch.setattr(sender, "LOOK_S", 0.05)
-    monkeypatch.setattr(delivery, "LIMITS", RequestLimits(total_s=1.0, connect_s=1.0, body_max=4_096))
+    monkeypatch.setattr(
+        delivery, "LIMITS", RequestLimits(total_s=1.0, connect_s=1.0, body_max=4_096)
+    )

@@ -45,7 +45,14 @@ class Provider:
     """Its state, and what a test may have it do wrong."""
 
     now_s: Callable[[], int]
-    user: Claims = field(default_factory=lambda: {"sub": "u1", "email": "ada@example.com", "email_verified": True, "groups": ["shop"]})
+    user: Claims = field(
+        default_factory=lambda: {
+            "sub": "u1",
+            "email": "ada@example.com",
+            "email_verified": True,
+            "groups": ["shop"],
+        }
+    )
     key: RSAKey = field(default_factory=lambda: KEY)
     published: list[RSAKey] = field(default_factory=lambda: [KEY])
     change_claims: Callable[[Claims], None] = lambda claims: None
@@ -85,19 +92,44 @@ class Provider:
 
     def tokens(self, form: dict[str, str], authorization: str) -> tuple[int, Claims]:
         granted = self.codes.get(form.get("code", ""))
-        pair = base64.b64decode(authorization.removeprefix("Basic ")).decode().split(":") if authorization else ["", ""]
-        challenge = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest()).rstrip(b"=").decode()
+        pair = (
+            base64.b64decode(authorization.removeprefix("Basic ")).decode().split(":")
+            if authorization
+            else ["", ""]
+        )
+        challenge = (
+            base64.urlsafe_b64encode(
+                hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+            )
+            .rstrip(b"=")
+            .decode()
+        )
         if [unquote_plus(one) for one in pair] != [CLIENT, SECRET]:
             return 401, {"error": "invalid_client"}
-        if granted is None or (granted.used and not self.codes_again) or granted.redirect_uri != form.get("redirect_uri"):
+        if (
+            granted is None
+            or (granted.used and not self.codes_again)
+            or granted.redirect_uri != form.get("redirect_uri")
+        ):
             return 400, {"error": "invalid_grant"}
         if granted.challenge != challenge:
             return 400, {"error": "invalid_grant", "error_description": "PKCE"}
         granted.used = True
         told = {name: value for name, value in self.user.items() if name not in self.in_userinfo}
-        claims = {"iss": self.issuer, "aud": CLIENT, "iat": self.now_s(), "exp": self.now_s() + 300, "nonce": granted.nonce, **told}
+        claims = {
+            "iss": self.issuer,
+            "aud": CLIENT,
+            "iat": self.now_s(),
+            "exp": self.now_s() + 300,
+            "nonce": granted.nonce,
+            **told,
+        }
         self.change_claims(claims)
-        token = self.sign(claims) if self.sign else jwt.encode({"alg": "RS256", "kid": self.key.kid}, claims, self.key)
+        token = (
+            self.sign(claims)
+            if self.sign
+            else jwt.encode({"alg": "RS256", "kid": self.key.kid}, claims, self.key)
+        )
         answer = {"access_token": "access", "token_type": "Bearer", "id_token": token}
         self.change_answer(answer)
         return 200, answer
@@ -115,7 +147,10 @@ def provider_at(now_s: Callable[[], int], tls: ssl.SSLContext | None = None) -> 
             pass
 
         def do_GET(self) -> None:
-            path, query = urlsplit(self.path).path, {name: one[0] for name, one in parse_qs(urlsplit(self.path).query).items()}
+            path, query = (
+                urlsplit(self.path).path,
+                {name: one[0] for name, one in parse_qs(urlsplit(self.path).query).items()},
+            )
             provider.asked.append(path)
             if path == "/.well-known/openid-configuration":
                 self.tell(200, provider.document())
@@ -140,7 +175,11 @@ def provider_at(now_s: Callable[[], int], tls: ssl.SSLContext | None = None) -> 
         def tell(self, status: int, said: Claims, location: str = "") -> None:
             body = json.dumps(said).encode()
             self.send_response(status)
-            for name, value in (("Content-Length", str(len(body))), ("Content-Type", "application/json"), ("Location", location)):
+            for name, value in (
+                ("Content-Length", str(len(body))),
+                ("Content-Type", "application/json"),
+                ("Location", location),
+            ):
                 if value:
                     self.send_header(name, value)
             self.end_headers()
@@ -154,7 +193,9 @@ def provider_at(now_s: Callable[[], int], tls: ssl.SSLContext | None = None) -> 
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     provider.issuer = f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     try:
         yield provider

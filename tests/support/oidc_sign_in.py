@@ -23,9 +23,15 @@ ROLES = (
 )
 
 
-def use(rig: DashboardRig, provider: Provider, roles: tuple[OidcRole, ...] = ROLES, **entry: Any) -> None:
+def use(
+    rig: DashboardRig, provider: Provider, roles: tuple[OidcRole, ...] = ROLES, **entry: Any
+) -> None:
     """What a reload of the configuration with these settings does."""
-    settings = OidcSettings(entry=OidcEntry(issuer=provider.issuer, client_id=CLIENT, name="Login", **entry), roles=roles, secret=SECRET)
+    settings = OidcSettings(
+        entry=OidcEntry(issuer=provider.issuer, client_id=CLIENT, name="Login", **entry),
+        roles=roles,
+        secret=SECRET,
+    )
     rig.oidc = OidcProvider(settings, OutboundPolicy, rig.clock)
 
 

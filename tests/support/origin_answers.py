@@ -11,7 +11,9 @@ class OriginAnswer:
     closes: bool = False
 
 
-def _head(*lines: str, body: bytes = b"hello", first: str = "HTTP/1.1 200 OK", length: bool = True) -> OriginAnswer:
+def _head(
+    *lines: str, body: bytes = b"hello", first: str = "HTTP/1.1 200 OK", length: bool = True
+) -> OriginAnswer:
     """A head with its body; a length unless the lines announce the body otherwise."""
     framing = (f"Content-Length: {len(body)}",) if length else ()
     return OriginAnswer("\r\n".join((first, *lines, *framing, "", "")).encode("latin-1") + body)
@@ -35,12 +37,23 @@ STATUSES = (
 )  # fmt: skip
 
 USUAL: dict[str, OriginAnswer] = {
-    **{f"status {status}": _head("Location: /elsewhere", first=f"HTTP/1.1 {status} Said") for status in STATUSES},
+    **{
+        f"status {status}": _head("Location: /elsewhere", first=f"HTTP/1.1 {status} Said")
+        for status in STATUSES
+    },
     "no content": _head(first="HTTP/1.1 204 No Content", body=b"", length=False),
     "not modified": _head('ETag: "1"', first="HTTP/1.1 304 Not Modified", body=b"", length=False),
-    "not modified, with a length": OriginAnswer(b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\nContent-Length: 5\r\n\r\n'),
-    "several cookies": _head("Set-Cookie: a=1; Path=/", "Set-Cookie: b=2; HttpOnly", "Set-Cookie: c=3; SameSite=None; Secure"),
-    "odd cookies": _head("Set-Cookie: lonely", "Set-Cookie: =nameless", 'Set-Cookie: quoted="a b; c"', "Set-Cookie: "),
+    "not modified, with a length": OriginAnswer(
+        b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\nContent-Length: 5\r\n\r\n'
+    ),
+    "several cookies": _head(
+        "Set-Cookie: a=1; Path=/",
+        "Set-Cookie: b=2; HttpOnly",
+        "Set-Cookie: c=3; SameSite=None; Secure",
+    ),
+    "odd cookies": _head(
+        "Set-Cookie: lonely", "Set-Cookie: =nameless", 'Set-Cookie: quoted="a b; c"', "Set-Cookie: "
+    ),
     "chunked": _head(_CHUNKED, body=b"5\r\nhello\r\n0\r\n\r\n", length=False),
     "chunked in parts": _head(_CHUNKED, body=b"1\r\nh\r\n4\r\nello\r\n0\r\n\r\n", length=False),
     "ends with the connection": _ends(),
@@ -50,12 +63,23 @@ USUAL: dict[str, OriginAnswer] = {
     "HTTP/1.0 keeps": _head("Connection: keep-alive", first="HTTP/1.0 200 OK"),
     "keeps for long": _head("Connection: keep-alive", "Keep-Alive: timeout=5, max=100"),
     "empty": _head(body=b""),
-    "hints before": _raw(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n" + _head().raw, closes=False),
+    "hints before": _raw(
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n" + _head().raw,
+        closes=False,
+    ),
     "100 before": _raw(b"HTTP/1.1 100 Continue\r\n\r\n" + _head().raw, closes=False),
     "102 before": _raw(b"HTTP/1.1 102 Processing\r\n\r\n" + _head().raw, closes=False),
-    "its own Date and Server": _head("Date: Sun, 06 Nov 1994 08:49:37 GMT", "Server: Apache/2.4.57 (Debian)"),
-    "asks for a password": _head('WWW-Authenticate: Basic realm="a"', "WWW-Authenticate: Negotiate", first="HTTP/1.1 401 Unauthorized"),
-    "asks as a proxy": _head('Proxy-Authenticate: Basic realm="a"', first="HTTP/1.1 407 Proxy Authentication Required"),
+    "its own Date and Server": _head(
+        "Date: Sun, 06 Nov 1994 08:49:37 GMT", "Server: Apache/2.4.57 (Debian)"
+    ),
+    "asks for a password": _head(
+        'WWW-Authenticate: Basic realm="a"',
+        "WWW-Authenticate: Negotiate",
+        first="HTTP/1.1 401 Unauthorized",
+    ),
+    "asks as a proxy": _head(
+        'Proxy-Authenticate: Basic realm="a"', first="HTTP/1.1 407 Proxy Authentication Required"
+    ),
     "security": _head(
         "Strict-Transport-Security: max-age=1",
         "Content-Security-Policy: default-src 'self'",
@@ -64,26 +88,51 @@ USUAL: dict[str, OriginAnswer] = {
         "Permissions-Policy: camera=()",
         "Cross-Origin-Opener-Policy: same-origin",
     ),
-    "cross-origin": _head("Access-Control-Allow-Origin: *", "Access-Control-Expose-Headers: X-A", "Vary: Origin", "Vary: Accept"),
-    "a part": _head("Content-Range: bytes 0-4/10", "Accept-Ranges: bytes", first="HTTP/1.1 206 Partial Content"),
-    "several parts": _head("Content-Type: multipart/byteranges; boundary=b", first="HTTP/1.1 206 Partial Content"),
-    "compressed": _head("Content-Encoding: gzip", "Vary: Accept-Encoding", body=b"\x1f\x8b\x08\x00not really"),
-    "a download": _head("Content-Disposition: attachment; filename*=UTF-8''%e2%82%ac.txt", "Content-Type: application/octet-stream"),
-    "events": _ends("Content-Type: text/event-stream", "Cache-Control: no-cache", body=b"data: 1\n\ndata: 2\n\n"),
+    "cross-origin": _head(
+        "Access-Control-Allow-Origin: *",
+        "Access-Control-Expose-Headers: X-A",
+        "Vary: Origin",
+        "Vary: Accept",
+    ),
+    "a part": _head(
+        "Content-Range: bytes 0-4/10", "Accept-Ranges: bytes", first="HTTP/1.1 206 Partial Content"
+    ),
+    "several parts": _head(
+        "Content-Type: multipart/byteranges; boundary=b", first="HTTP/1.1 206 Partial Content"
+    ),
+    "compressed": _head(
+        "Content-Encoding: gzip", "Vary: Accept-Encoding", body=b"\x1f\x8b\x08\x00not really"
+    ),
+    "a download": _head(
+        "Content-Disposition: attachment; filename*=UTF-8''%e2%82%ac.txt",
+        "Content-Type: application/octet-stream",
+    ),
+    "events": _ends(
+        "Content-Type: text/event-stream", "Cache-Control: no-cache", body=b"data: 1\n\ndata: 2\n\n"
+    ),
     "a long field": _head("X-Long: " + "a" * 3000),
     "many fields": _head(*(f"X-{number}: {number}" for number in range(150))),
     "no type": _head(),
     "refreshes": _head("Refresh: 5; url=/elsewhere"),
-    "links to itself": _head("Location: http://shop.example.com/elsewhere", first="HTTP/1.1 302 Found"),
+    "links to itself": _head(
+        "Location: http://shop.example.com/elsewhere", first="HTTP/1.1 302 Found"
+    ),
     "a weak tag": _head('ETag: W/"1"', "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"),
     "old cache": _head("Expires: Sun, 06 Nov 1994 08:49:37 GMT", "Pragma: no-cache", "Age: 5"),
     "never stored": _head("Cache-Control: no-store"),
     "only for one": _head("Cache-Control: private, max-age=60"),
-    "forever": _head("Cache-Control: public, max-age=31536000, immutable", "Content-Type: text/css"),
-    "for shared caches": _head("Cache-Control: max-age=60, s-maxage=600, stale-while-revalidate=30", "Surrogate-Control: max-age=60"),
+    "forever": _head(
+        "Cache-Control: public, max-age=31536000, immutable", "Content-Type: text/css"
+    ),
+    "for shared caches": _head(
+        "Cache-Control: max-age=60, s-maxage=600, stale-while-revalidate=30",
+        "Surrogate-Control: max-age=60",
+    ),
     "cookies not stored": _head('Cache-Control: no-cache="Set-Cookie", max-age=60'),
     "hands over": _head("Upgrade: h2,h2c", "Connection: Upgrade, Keep-Alive"),
-    "trailers": _head(_CHUNKED, "Trailer: X-T", body=b"5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n", length=False),
+    "trailers": _head(
+        _CHUNKED, "Trailer: X-T", body=b"5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n", length=False
+    ),
     "alternative services": _head('Alt-Svc: h3=":443"; ma=86400', "NEL: {}", "Report-To: {}"),
     "utf-8 in a field": _head("X-City: Zürich".encode().decode("latin-1")),
     "latin-1 in a field": _head("X-City: Zürich"),
@@ -92,7 +141,9 @@ USUAL: dict[str, OriginAnswer] = {
 ODD: dict[str, OriginAnswer] = {
     "no reason": _raw(b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello"),
     "an empty reason": _raw(b"HTTP/1.1 200 \r\nContent-Length: 5\r\n\r\nhello"),
-    "a reason in utf-8": _raw("HTTP/1.1 200 D'accord, ça va\r\nContent-Length: 5\r\n\r\nhello".encode()),
+    "a reason in utf-8": _raw(
+        "HTTP/1.1 200 D'accord, ça va\r\nContent-Length: 5\r\n\r\nhello".encode()
+    ),
     "a tab in the reason": _raw(b"HTTP/1.1 200 O\tK\r\nContent-Length: 5\r\n\r\nhello"),
     "lines end with LF": _raw(b"HTTP/1.1 200 OK\nContent-Length: 5\nX-A: 1\n\nhello"),
     "head ends with LF": _raw(_OK + b"Content-Length: 5\r\nX-A: 1\r\n\nhello"),
@@ -126,36 +177,68 @@ ODD: dict[str, OriginAnswer] = {
     "a length that is a word": _ends("Content-Length: five"),
     "a negative length": _ends("Content-Length: -1"),
     "a length in hexadecimal": _ends("Content-Length: 0x5"),
-    "chunked, in capitals": _head("Transfer-Encoding: Chunked", body=b"5\r\nhello\r\n0\r\n\r\n", length=False),
-    "chunked, with a blank": _head("Transfer-Encoding: chunked ", body=b"5\r\nhello\r\n0\r\n\r\n", length=False),
-    "chunked, with a comma": _head("Transfer-Encoding: chunked,", body=b"5\r\nhello\r\n0\r\n\r\n", length=False),
+    "chunked, in capitals": _head(
+        "Transfer-Encoding: Chunked", body=b"5\r\nhello\r\n0\r\n\r\n", length=False
+    ),
+    "chunked, with a blank": _head(
+        "Transfer-Encoding: chunked ", body=b"5\r\nhello\r\n0\r\n\r\n", length=False
+    ),
+    "chunked, with a comma": _head(
+        "Transfer-Encoding: chunked,", body=b"5\r\nhello\r\n0\r\n\r\n", length=False
+    ),
     "chunked twice": _head(_CHUNKED, _CHUNKED, body=b"5\r\nhello\r\n0\r\n\r\n", length=False),
-    "chunked twice in one line": _head("Transfer-Encoding: chunked, chunked", body=b"5\r\nhello\r\n0\r\n\r\n", length=False),
-    "chunked and a length": _head(_CHUNKED, "Content-Length: 5", body=b"5\r\nhello\r\n0\r\n\r\n", length=False),
-    "chunked in HTTP/1.0": _raw(b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
+    "chunked twice in one line": _head(
+        "Transfer-Encoding: chunked, chunked", body=b"5\r\nhello\r\n0\r\n\r\n", length=False
+    ),
+    "chunked and a length": _head(
+        _CHUNKED, "Content-Length: 5", body=b"5\r\nhello\r\n0\r\n\r\n", length=False
+    ),
+    "chunked in HTTP/1.0": _raw(
+        b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    ),
     "coded as itself": _ends("Transfer-Encoding: identity"),
     "coded as itself, with a length": _head("Transfer-Encoding: identity"),
     "an empty coding": _head("Transfer-Encoding: "),
     "gzip as a transfer coding": _ends("Transfer-Encoding: gzip"),
-    "gzip and chunked": _head("Transfer-Encoding: gzip, chunked", body=b"5\r\nhello\r\n0\r\n\r\n", length=False),
+    "gzip and chunked": _head(
+        "Transfer-Encoding: gzip, chunked", body=b"5\r\nhello\r\n0\r\n\r\n", length=False
+    ),
     "sizes with zeros": _head(_CHUNKED, body=b"0005\r\nhello\r\n0000\r\n\r\n", length=False),
     "sizes padded with blanks": _head(_CHUNKED, body=b"5  \r\nhello\r\n0\r\n\r\n", length=False),
     "a size after a blank": _head(_CHUNKED, body=b" 5\r\nhello\r\n0\r\n\r\n", length=False),
-    "sizes with extensions": _head(_CHUNKED, body=b'5;a=b;c="d"\r\nhello\r\n0;e\r\n\r\n', length=False),
+    "sizes with extensions": _head(
+        _CHUNKED, body=b'5;a=b;c="d"\r\nhello\r\n0;e\r\n\r\n', length=False
+    ),
     "chunks end with LF": _head(_CHUNKED, body=b"5\nhello\n0\n\n", length=False),
     "sizes end with LF": _head(_CHUNKED, body=b"5\nhello\r\n0\n\r\n", length=False),
-    "no line behind the last chunk": OriginAnswer(_head(_CHUNKED, body=b"5\r\nhello\r\n0\r\n", length=False).raw, closes=True),
-    "no last chunk": OriginAnswer(_head(_CHUNKED, body=b"5\r\nhello\r\n", length=False).raw, closes=True),
-    "a chunk without an end": OriginAnswer(_head(_CHUNKED, body=b"5\r\nhel", length=False).raw, closes=True),
+    "no line behind the last chunk": OriginAnswer(
+        _head(_CHUNKED, body=b"5\r\nhello\r\n0\r\n", length=False).raw, closes=True
+    ),
+    "no last chunk": OriginAnswer(
+        _head(_CHUNKED, body=b"5\r\nhello\r\n", length=False).raw, closes=True
+    ),
+    "a chunk without an end": OriginAnswer(
+        _head(_CHUNKED, body=b"5\r\nhel", length=False).raw, closes=True
+    ),
     "a chunk longer than it says": _head(_CHUNKED, body=b"4\r\nhello\r\n0\r\n\r\n", length=False),
-    "a size that is none": OriginAnswer(_head(_CHUNKED, body=b"x\r\nhello\r\n0\r\n\r\n", length=False).raw, closes=True),
+    "a size that is none": OriginAnswer(
+        _head(_CHUNKED, body=b"x\r\nhello\r\n0\r\n\r\n", length=False).raw, closes=True
+    ),
     "more than it says": OriginAnswer(_head(body=b"hello").raw + b" world", closes=True),
     "less than it says": OriginAnswer(_head("Content-Length: 10", length=False).raw, closes=True),
     "no content, with a length of 0": _head(first="HTTP/1.1 204 No Content", body=b""),
-    "no content, with content": OriginAnswer(_head(first="HTTP/1.1 204 No Content").raw, closes=True),
-    "no content, chunked": _head(_CHUNKED, first="HTTP/1.1 204 No Content", body=b"0\r\n\r\n", length=False),
-    "not modified, chunked": _head(_CHUNKED, first="HTTP/1.1 304 Not Modified", body=b"0\r\n\r\n", length=False),
-    "not modified, with content": OriginAnswer(_head(first="HTTP/1.1 304 Not Modified").raw, closes=True),
+    "no content, with content": OriginAnswer(
+        _head(first="HTTP/1.1 204 No Content").raw, closes=True
+    ),
+    "no content, chunked": _head(
+        _CHUNKED, first="HTTP/1.1 204 No Content", body=b"0\r\n\r\n", length=False
+    ),
+    "not modified, chunked": _head(
+        _CHUNKED, first="HTTP/1.1 304 Not Modified", body=b"0\r\n\r\n", length=False
+    ),
+    "not modified, with content": OriginAnswer(
+        _head(first="HTTP/1.1 304 Not Modified").raw, closes=True
+    ),
     "reset content, with content": _head(first="HTTP/1.1 205 Reset Content"),
     "an empty line before": _raw(b"\r\n" + _head().raw),
     "HTTP/0.9": _raw(b"<p>hello"),
@@ -166,7 +249,9 @@ ODD: dict[str, OriginAnswer] = {
     "a status of four digits": _raw(b"HTTP/1.1 2000 OK\r\nContent-Length: 5\r\n\r\nhello"),
     "two blanks before the status": _raw(b"HTTP/1.1  200 OK\r\nContent-Length: 5\r\n\r\nhello"),
     "a status like 099": _raw(b"HTTP/1.1 099 Low\r\nContent-Length: 5\r\n\r\nhello"),
-    "changes protocols unasked": _raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello"),
+    "changes protocols unasked": _raw(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello"
+    ),
     "ICY": _raw(b"ICY 200 OK\r\nicy-name: radio\r\n\r\nhello"),
     "Connection twice": _head("Connection: keep-alive", "Connection: close"),
     "Connection names a field": _head("Connection: close, X-A", "X-A: 1"),

@@ -18,7 +18,12 @@ from greenroom.model.visit import Estimate, Held
 from greenroom.pages import BUILT_IN_HEADERS, compile_page, left_page
 from greenroom.pages import Page as WaitingPage
 
-LIMITS: dict[str, Any] = {"name": "shop", "host": "*", "total_active_users": 500, "new_users_per_minute": 600}
+LIMITS: dict[str, Any] = {
+    "name": "shop",
+    "host": "*",
+    "total_active_users": 500,
+    "new_users_per_minute": 600,
+}
 PAGE = compile_page(Room(**LIMITS))
 HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "own-page.md"
 NOW_MS = 1_790_000_000_000
@@ -47,7 +52,11 @@ def held(**changes: Any) -> Held:
 
 def waited(seconds: int) -> Held:
     """A tenth of the visitors' 1,000 seconds waited for each 100 seconds, so that the bar shows seconds / 10 per cent."""
-    return held(now_ms=NOW_MS + seconds * 1000, joined_ms=NOW_MS, estimate=Estimate(1000 - seconds, 1000 - seconds, 1000 - seconds))
+    return held(
+        now_ms=NOW_MS + seconds * 1000,
+        joined_ms=NOW_MS,
+        estimate=Estimate(1000 - seconds, 1000 - seconds, 1000 - seconds),
+    )
 
 
 STATES = {
@@ -58,7 +67,12 @@ STATES = {
     "placing": held(position=0, ahead=0, in_line=False),
     "queue_all": held(queue_all=True, position=1_234_567, ahead=1_234_566),
     "prequeue": held(event_active=True, event_prequeueing=True, event_start_ms=NOW_MS + 720_000),
-    "shuffle": held(event_active=True, event_prequeueing=True, event_start_ms=NOW_MS + 8_000_000, shuffle_at_event_start=True),
+    "shuffle": held(
+        event_active=True,
+        event_prequeueing=True,
+        event_start_ms=NOW_MS + 8_000_000,
+        shuffle_at_event_start=True,
+    ),
     "storage trouble": held(storage_failed=True),
     "full": held(queue_full=True, position=0, ahead=0, in_line=False, waiting=3_000_000),
     "closed": Held(now_ms=NOW_MS, method="reject", last_updated_ms=NOW_MS, refresh_s=0),
@@ -87,13 +101,21 @@ class Gateway:
     def answer(self, method: str, path: str, update: str | None) -> tuple[bytes, bytes]:
         if method == "POST" and (update == "leave" or path.endswith("?greenroom=leave")):
             self.left.append(path)
-            return (sent(self.shown.json_headers), LEFT) if update else (sent(BUILT_IN_HEADERS), left_page())
+            return (
+                (sent(self.shown.json_headers), LEFT)
+                if update
+                else (sent(BUILT_IN_HEADERS), left_page())
+            )
         if path.endswith("?greenroom=line"):
             self.tables.append(path)
-            return b"Content-Type: application/json\r\n", json.dumps({"greenroomLine": self.table}).encode()
+            return b"Content-Type: application/json\r\n", json.dumps(
+                {"greenroomLine": self.table}
+            ).encode()
         if update:
             self.updates += 1
-            return sent(self.shown.json_headers), self.shown.update(self.held, update.encode()) if self.held else LET_IN
+            return sent(self.shown.json_headers), self.shown.update(
+                self.held, update.encode()
+            ) if self.held else LET_IN
         if self.held is None:
             self.origin_loads.append(path)
             return (
@@ -119,7 +141,9 @@ def page_gateway() -> Iterator[Gateway]:
                 return
             self.rfile.read(int(self.headers["Content-Length"] or 0))
             head, body = here.answer(self.command, self.path, self.headers["Greenroom-Update"])
-            self.wfile.write(b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            self.wfile.write(
+                b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+            )
 
         do_POST = do_GET  # noqa: N815
 

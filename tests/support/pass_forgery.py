@@ -13,13 +13,28 @@ from real_proxies import SECRET, link_secret
 
 def jwt(secret: str = SECRET, alg: str = "HS256", **claims: Any) -> str:
     """A pass, as made by greenroom or forged."""
-    whole = {"aud": "shop", "host": "shop.example.com", "path": "/", "exp": int(time.time()) + 4, **claims}
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in ({"alg": alg, "typ": "JWT"}, whole)]
+    whole = {
+        "aud": "shop",
+        "host": "shop.example.com",
+        "path": "/",
+        "exp": int(time.time()) + 4,
+        **claims,
+    }
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=")
+        for part in ({"alg": alg, "typ": "JWT"}, whole)
+    ]
     signature = hmac.digest(secret.encode(), b".".join(parts), "sha256") if alg != "none" else b""
     return b".".join([*parts, base64.urlsafe_b64encode(signature).rstrip(b"=")]).decode()
 
 
-def link(secret: str = SECRET, room: str = "shop", host: str = "shop.example.com", path: str = "/", left_s: int = 4) -> str:
+def link(
+    secret: str = SECRET,
+    room: str = "shop",
+    host: str = "shop.example.com",
+    path: str = "/",
+    left_s: int = 4,
+) -> str:
     until = int(time.time()) + left_s
     digest = hashlib.md5(f"{until}{host}{link_secret(room, path, secret)}".encode()).digest()
     return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()},{until}"
@@ -45,7 +60,9 @@ FORGED: dict[str, dict[str, Callable[[], str]]] = {
         "expired": lambda: jwt(exp=int(time.time()) - 1),
         "this very second": lambda: jwt(exp=int(time.time())),
         "without an end": lambda: jwt(exp=None),
-        "changed claims": lambda: ".".join([jwt(host="x").split(".")[0], jwt(exp=9_999_999_999).split(".")[1], jwt().split(".")[2]]),
+        "changed claims": lambda: ".".join(
+            [jwt(host="x").split(".")[0], jwt(exp=9_999_999_999).split(".")[1], jwt().split(".")[2]]
+        ),
         "no signature": lambda: jwt().rpartition(".")[0] + ".",
         "garbage": lambda: "a.b.c",
         "very long": lambda: "a" * 4_000,
@@ -75,4 +92,8 @@ GENUINE: dict[str, Callable[[], str]] = {"haproxy-native-pass": jwt, "nginx-nati
 
 def until(name: str, left_s: int, host: str = "shop.example.com") -> str:
     """A genuine pass for this proxy that is good for so many seconds."""
-    return jwt(host=host, exp=int(time.time()) + left_s) if name.startswith("haproxy") else link(host=host, left_s=left_s)
+    return (
+        jwt(host=host, exp=int(time.time()) + left_s)
+        if name.startswith("haproxy")
+        else link(host=host, left_s=left_s)
+    )

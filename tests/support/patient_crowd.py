@@ -26,7 +26,9 @@ class Visitor:
     arrived: float = 0.0
     in_line: float = 0.0  # since when the place is real
     entered: float = 0.0
-    held_inside: list[float] = field(default_factory=list)  # when a living session was answered with the waiting page
+    held_inside: list[float] = field(
+        default_factory=list
+    )  # when a living session was answered with the waiting page
     tries: int = 0
     unanswered: int = 0
 
@@ -35,13 +37,25 @@ class Crowd:
     """Everybody comes within `come_s` seconds, each to one data center, and stays until let in and done."""
 
     def __init__(
-        self, world: World, visitors: int, come_s: float, session_s: float, seed: int, pages: int, page_s: tuple[float, float]
+        self,
+        world: World,
+        visitors: int,
+        come_s: float,
+        session_s: float,
+        seed: int,
+        pages: int,
+        page_s: tuple[float, float],
     ) -> None:
         self.world, self.session_s, self._page_s = world, session_s, page_s
         self.chance = random.Random(seed)
         self.began = time.monotonic()
-        self.visitors = [Visitor(number, self.chance.choice(world.names), self.chance.randint(1, pages)) for number in range(visitors)]
-        self._due = [(self.began + self.chance.uniform(0, come_s), one.number) for one in self.visitors]
+        self.visitors = [
+            Visitor(number, self.chance.choice(world.names), self.chance.randint(1, pages))
+            for number in range(visitors)
+        ]
+        self._due = [
+            (self.began + self.chance.uniform(0, come_s), one.number) for one in self.visitors
+        ]
         heapq.heapify(self._due)
         self._idle: dict[int, list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
@@ -94,19 +108,33 @@ class Crowd:
         elif was_here:
             one.in_line = one.in_line or now
         refresh = fields.partition(b"\r\nrefresh: ")[2].partition(b"\r\n")[0].partition(b";")[0]
-        self._again(one, int(refresh) + self.chance.uniform(0, 0.5) if refresh.isdigit() else self.chance.uniform(*AGAIN_S))
+        self._again(
+            one,
+            int(refresh) + self.chance.uniform(0, 0.5)
+            if refresh.isdigit()
+            else self.chance.uniform(*AGAIN_S),
+        )
 
     def _again(self, one: Visitor, seconds: float) -> None:
         heapq.heappush(self._due, (time.monotonic() + seconds, one.number))
 
     async def _ask(self, edge: Edge, one: Visitor) -> bytes:
         idle = self._idle.setdefault(edge.port, [])
-        reader, writer = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", edge.port, limit=1 << 20)
+        reader, writer = (
+            idle.pop()
+            if idle
+            else await asyncio.open_connection("127.0.0.1", edge.port, limit=1 << 20)
+        )
         try:
             cookie = b"Cookie: __cfwaitingroom=" + one.cookie + b"\r\n" if one.cookie else b""
-            writer.write(b"GET / HTTP/1.1\r\nHost: shop.example\r\nX-Visitor: %d\r\nAccept: text/html\r\n%s\r\n" % (one.number, cookie))
+            writer.write(
+                b"GET / HTTP/1.1\r\nHost: shop.example\r\nX-Visitor: %d\r\nAccept: text/html\r\n%s\r\n"
+                % (one.number, cookie)
+            )
             head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(int(head.lower().partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0] or 0))
+            await reader.readexactly(
+                int(head.lower().partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0] or 0)
+            )
         except BaseException:
             writer.transport.abort()
             raise
@@ -124,7 +152,9 @@ class Verdict:
     most_active: int = 0
     most_a_minute: int = 0
     entered: int = 0
-    thrown_out: list[tuple[str, float]] = field(default_factory=list)  # pages of a living session that were answered with the waiting page
+    thrown_out: list[tuple[str, float]] = field(
+        default_factory=list
+    )  # pages of a living session that were answered with the waiting page
     held_inside: int = 0  # the same, while the Redis with the ledgers was dead
     never: int = 0
     overtaken_s: list[float] = field(default_factory=list)
@@ -134,7 +164,9 @@ class Verdict:
 def judge(crowd: Crowd, origin: Origin, ended: float) -> Verdict:
     """Limits by what the origin saw, order by when visitors came."""
     verdict = Verdict()
-    sessions = [one for requests in origin.seen.values() for one in _sessions(requests, crowd.session_s)]
+    sessions = [
+        one for requests in origin.seen.values() for one in _sessions(requests, crowd.session_s)
+    ]
     verdict.most_active = _most_active(sessions, crowd.session_s)
     verdict.most_a_minute = _most_a_minute([one[0] for one in sessions])
     verdict.entered = sum(1 for one in crowd.visitors if one.entered)
@@ -149,7 +181,9 @@ def judge(crowd: Crowd, origin: Origin, ended: float) -> Verdict:
     verdict.never = sum(1 for one in crowd.visitors if one.arrived and not one.entered)
     for name in crowd.world.names:
         here = [one for one in crowd.visitors if one.data_center == name and one.arrived]
-        verdict.per_10_s[name] = Counter(int((one.entered - crowd.began) // 10) for one in here if one.entered)
+        verdict.per_10_s[name] = Counter(
+            int((one.entered - crowd.began) // 10) for one in here if one.entered
+        )
         verdict.overtaken_s += _overtaken(here, ended)
     return verdict
 
@@ -166,7 +200,10 @@ def _sessions(requests: list[Request], session_s: float) -> list[tuple[Request, 
 
 
 def _most_active(sessions: list[tuple[Request, Request]], session_s: float) -> int:
-    changes = sorted([(first.seen, 1) for first, _ in sessions] + [(last.sent + session_s, -1) for _, last in sessions])
+    changes = sorted(
+        [(first.seen, 1) for first, _ in sessions]
+        + [(last.sent + session_s, -1) for _, last in sessions]
+    )
     active = most = 0
     for _, change in changes:
         active += change
@@ -179,7 +216,9 @@ def _most_a_minute(entries: Iterable[Request]) -> int:
     for index, one in enumerate(ordered):
         while one.seen - ordered[first].seen >= 60:
             first += 1
-        most = max(most, sum(1 for other in ordered[first : index + 1] if one.seen - other.sent < 60))
+        most = max(
+            most, sum(1 for other in ordered[first : index + 1] if one.seen - other.sent < 60)
+        )
     return most
 
 

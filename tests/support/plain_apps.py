@@ -26,7 +26,16 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "websocket.accept"})
         while (message := await receive())["type"] == "websocket.receive":
-            await send({"type": "websocket.send", **{key: message[key] for key in ("text", "bytes") if message.get(key) is not None}})
+            await send(
+                {
+                    "type": "websocket.send",
+                    **{
+                        key: message[key]
+                        for key in ("text", "bytes")
+                        if message.get(key) is not None
+                    },
+                }
+            )
     else:
         pieces = []
         while True:
@@ -34,18 +43,42 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
             pieces.append(message.get("body", b""))
             if not message.get("more_body"):
                 break
-        headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in scope["headers"]]
-        said = {"method": scope["method"], "path": scope["path"], "headers": headers, "length": len(b"".join(pieces))}
+        headers = [
+            [name.decode("latin-1"), value.decode("latin-1")] for name, value in scope["headers"]
+        ]
+        said = {
+            "method": scope["method"],
+            "path": scope["path"],
+            "headers": headers,
+            "length": len(b"".join(pieces)),
+        }
         command = [(b"cf-waiting-room-command", b"revoke")] if scope["path"] == "/revoke" else []
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"x-origin", b"yes"), JSON, *command]})
-        await send({"type": "http.response.body", "body": json.dumps(said).encode(), "more_body": True})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"x-origin", b"yes"), JSON, *command],
+            }
+        )
+        await send(
+            {"type": "http.response.body", "body": json.dumps(said).encode(), "more_body": True}
+        )
         await send({"type": "http.response.body", "body": b"\n"})
 
 
 def wsgi_app(environ: Any, start_response: Any) -> list[bytes]:
     length = len(environ["wsgi.input"].read())
-    headers = [[key[5:].replace("_", "-").lower(), value] for key, value in environ.items() if key.startswith("HTTP_")]
-    said = {"method": environ["REQUEST_METHOD"], "path": environ["PATH_INFO"], "headers": headers, "length": length}
+    headers = [
+        [key[5:].replace("_", "-").lower(), value]
+        for key, value in environ.items()
+        if key.startswith("HTTP_")
+    ]
+    said = {
+        "method": environ["REQUEST_METHOD"],
+        "path": environ["PATH_INFO"],
+        "headers": headers,
+        "length": length,
+    }
     command = [("Cf-Waiting-Room-Command", "revoke")] if environ["PATH_INFO"] == "/revoke" else []
     start_response("200 OK", [("X-Origin", "yes"), ("Content-Type", "application/json"), *command])
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [json.dumps(said).encode()]

@@ -42,8 +42,17 @@ class PlainFrontEnd:
         (verdict,) = verdicts
         if isinstance(verdict, Forward):
             status, kept, body = self.origin(method, arrival.path)
-            command = next((value for name, value in kept if name.lower() == b"cf-waiting-room-command"), b"")
+            command = next(
+                (value for name, value in kept if name.lower() == b"cf-waiting-room-command"), b""
+            )
             kept = tuple(pair for pair in kept if pair[0].lower() != b"cf-waiting-room-command")
-            return Given(status, kept, body, self.decisions.obey(verdict, command) or verdict.set_cookie)
+            return Given(
+                status, kept, body, self.decisions.obey(verdict, command) or verdict.set_cookie
+            )
         answer = render(verdict, arrival) if isinstance(verdict, Hold) else verdict
-        return Given(answer.status, answer.headers.pairs, answer.body if method != "HEAD" else b"", answer.set_cookie)
+        return Given(
+            answer.status,
+            answer.headers.pairs,
+            answer.body if method != "HEAD" else b"",
+            answer.set_cookie,
+        )

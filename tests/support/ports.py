@@ -16,7 +16,9 @@ ENOUGH = 5_000
 """Where the kernel chooses from so low a port on that fewer are below, they are taken from among its own."""
 
 _given: set[int] = set()
-_random = random.SystemRandom()  # hypothesis sets the seed of the other one, and workers would choose the same
+_random = (
+    random.SystemRandom()
+)  # hypothesis sets the seed of the other one, and workers would choose the same
 
 
 def free_port(and_at: int = 0) -> int:

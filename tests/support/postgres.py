@@ -14,7 +14,10 @@ SERVER_USER = "postgres"
 
 def tool(name: str) -> str:
     """Debian keeps the server's own programs out of the PATH."""
-    found = shutil.which(name) or next(iter(sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), reverse=True)), None)
+    found = shutil.which(name) or next(
+        iter(sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), reverse=True)),
+        None,
+    )
     assert found, f"{name} of PostgreSQL is not installed; ./test installs it"
     return found
 
@@ -26,14 +29,27 @@ class Postgres:
     """Durability is switched off: the server is never killed, only stopped."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="greenroom-postgres-"))  # pytest's own directories let no one else in
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="greenroom-postgres-")
+        )  # pytest's own directories let no one else in
         self._count = 0
         self.port = free_port()
-        self._as = ["setpriv", f"--reuid={SERVER_USER}", f"--regid={SERVER_USER}", "--clear-groups"] if os.geteuid() == 0 else []
+        self._as = (
+            ["setpriv", f"--reuid={SERVER_USER}", f"--regid={SERVER_USER}", "--clear-groups"]
+            if os.geteuid() == 0
+            else []
+        )
         if self._as:
             shutil.chown(self.folder, SERVER_USER, SERVER_USER)
         self._run(
-            "initdb", "-D", str(self.folder / "db"), "--auth=trust", "--username=greenroom", "--encoding=UTF8", "--locale=C", "--no-sync"
+            "initdb",
+            "-D",
+            str(self.folder / "db"),
+            "--auth=trust",
+            "--username=greenroom",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
         )
         self.start()
 
@@ -46,7 +62,17 @@ class Postgres:
 
     def start(self) -> None:
         options = f"-F -h 127.0.0.1 -p {self.port} -k {self.folder} -c shared_buffers=8MB -c max_connections=40"
-        self._run("pg_ctl", "-D", str(self.folder / "db"), "-l", str(self.folder / "log"), "-w", "-o", options, "start")
+        self._run(
+            "pg_ctl",
+            "-D",
+            str(self.folder / "db"),
+            "-l",
+            str(self.folder / "log"),
+            "-w",
+            "-o",
+            options,
+            "start",
+        )
 
     def stop(self) -> None:
         self._run("pg_ctl", "-D", str(self.folder / "db"), "-m", "immediate", "-w", "stop")
@@ -57,5 +83,11 @@ class Postgres:
         shutil.rmtree(self.folder)
 
     def _run(self, name: str, *arguments: str) -> None:
-        done = subprocess.run([*self._as, tool(name), *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", check=False)
+        done = subprocess.run(
+            [*self._as, tool(name), *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            check=False,
+        )
         assert done.returncode == 0, done.stderr.decode()

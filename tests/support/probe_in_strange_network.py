@@ -10,7 +10,11 @@ from failing_origins import check, equipment
 from greenroom.health.network import OutboundPolicy
 from greenroom.health.probes import probe
 
-ROUTES = {"unreachable": ["unreachable", "192.0.2.0/24"], "prohibit": ["prohibit", "192.0.2.0/24"], "none": None}
+ROUTES = {
+    "unreachable": ["unreachable", "192.0.2.0/24"],
+    "prohibit": ["prohibit", "192.0.2.0/24"],
+    "none": None,
+}
 
 
 async def reason() -> str:

@@ -30,7 +30,16 @@ PAGE = {
 
 
 def part(destination: str, accept: str = "*/*", mode: str = "no-cors") -> dict[str, str]:
-    return CHROME | SAME | {"Accept": accept, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination, "Referer": f"http://{HOST}/"}
+    return (
+        CHROME
+        | SAME
+        | {
+            "Accept": accept,
+            "Sec-Fetch-Mode": mode,
+            "Sec-Fetch-Dest": destination,
+            "Referer": f"http://{HOST}/",
+        }
+    )
 
 
 SCRIPT = part("empty", mode="cors")
@@ -94,7 +103,20 @@ BODIES: dict[str, tuple[str, dict[str, str], bytes]] = {
     "a query": ("QUERY", {"Content-Type": "application/sql"}, b"select 1"),
 }  # fmt: skip
 
-METHODS = ("HEAD", "OPTIONS", "DELETE", "PURGE", "COPY", "MOVE", "LOCK", "UNLOCK", "MKCOL", "SEARCH", "M-SEARCH", "CUSTOM")
+METHODS = (
+    "HEAD",
+    "OPTIONS",
+    "DELETE",
+    "PURGE",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "MKCOL",
+    "SEARCH",
+    "M-SEARCH",
+    "CUSTOM",
+)
 
 ODD_TARGETS = (
     "/?", "/x?a?b??c", "/?q=a/../b//c", "/?next=https://a.example/?x=1", "/a+b", "/a%2Bb", "/100%25", "/~user", "/%7Euser", "/a%3Fb%23c",
@@ -125,7 +147,9 @@ ODD_HEADERS: dict[str, str] = {
 }  # fmt: skip
 
 
-def _bytes(method: str, target: str, lines: str, body: bytes = b"", version: str = "1.1", host: str = HOST) -> bytes:
+def _bytes(
+    method: str, target: str, lines: str, body: bytes = b"", version: str = "1.1", host: str = HOST
+) -> bytes:
     named = f"Host: {host}\r\n" if host else ""
     return f"{method} {target} HTTP/{version}\r\n{named}{lines}\r\n".encode() + body
 
@@ -166,7 +190,16 @@ ODD_MESSAGES: dict[str, tuple[str, bytes]] = {
     "many slashes in a query": ("GET", _bytes("GET", "/?a=//b//../c", "")),
 }  # fmt: skip
 
-HEAD_CASES = ("status 200", "chunked", "ends with the connection", "empty", "no content", "not modified", "HTTP/1.0", "a download")
+HEAD_CASES = (
+    "status 200",
+    "chunked",
+    "ends with the connection",
+    "empty",
+    "no content",
+    "not modified",
+    "HTTP/1.0",
+    "a download",
+)
 """Answers that are asked for with HEAD too; what stands behind their heads is left away by real origins, but not by all."""
 
 
@@ -174,7 +207,9 @@ def every_request() -> Iterator[ProxiedRequest]:
     """All of them; the name of each says which table it is from."""
     for client, fields in CLIENTS.items():
         for target in TARGETS:
-            yield ProxiedRequest(f"client: {client}, {target}", "GET", _bytes("GET", target, _lines(fields)))
+            yield ProxiedRequest(
+                f"client: {client}, {target}", "GET", _bytes("GET", target, _lines(fields))
+            )
     for name, (method, fields, body) in BODIES.items():
         sent = _lines(fields | {"Content-Length": str(len(body))})
         yield ProxiedRequest(f"body: {name}", method, _bytes(method, "/shop/do", sent, body))
@@ -189,4 +224,6 @@ def every_request() -> Iterator[ProxiedRequest]:
     for name in ANSWERS:
         yield ProxiedRequest(f"answer: {name}", "GET", _bytes("GET", "/o", f"X-Case: {name}\r\n"))
     for name in HEAD_CASES:
-        yield ProxiedRequest(f"answer to HEAD: {name}", "HEAD", _bytes("HEAD", "/o", f"X-Case: {name}\r\n"))
+        yield ProxiedRequest(
+            f"answer to HEAD: {name}", "HEAD", _bytes("HEAD", "/o", f"X-Case: {name}\r\n")
+        )

@@ -31,7 +31,10 @@ def nginx_with_two(text: str, one: int, two: int) -> str:
 
 def haproxy_with_two(text: str, one: int, two: int) -> str:
     """The example's configuration, and a second greenroom in both backends."""
-    text = text.replace(f"server greenroom 127.0.0.1:{one}", f"server one 127.0.0.1:{one}\n    server two 127.0.0.1:{two}")
+    text = text.replace(
+        f"server greenroom 127.0.0.1:{one}",
+        f"server one 127.0.0.1:{one}\n    server two 127.0.0.1:{two}",
+    )
     line = f"server 127.0.0.1:{one} 127.0.0.1:{one}"
     return text.replace(line, f"{line}\n    server 127.0.0.1:{two} 127.0.0.1:{two}")
 
@@ -41,7 +44,11 @@ def envoy_with_two(text: str, one: int, two: int) -> str:
     return text.replace(_ENDPOINT % one, f"{_ENDPOINT % one}, {_ENDPOINT % two}", 1)
 
 
-WITH_TWO: dict[str, Callable[[str, int, int], str]] = {"nginx": nginx_with_two, "haproxy-spoe": haproxy_with_two, "envoy": envoy_with_two}
+WITH_TWO: dict[str, Callable[[str, int, int], str]] = {
+    "nginx": nginx_with_two,
+    "haproxy-spoe": haproxy_with_two,
+    "envoy": envoy_with_two,
+}
 
 
 class ProxiedSite:
@@ -52,7 +59,9 @@ class ProxiedSite:
         self.port, self.decide = free_port(), (free_port(), free_port())
         self.redis = RedisServer(folder / "redis", "--appendonly", "yes", "--appendfsync", "always")
         text = (EXAMPLES / name / "greenroom.toml").read_text().partition("[[rooms]]")[0]
-        (folder / "greenroom.toml").write_text(f'{text}redis = "{self.redis.url}"\nanalytics = "off"\n{room}')
+        (folder / "greenroom.toml").write_text(
+            f'{text}redis = "{self.redis.url}"\nanalytics = "off"\n{room}'
+        )
         for file in (FILES[name], *MORE_FILES.get(name, ())):
             written = ports((EXAMPLES / name / file).read_text(), self.port, self.decide[0], origin)
             more = WITH_TWO[name](written, *self.decide) if file == FILES[name] else written
@@ -64,7 +73,11 @@ class ProxiedSite:
         """Returns when a visitor gets an answer."""
         for part in ("greenroom 0", "greenroom 1", "proxy"):
             self._start(part)
-        self._until(lambda: all((self.folder / f"greenroom {n}.log").read_text().count("\nready") for n in (0, 1)))
+        self._until(
+            lambda: all(
+                (self.folder / f"greenroom {n}.log").read_text().count("\nready") for n in (0, 1)
+            )
+        )
         self._until(lambda: self._listens(self.port))
         return self
 
@@ -98,21 +111,43 @@ class ProxiedSite:
 
     def _start(self, part: str) -> None:
         if part == "proxy":
-            command = [item.format(folder=self.folder, file=self.folder / FILES[self.name]) for item in COMMANDS[self.name]]
+            command = [
+                item.format(folder=self.folder, file=self.folder / FILES[self.name])
+                for item in COMMANDS[self.name]
+            ]
         else:
             number = int(part[-1])
-            places = ("--listen", f"127.0.0.1:{self.decide[number]}", "--control", "127.0.0.1:0", "--data", str(self.folder / part))
-            command = [str(GREENROOM), "decide", "--config", str(self.folder / "greenroom.toml"), *places]
+            places = (
+                "--listen",
+                f"127.0.0.1:{self.decide[number]}",
+                "--control",
+                "127.0.0.1:0",
+                "--data",
+                str(self.folder / part),
+            )
+            command = [
+                str(GREENROOM),
+                "decide",
+                "--config",
+                str(self.folder / "greenroom.toml"),
+                *places,
+            ]
         with (self.folder / f"{part}.log").open("ab") as log:
             self._processes[part] = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=self.folder, env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin"}
+                command,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin"},
             )
 
     def _until(self, done: Callable[[], object]) -> None:
         end = time.monotonic() + READY_S
         while not done():
             for part, process in self._processes.items():
-                assert process.poll() is None, f"{part} has ended: {(self.folder / f'{part}.log').read_text()[-2000:]}"
+                assert process.poll() is None, (
+                    f"{part} has ended: {(self.folder / f'{part}.log').read_text()[-2000:]}"
+                )
             assert time.monotonic() < end, "waited in vain for the site"
             time.sleep(0.05)  # real processes start
 

@@ -40,24 +40,55 @@ REFUSED = b"GET /a%2fb HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r
 
 
 @contextlib.contextmanager
-def chain_of(name: str, folder: Path, greenroom: Any, origin: Any, visitor_class: Any, free_port: Callable[[], int]) -> Iterator[Chain]:
+def chain_of(
+    name: str,
+    folder: Path,
+    greenroom: Any,
+    origin: Any,
+    visitor_class: Any,
+    free_port: Callable[[], int],
+) -> Iterator[Chain]:
     """The proxy of this example, until the block ends."""
-    at = {"proxy": free_port(), "greenroom": free_port(), "origin": int(origin.url.rpartition(":")[2])}
+    at = {
+        "proxy": free_port(),
+        "greenroom": free_port(),
+        "origin": int(origin.url.rpartition(":")[2]),
+    }
     write_configuration(name, folder, at)
     hasten(folder)
-    config = ("--config", str(folder / "greenroom.toml"), "--control", "127.0.0.1:0", "--data", str(folder / "data"))
+    config = (
+        "--config",
+        str(folder / "greenroom.toml"),
+        "--control",
+        "127.0.0.1:0",
+        "--data",
+        str(folder / "data"),
+    )
     running = greenroom.run(command_of(name), *config)
     with contextlib.ExitStack() as proxies:
 
         def start() -> None:
             proxies.close()
             proxy = proxies.enter_context(running_proxy(name, folder))
-            greenroom.eventually(lambda: listens(proxy, folder, at["proxy"]), lambda: (folder / "proxy.log").read_text())
+            greenroom.eventually(
+                lambda: listens(proxy, folder, at["proxy"]),
+                lambda: (folder / "proxy.log").read_text(),
+            )
 
         start()
         greenroom.eventually(lambda: "\nready" in running.output, lambda: running.output, START_S)
-        found = Chain(name, ("127.0.0.1", at["proxy"]), running, origin, visitor_class, greenroom.eventually, start)
-        greenroom.eventually(lambda: found.raw(REFUSED) in (400, 404), "greenroom is asked: it refuses this one")
+        found = Chain(
+            name,
+            ("127.0.0.1", at["proxy"]),
+            running,
+            origin,
+            visitor_class,
+            greenroom.eventually,
+            start,
+        )
+        greenroom.eventually(
+            lambda: found.raw(REFUSED) in (400, 404), "greenroom is asked: it refuses this one"
+        )
         yield found
 
 

@@ -54,7 +54,9 @@ class Asking:
         return answer
 
 
-def spoe_variables(asking: Asking, method: str, target: bytes, headers: Pairs, client: str) -> dict[bytes, bytes]:
+def spoe_variables(
+    asking: Asking, method: str, target: bytes, headers: Pairs, client: str
+) -> dict[bytes, bytes]:
     """What HAProxy is told about this request, over a connection of its own."""
     haproxy = HAProxy(asking.questions, asking.errors.append, PROXY)
     haproxy.hello()
@@ -102,7 +104,11 @@ def auth_request(asking: Asking, method: str, target: bytes, headers: Pairs, cli
     answer = asking.ask("GET", b"/nginx/decide", said)
     if answer.status != 401:
         return answer
-    page = asking.ask("GET", b"/nginx/page", ((b"Host", b"greenroom"), (b"Greenroom-Verdict", header(answer, b"Greenroom-Verdict"))))
+    page = asking.ask(
+        "GET",
+        b"/nginx/page",
+        ((b"Host", b"greenroom"), (b"Greenroom-Verdict", header(answer, b"Greenroom-Verdict"))),
+    )
     assert page.set_cookie == answer.set_cookie
     return page
 
@@ -116,12 +122,23 @@ def spoe(asking: Asking, method: str, target: bytes, headers: Pairs, client: str
     variables = spoe_variables(asking, method, target, headers, client)
     if variables.get(b"outcome") == b"forward":
         cookies = variables.get(b"cookies")
-        said = AnswerHeaders((b"Greenroom-Verdict", b"forward"), *([(b"Cookie", cookies)] if cookies else []))
+        said = AnswerHeaders(
+            (b"Greenroom-Verdict", b"forward"), *([(b"Cookie", cookies)] if cookies else [])
+        )
         return Answer(200, said, b"", variables.get(b"ticket", b""))
-    return asking.ask("GET", b"/spoe/page", ((b"Host", b"greenroom"), (b"Greenroom-Verdict", variables.get(b"page", b""))))
+    return asking.ask(
+        "GET",
+        b"/spoe/page",
+        ((b"Host", b"greenroom"), (b"Greenroom-Verdict", variables.get(b"page", b""))),
+    )
 
 
-SPEAKING: dict[str, Ask] = {"forward-auth": forward_auth, "auth_request": auth_request, "ext_authz": ext_authz, "spoe": spoe}
+SPEAKING: dict[str, Ask] = {
+    "forward-auth": forward_auth,
+    "auth_request": auth_request,
+    "ext_authz": ext_authz,
+    "spoe": spoe,
+}
 
 
 @dataclass
@@ -135,13 +152,25 @@ class AskingProxy:
 
     def request(self, method: str, target: str, headers: Pairs, client: str = "127.0.0.1") -> Given:
         if sum(name.lower() == b"host" for name, _ in headers) != 1:
-            return Given(400, (), b"")  # as every proxy does by itself: see the tests with real servers
+            return Given(
+                400, (), b""
+            )  # as every proxy does by itself: see the tests with real servers
         answer = self.speak(self.asking, method, target.encode(), headers, client)
         if 200 <= answer.status < 300 and header(answer, b"Greenroom-Verdict") == b"forward":
             status, kept, body = self.origin(method, target.partition("?")[0])
             cookies = header(answer, b"Cookie")
-            self.served.append((*[pair for pair in headers if pair[0].lower() != b"cookie"], *([(b"Cookie", cookies)] if cookies else [])))
-            return Given(status, tuple(pair for pair in kept if pair[0] != b"Cf-Waiting-Room-Command"), body, answer.set_cookie)
+            self.served.append(
+                (
+                    *[pair for pair in headers if pair[0].lower() != b"cookie"],
+                    *([(b"Cookie", cookies)] if cookies else []),
+                )
+            )
+            return Given(
+                status,
+                tuple(pair for pair in kept if pair[0] != b"Cf-Waiting-Room-Command"),
+                body,
+                answer.set_cookie,
+            )
         status = int(header(answer, b"Greenroom-Status") or answer.status)
         shown = tuple(pair for pair in answer.headers.pairs if pair[0] != b"Greenroom-Status")
         return Given(status, shown, answer.body if method != "HEAD" else b"", answer.set_cookie)

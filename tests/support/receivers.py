@@ -36,8 +36,16 @@ class WebReceiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 document = json.loads(body) if body else None
-                what = receiver.behave(len(receiver.requests))  # before it is seen, so that a test may change its mind then
-                receiver.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}, document))
+                what = receiver.behave(
+                    len(receiver.requests)
+                )  # before it is seen, so that a test may change its mind then
+                receiver.requests.append(
+                    (
+                        self.path,
+                        {name.lower(): value for name, value in self.headers.items()},
+                        document,
+                    )
+                )
                 if what == "hang":
                     time.sleep(60)  # longer than any sender waits
                     return
@@ -60,7 +68,9 @@ class WebReceiver:
         self._server.daemon_threads = True
         self.port = self._server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:
@@ -77,14 +87,18 @@ class WebReceiver:
 class MailReceiver:
     """A mail server; `answer` gives the reply to each message, and the reply to RCPT when it begins with `rcpt `."""
 
-    def __init__(self, answer: Callable[[int], str] = lambda _n: "250 OK", port: int = 0, **options: Any) -> None:
+    def __init__(
+        self, answer: Callable[[int], str] = lambda _n: "250 OK", port: int = 0, **options: Any
+    ) -> None:
         self.answer = answer
         self.messages: list[tuple[list[str], EmailMessage]] = []
         self.tries = 0
         self.introduced_as = ""
         self.port = port or free_port()
         options.setdefault("ready_timeout", START_S)
-        options.setdefault("server_hostname", "mail.test")  # otherwise it asks name servers for this machine's, at every connection
+        options.setdefault(
+            "server_hostname", "mail.test"
+        )  # otherwise it asks name servers for this machine's, at every connection
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port, **options)
         self._controller.start()
 
@@ -103,7 +117,9 @@ class MailReceiver:
         if said == "hang":
             await asyncio.sleep(60)  # longer than any sender waits
         if said.startswith("250"):
-            self.messages.append((envelope.rcpt_tos, message_from_bytes(envelope.content, policy=email_policy)))
+            self.messages.append(
+                (envelope.rcpt_tos, message_from_bytes(envelope.content, policy=email_policy))
+            )
         return said
 
     def close(self) -> None:

@@ -29,7 +29,10 @@ class House:
     """One process with its ledgers; `coordinator` grants, in this test, regardless of what its Redis says."""
 
     def __init__(
-        self, url: str, rooms: Iterable[Room] = (small_room(total_active_users=3, new_users_per_minute=100),), timeout_s: float = TIMEOUT_S
+        self,
+        url: str,
+        rooms: Iterable[Room] = (small_room(total_active_users=3, new_users_per_minute=100),),
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         self.clock = ServerClock(MonotonicClock())
         self.troubles: list[Exception | None] = []
@@ -43,7 +46,9 @@ class House:
             on_failure=self.troubles.append,
             timeout_s=timeout_s,
         )
-        self.coordinators = {room.id: Coordinator(["here"], room, self.clock.now_ms()) for room in rooms}
+        self.coordinators = {
+            room.id: Coordinator(["here"], room, self.clock.now_ms()) for room in rooms
+        }
         for room in rooms:
             self.ledgers.ledger(room)
 
@@ -51,7 +56,10 @@ class House:
         """Syncs every room that can be reached; how many."""
         ups = await self.ledgers.sync_up(dict.fromkeys(self.rooms, 0))
         now_ms = self.clock.now_ms()
-        downs = {room_id: self.coordinators[room_id].sync(up, now_ms, self._random_bits.getrandbits(64)) for room_id, up in ups.items()}
+        downs = {
+            room_id: self.coordinators[room_id].sync(up, now_ms, self._random_bits.getrandbits(64))
+            for room_id, up in ups.items()
+        }
         await self.ledgers.sync_down(downs)
         return len(ups)
 
@@ -77,7 +85,9 @@ class House:
         """Newcomers all at once, and how many were answered how."""
         ids = [os.urandom(12) for _ in range(count)]
         outcomes = await asyncio.gather(*(self.arrive(one, room) for one in ids))
-        return dict(zip(ids, outcomes, strict=True)), Counter(outcome.standing.name for outcome in outcomes)
+        return dict(zip(ids, outcomes, strict=True)), Counter(
+            outcome.standing.name for outcome in outcomes
+        )
 
     async def epoch(self) -> int:
         """Of the first room."""

@@ -17,7 +17,20 @@ from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.transfers.transfers import visit
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.stores.redis.answers import ARRIVE, KEEP, LEAVE, PASS, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
+from greenroom.stores.redis.answers import (
+    ARRIVE,
+    KEEP,
+    LEAVE,
+    PASS,
+    PEEK,
+    POLL,
+    QUESTION,
+    VIEW,
+    VISIT,
+    VISIT_MORE,
+    Reader,
+    settings_of,
+)
 from greenroom.stores.redis.ledger_store import _taken
 from greenroom.stores.redis.sync_batch import arguments_of, report_of
 
@@ -29,7 +42,14 @@ STAY_STEPS_MS = 2 * AGE_CELL_MS + 5_000
 class Twin:
     """One room twice, in virtual time. What differs is in `found`."""
 
-    def __init__(self, server: redis.Redis, room: Room, seed: int, centers: tuple[str, ...] = (HERE,), fence_ms: int = 0) -> None:
+    def __init__(
+        self,
+        server: redis.Redis,
+        room: Room,
+        seed: int,
+        centers: tuple[str, ...] = (HERE,),
+        fence_ms: int = 0,
+    ) -> None:
         self._server = server
         self.now_ms = START_MS
         self.room = room
@@ -57,11 +77,21 @@ class Twin:
 
     def arrive(self, one: bytes) -> Outcome:
         random_bits = self.random_bits.getrandbits(64)
-        return self._same("arrive", self.ledgers.arrive(one, self.now_ms, random_bits), self._ask(ARRIVE, one, 0, random_bits))
+        return self._same(
+            "arrive",
+            self.ledgers.arrive(one, self.now_ms, random_bits),
+            self._ask(ARRIVE, one, 0, random_bits),
+        )
 
     def arrive_provisionally(self, one: bytes) -> Outcome:
-        outcome = self._same("pass", self.ledgers.arrive_provisionally(one, self.now_ms), self._ask(PASS, one, 0, 0))
-        borrows = self.ledgers.borrows_provisionally(self.now_ms) if outcome.standing is Standing.WAITING else 0
+        outcome = self._same(
+            "pass", self.ledgers.arrive_provisionally(one, self.now_ms), self._ask(PASS, one, 0, 0)
+        )
+        borrows = (
+            self.ledgers.borrows_provisionally(self.now_ms)
+            if outcome.standing is Standing.WAITING
+            else 0
+        )
         stored = self.reader.passes_left if self.could_borrow else 0
         self.law(borrows == stored, f"permits that may be asked for: {borrows} and {stored}")
         return outcome
@@ -69,18 +99,28 @@ class Twin:
     def arrive_provisionally_together(self, ids: list[bytes]) -> int:
         """So many requests in one call; how many passed."""
         pure = [self.ledgers.arrive_provisionally(one, self.now_ms) for one in ids]
-        reply, forecast = self._call("handle", b"".join(QUESTION.pack(PASS, one, 0, 0) for one in ids), 0)  # type: ignore[misc]
+        reply, forecast = self._call(
+            "handle", b"".join(QUESTION.pack(PASS, one, 0, 0) for one in ids), 0
+        )  # type: ignore[misc]
         stored = [outcome for outcome, _ in self.reader.read(reply, forecast)]
         self.law(pure == stored, f"of {len(ids)} requests others passed, at {self.now_ms}")
         return sum(outcome.standing is Standing.ADMITTED for outcome in stored)
 
     def poll(self, one: bytes, key: int) -> Outcome:
         random_bits = self.random_bits.getrandbits(64)
-        return self._same("poll", self.ledgers.poll(one, key, self.now_ms, random_bits), self._ask(POLL, one, key, random_bits))
+        return self._same(
+            "poll",
+            self.ledgers.poll(one, key, self.now_ms, random_bits),
+            self._ask(POLL, one, key, random_bits),
+        )
 
     def peek(self, one: bytes, key: int) -> Outcome:
         random_bits = self.random_bits.getrandbits(64)
-        return self._same("peek", self.ledgers.peek(one, key, self.now_ms, random_bits), self._ask(PEEK, one, key, random_bits))
+        return self._same(
+            "peek",
+            self.ledgers.peek(one, key, self.now_ms, random_bits),
+            self._ask(PEEK, one, key, random_bits),
+        )
 
     def view(self, one: bytes) -> Outcome:
         return self._same("view", self.ledgers.view(one, self.now_ms), self._ask(VIEW, one, 0, 0))
@@ -89,7 +129,9 @@ class Twin:
         random_bits = self.random_bits.getrandbits(64)
         pure = visit(self.ledgers, one, key, home, renewed_ms, self.now_ms, random_bits)
         more = VISIT_MORE.pack(renewed_ms, home == HERE, len(home)) + home.encode()
-        return self._same("visit", pure, self._asked(QUESTION.pack(VISIT, one, key, random_bits) + more))
+        return self._same(
+            "visit", pure, self._asked(QUESTION.pack(VISIT, one, key, random_bits) + more)
+        )
 
     def keep(self, one: bytes, gap_ms: int) -> None:
         self.ledgers.keep(one, gap_ms, self.now_ms)
@@ -120,7 +162,10 @@ class Twin:
 
     def end_all_sessions(self, off_ms: int) -> None:
         """An operator's word, by a clock that is off by so much."""
-        self.configure(sessions_ended_ms=max(self.room.sessions_ended_ms, self.now_ms + off_ms), queueing_method=self.room.queueing_method)
+        self.configure(
+            sessions_ended_ms=max(self.room.sessions_ended_ms, self.now_ms + off_ms),
+            queueing_method=self.room.queueing_method,
+        )
 
     def rekey(self, keys: dict[bytes, int]) -> None:
         self.ledgers.rekey(keys)
@@ -156,11 +201,19 @@ class Twin:
     def _tally(self) -> None:
         """What analytics count, as far as Redis knows it: no stays without renewals, and others in steps."""
         pure, stored = self.ledgers.sessions.tally.take(), _taken(self._call("tally"))  # type: ignore[arg-type]
-        self.law(pure.abandoned == stored.abandoned, f"abandoned: {pure.abandoned} and {stored.abandoned}")
+        self.law(
+            pure.abandoned == stored.abandoned,
+            f"abandoned: {pure.abandoned} and {stored.abandoned}",
+        )
         if not self.fixed:
             stays = list(zip(sorted(pure.stays_ms), stored.stays_ms, strict=False))
-            self.law(len(pure.stays_ms) == len(stored.stays_ms), f"stays: {pure.stays_ms} and {stored.stays_ms}")
-            self.law(all(abs(one - other) <= STAY_STEPS_MS for one, other in stays), f"stays: {stays}")
+            self.law(
+                len(pure.stays_ms) == len(stored.stays_ms),
+                f"stays: {pure.stays_ms} and {stored.stays_ms}",
+            )
+            self.law(
+                all(abs(one - other) <= STAY_STEPS_MS for one, other in stays), f"stays: {stays}"
+            )
 
     def answered(self, ups: tuple[SyncUp, SyncUp]) -> SyncDown:
         """The coordinators' answers, which must be the same, without a forecast."""
@@ -177,7 +230,10 @@ class Twin:
         up = msgspec.structs.replace(up, applied=self._applied_there, whole=True)
         downs = [coordinator.sync(up, self.now_ms, 0) for coordinator in self.coordinators]
         self._applied_there = downs[0].number
-        self.law(downs[0].moves == downs[1].moves, f"answers there differ:\n{downs[0].moves}\n{downs[1].moves}")
+        self.law(
+            downs[0].moves == downs[1].moves,
+            f"answers there differ:\n{downs[0].moves}\n{downs[1].moves}",
+        )
         if downs[0].moves:
             self.arrived_there = downs[0].moves.arrived
 
@@ -185,7 +241,25 @@ class Twin:
         """The other data center says that no one is there, so that permits are granted here."""
         if not alone:
             self._reports_there += 1
-            up = SyncUp("there", 1, self._reports_there, self.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0)
+            up = SyncUp(
+                "there",
+                1,
+                self._reports_there,
+                self.now_ms,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                (),
+                0,
+                0,
+                0,
+                (),
+                0.0,
+            )
             self.hear_from_there(up)
 
     def apply(self, down: SyncDown) -> None:
@@ -217,13 +291,24 @@ class Twin:
             "contact_ms": lease.contact_ms, "fence_ms": lease.fence_ms, "called": ledgers.called, "pace": ledgers.lookahead.pace, "gap_ms": ledgers.lookahead.gap_ms, "lookahead": ledgers.lookahead.permits,
         }  # fmt: skip
         stored = {name: state[name] for name in pure}
-        self.law(pure == stored, f"states differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}")
-        self.law((ledgers.line.kept is not None) == state["kept"], f"kept is {ledgers.line.kept} and {state['kept']}")
+        self.law(
+            pure == stored,
+            f"states differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}",
+        )
+        self.law(
+            (ledgers.line.kept is not None) == state["kept"],
+            f"kept is {ledgers.line.kept} and {state['kept']}",
+        )
         self._compare_newcomers(state)
         pure["moved"], state["moved"] = ledgers.moves.net, state["arrived"] - state["given"]
         left = state["permits"] + state["freed"] + state["closing"] + state["inside"]
         right = (
-            state["granted_seen"] - state["returned_permits"] - state["returned_freed"] + state["over"] - state["settled"] + state["moved"]
+            state["granted_seen"]
+            - state["returned_permits"]
+            - state["returned_freed"]
+            + state["over"]
+            - state["settled"]
+            + state["moved"]
         )
         self.law(left == right, f"{left} units where {right} were granted")
 
@@ -232,10 +317,17 @@ class Twin:
         if self.room.confirm_newcomers != "auto" or self.room.queueing_method == "passthrough":
             return
         self.confirmed += newcomers.confirms
-        self.law(newcomers.confirms == state["confirms"], f"newcomers are confirmed: {newcomers.confirms} and {state['confirms']}")
+        self.law(
+            newcomers.confirms == state["confirms"],
+            f"newcomers are confirmed: {newcomers.confirms} and {state['confirms']}",
+        )
         newest = max(newcomers._slot, state["slot"])
         pure = counts_of(newest, newcomers._slot, newcomers._issued, newcomers._shown)
-        stored = counts_of(newest, state["slot"], state["issued"], state["shown"]) if state["issued"] else {}
+        stored = (
+            counts_of(newest, state["slot"], state["issued"], state["shown"])
+            if state["issued"]
+            else {}
+        )
         self.law(pure == stored, f"tickets of newcomers by slot: {pure} and {stored}")
 
     def _same(self, what: str, pure: Outcome, stored: Outcome) -> Outcome:
@@ -256,15 +348,25 @@ class Twin:
         return self._server.fcall(function, 1, self.place, self.settings, *arguments)
 
 
-def counts_of(newest: int, slot: int, issued: list[int], shown: list[int]) -> dict[int, tuple[int, int]]:
+def counts_of(
+    newest: int, slot: int, issued: list[int], shown: list[int]
+) -> dict[int, tuple[int, int]]:
     """Slot -> tickets given and shown, as far as they still count."""
     ring = len(issued)
-    return {one: (issued[one % ring], shown[one % ring]) for one in range(newest - ring + 1, slot + 1) if issued[one % ring]}
+    return {
+        one: (issued[one % ring], shown[one % ring])
+        for one in range(newest - ring + 1, slot + 1)
+        if issued[one % ring]
+    }
 
 
 def in_order(up: SyncUp) -> SyncUp:
     """A report whose unordered parts are sorted."""
     moves = up.moves
     if moves:
-        moves = msgspec.structs.replace(moves, claims=tuple(sorted(moves.claims)), unknown=tuple(sorted(moves.unknown)))
-    return msgspec.structs.replace(up, seconds=tuple(sorted(up.seconds)), ended=tuple(sorted(up.ended)), moves=moves)
+        moves = msgspec.structs.replace(
+            moves, claims=tuple(sorted(moves.claims)), unknown=tuple(sorted(moves.unknown))
+        )
+    return msgspec.structs.replace(
+        up, seconds=tuple(sorted(up.seconds)), ended=tuple(sorted(up.ended)), moves=moves
+    )

@@ -18,21 +18,44 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
 
     `table`: in order of arrival, with a table of the line that is read now and then.
     """
-    draw, abroad, passing, fence = Random(seed), Random(f"{seed} abroad"), Random(f"{seed} passing"), Random(f"{seed} fence")
-    looks, ending, borrowing = Random(f"{seed} table"), Random(f"{seed} ending"), Random(f"{seed} borrowing")
+    draw, abroad, passing, fence = (
+        Random(seed),
+        Random(f"{seed} abroad"),
+        Random(f"{seed} passing"),
+        Random(f"{seed} fence"),
+    )
+    looks, ending, borrowing = (
+        Random(f"{seed} table"),
+        Random(f"{seed} ending"),
+        Random(f"{seed} borrowing"),
+    )
     passed = 0
     method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
     method = "fifo" if table else method
-    limits = {"total_active_users": draw.choice((1, 3, 8, 20)), "new_users_per_minute": draw.choice((2, 6, 40, 300))}
+    limits = {
+        "total_active_users": draw.choice((1, 3, 8, 20)),
+        "new_users_per_minute": draw.choice((2, 6, 40, 300)),
+    }
     alone = draw.random() < 0.5
-    room = small_room(queueing_method=method, refresh_max_seconds=draw.choice((2, 5, 20)), line_table=table, **limits)
-    twin = Twin(server, room, seed, (HERE,) if alone else (HERE, "there"), fence.choice((0, 3_000, 15_000)))
+    room = small_room(
+        queueing_method=method,
+        refresh_max_seconds=draw.choice((2, 5, 20)),
+        line_table=table,
+        **limits,
+    )
+    twin = Twin(
+        server, room, seed, (HERE,) if alone else (HERE, "there"), fence.choice((0, 3_000, 15_000))
+    )
     twin.hear_from_there_alive(alone)
     people: dict[int, int] = {}
     due: dict[int, int] = {}
     late: list[SyncDown] = []
     for _ in range(steps):
-        twin.advance(draw.choice((0, 1, 40, 255, 256, 600, 1_000, 1_300)) if draw.random() < 0.97 else draw.choice((5_000, 20_000, 61_000)))
+        twin.advance(
+            draw.choice((0, 1, 40, 255, 256, 600, 1_000, 1_300))
+            if draw.random() < 0.97
+            else draw.choice((5_000, 20_000, 61_000))
+        )
         if fence.random() < 0.05:
             twin.hear_from_there_alive(alone)
             twin.advance(1)
@@ -40,7 +63,12 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
         _live(twin, draw, fence, people, due)
         if not alone and people and abroad.random() < 0.05:
             number = abroad.randrange(len(people))
-            twin.visit(ticket_id(number), people[number], "there", twin.now_ms - abroad.choice((0, 500, 1_500, 30_000)))
+            twin.visit(
+                ticket_id(number),
+                people[number],
+                "there",
+                twin.now_ms - abroad.choice((0, 500, 1_500, 30_000)),
+            )
         if ending.random() < 0.03:
             twin.end_all_sessions(ending.choice((0, 0, 1, -1_000)))
         if passing.random() < 0.3:
@@ -71,14 +99,20 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
 
 def moving(server: redis.Redis, seed: int) -> list[str]:
     """A visitor of here is there for a moment and comes back, before the session has; and one whose session was missed comes after all."""
-    twin = Twin(server, small_room(total_active_users=8, new_users_per_minute=60), seed, (HERE, "there"))
+    twin = Twin(
+        server, small_room(total_active_users=8, new_users_per_minute=60), seed, (HERE, "there")
+    )
     one, key, other, reports = ticket_id(1), make_key(START_MS, 1), ticket_id(2), 0
 
-    def hear(claims: tuple[tuple[bytes, str, int], ...], gifts: tuple[tuple[bytes, str, int], ...] = ()) -> None:
+    def hear(
+        claims: tuple[tuple[bytes, str, int], ...], gifts: tuple[tuple[bytes, str, int], ...] = ()
+    ) -> None:
         nonlocal reports
         reports += 1
         moves = MovesUp(len(gifts), gifts, twin.arrived_there, claims)
-        up = SyncUp("there", 1, reports, twin.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0, moves=moves)
+        up = SyncUp(
+            "there", 1, reports, twin.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0, moves=moves
+        )
         twin.hear_from_there(up)
         twin.advance(100)
 
@@ -92,16 +126,24 @@ def moving(server: redis.Redis, seed: int) -> list[str]:
     twin.law(admitted.standing is Standing.ADMITTED, f"not let in: {admitted}")
     twin.advance(2_000)
     hear(((one, HERE, 500), (other, HERE, 500)))
-    twin.apply(twin.answered(twin.report()))  # the one session is given, and the other one is not here
+    twin.apply(
+        twin.answered(twin.report())
+    )  # the one session is given, and the other one is not here
     back = twin.visit(one, key, HERE, admitted.renewed_ms)
-    twin.law(back.standing is Standing.ACTIVE, f"a visitor whose session went there has lost it: {back}")
+    twin.law(
+        back.standing is Standing.ACTIVE, f"a visitor whose session went there has lost it: {back}"
+    )
     first = twin.report()
     twin.report()  # says so once more
     hear((), ((other, HERE, 700),))
-    twin.apply(twin.answered(first))  # not the newest answer: it brings the other session, and does not say what was heard
+    twin.apply(
+        twin.answered(first)
+    )  # not the newest answer: it brings the other session, and does not say what was heard
     missing = twin.report()[0].moves
     twin.law(twin.view(other).standing is Standing.ACTIVE, "the other session has not come")
-    twin.law(missing is not None and not missing.unknown, f"a session that is here is missed: {missing}")
+    twin.law(
+        missing is not None and not missing.unknown, f"a session that is here is missed: {missing}"
+    )
     for _ in range(3):
         twin.compare()
         twin.sync()
@@ -110,7 +152,9 @@ def moving(server: redis.Redis, seed: int) -> list[str]:
     return twin.found
 
 
-def _live(twin: Twin, draw: Random, fence: Random, people: dict[int, int], due: dict[int, int]) -> None:
+def _live(
+    twin: Twin, draw: Random, fence: Random, people: dict[int, int], due: dict[int, int]
+) -> None:
     """A visitor comes, and the visitor who is due comes back, or does not."""
     if draw.random() < 0.5:
         number = len(people)
@@ -133,7 +177,12 @@ def _live(twin: Twin, draw: Random, fence: Random, people: dict[int, int], due: 
     if people and draw.random() < 0.4:
         number = draw.randrange(len(people))
         ask = draw.choice(
-            (twin.view, lambda one: twin.peek(one, people[number]), twin.view, twin.leave if draw.random() < 0.3 else twin.view)
+            (
+                twin.view,
+                lambda one: twin.peek(one, people[number]),
+                twin.view,
+                twin.leave if draw.random() < 0.3 else twin.view,
+            )
         )
         ask(ticket_id(number))
 
@@ -141,9 +190,18 @@ def _live(twin: Twin, draw: Random, fence: Random, people: dict[int, int], due: 
 def _change(draw: Random) -> dict[str, object]:
     return draw.choice(
         (
-            {"total_active_users": draw.choice((1, 3, 8)), "new_users_per_minute": draw.choice((2, 6, 40))},
-            {"queueing_method": draw.choice(("fifo", "random", "passthrough", "reject")), "queue_all": draw.random() < 0.1},
-            {"session_duration": draw.choice((1, 2)), "disable_session_renewal": draw.random() < 0.3},
+            {
+                "total_active_users": draw.choice((1, 3, 8)),
+                "new_users_per_minute": draw.choice((2, 6, 40)),
+            },
+            {
+                "queueing_method": draw.choice(("fifo", "random", "passthrough", "reject")),
+                "queue_all": draw.random() < 0.1,
+            },
+            {
+                "session_duration": draw.choice((1, 2)),
+                "disable_session_renewal": draw.random() < 0.3,
+            },
         )
     )
 
@@ -151,7 +209,11 @@ def _change(draw: Random) -> dict[str, object]:
 def flooded(server: redis.Redis, seed: int) -> Twin:
     """A flood without cookies into an empty room, then a crowd that brings its tickets back, twice as dense at the end."""
     draw = Random(seed)
-    twin = Twin(server, small_room(total_active_users=80, new_users_per_minute=90, confirm_newcomers="auto"), seed)
+    twin = Twin(
+        server,
+        small_room(total_active_users=80, new_users_per_minute=90, confirm_newcomers="auto"),
+        seed,
+    )
     due: list[tuple[int, bytes, int]] = []
     for number in range(600):
         twin.advance(draw.choice((40, 200, 255, 256, 300)))
@@ -178,7 +240,16 @@ def flooded(server: redis.Redis, seed: int) -> Twin:
 
 def flooded_for_seconds(server: redis.Redis, seed: int) -> Twin:
     """A flood without cookies of eight seconds and a smaller one, into a room whose sessions are longer than the minute that is counted."""
-    twin = Twin(server, small_room(total_active_users=80, new_users_per_minute=90, confirm_newcomers="auto", session_duration=2), seed)
+    twin = Twin(
+        server,
+        small_room(
+            total_active_users=80,
+            new_users_per_minute=90,
+            confirm_newcomers="auto",
+            session_duration=2,
+        ),
+        seed,
+    )
     for number in range(400):
         twin.advance(100 if number < 80 else 500)
         if number < 80 or 230 < number < 250 or number % 20 == 0:
@@ -194,7 +265,13 @@ def flooded_for_seconds(server: redis.Redis, seed: int) -> Twin:
 def parting(server: redis.Redis, seed: int) -> list[str]:
     """A data center that says farewell now and then, once with its newest answer still on the way, and comes back a little later."""
     draw, fence = Random(seed), Random(f"{seed} fence")
-    twin = Twin(server, small_room(total_active_users=60, new_users_per_minute=200, session_duration=1), seed, (HERE, "there"), 30_000)
+    twin = Twin(
+        server,
+        small_room(total_active_users=60, new_users_per_minute=200, session_duration=1),
+        seed,
+        (HERE, "there"),
+        30_000,
+    )
     twin.advance(80_000)  # by now the coordinator need not wait for a complete report from there
     people: dict[int, int] = {}
     due: dict[int, int] = {}

@@ -42,7 +42,9 @@ def broken_library(part: str, instead: str) -> str:
 class RedisServer:
     """One server; its data is in `folder`."""
 
-    def __init__(self, folder: Path, *options: str, port: int = 0, program: Sequence[str] = ("redis-server",)) -> None:
+    def __init__(
+        self, folder: Path, *options: str, port: int = 0, program: Sequence[str] = ("redis-server",)
+    ) -> None:
         self.folder = folder
         self.port = port or free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -50,19 +52,43 @@ class RedisServer:
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
-        assert shutil.which(program[0]), f"{program[0]} is not installed: scripts/setup.sh does that"
+        assert shutil.which(program[0]), (
+            f"{program[0]} is not installed: scripts/setup.sh does that"
+        )
         self.start()
 
     def start(self) -> None:
-        defaults = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", "", "--appendonly", "no"]
-        command = [*ENDING_WITH_US, *self._program, *defaults, "--protected-mode", "no", "--loglevel", "warning", *self._options]
+        defaults = [
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            str(self.folder),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]
+        command = [
+            *ENDING_WITH_US,
+            *self._program,
+            *defaults,
+            "--protected-mode",
+            "no",
+            "--loglevel",
+            "warning",
+            *self._options,
+        ]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         wait_until(self.answers, lambda: f"no redis: {(self.folder / 'log').read_text()[-500:]}")
 
     def answers(self) -> bool:
         """Whether this server answers, and not another one that has its port."""
-        assert self._process is None or self._process.poll() is None, (self.folder / "log").read_text()[-500:]
+        assert self._process is None or self._process.poll() is None, (
+            self.folder / "log"
+        ).read_text()[-500:]
         try:
             return bool(self.client().ping())
         except (redis.ConnectionError, redis.TimeoutError):
@@ -98,7 +124,9 @@ class RedisServer:
             self._process = None
 
 
-def wait_until(condition: Callable[[], object], otherwise: str | Callable[[], str], seconds: float = 60.0) -> None:
+def wait_until(
+    condition: Callable[[], object], otherwise: str | Callable[[], str], seconds: float = 60.0
+) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, otherwise if isinstance(otherwise, str) else otherwise()

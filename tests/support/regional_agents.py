@@ -147,7 +147,9 @@ def _agent(name: str, region: str, join: str, address: str) -> None:
         return [address]
 
     probe_agent.threaded_resolver = lambda: resolve
-    probe_agent.run_agent([join], os.environ["GREENROOM_PROBE_TOKEN"], region, name, "", True, lambda _text: None)
+    probe_agent.run_agent(
+        [join], os.environ["GREENROOM_PROBE_TOKEN"], region, name, "", True, lambda _text: None
+    )
 
 
 def main() -> None:

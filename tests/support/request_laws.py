@@ -16,7 +16,9 @@ from greenroom.model.record import replace
 
 OURS = frozenset((b"__cfwaitingroom",))
 STRANGER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
-PROXY = Peer("10.0.0.1", tls=False, policy=ForwardedPolicy([ip_network("10.0.0.0/8")], trust_host=True))
+PROXY = Peer(
+    "10.0.0.1", tls=False, policy=ForwardedPolicy([ip_network("10.0.0.0/8")], trust_host=True)
+)
 STATUSES = frozenset((400, 405, 414, 417, 431, 505))
 
 
@@ -47,7 +49,9 @@ def _means_one_thing(head: RequestHead) -> None:
     assert all(name and name == name.lower() and b"_" not in name for name in names)
     assert names.count(b"host") == 1 or (not names.count(b"host") and arrival.version == "HTTP/1.0")
     assert arrival.facts == (dict(arrival.headers) if len(set(names)) == len(names) else None)
-    assert not any(byte in value for _, value in arrival.headers for byte in (b"\r", b"\n", b"\x00"))
+    assert not any(
+        byte in value for _, value in arrival.headers for byte in (b"\r", b"\n", b"\x00")
+    )
 
 
 def _remembering_changes_nothing(block: bytes, head: RequestHead) -> None:
@@ -56,15 +60,22 @@ def _remembering_changes_nothing(block: bytes, head: RequestHead) -> None:
     for varying in ((), (COOKIE,), (COOKIE, FORWARDED_FOR)):
         read = [read_header_lines(raw, varying) for _ in range(3)]
         assert [_meaning(lines) for lines in read] == [_meaning(head.lines)] * 3
-        assert {lines.frame.passed for lines in read} <= {None, _passed(_meaning(head.lines), PROXY.policy.kept)}
+        assert {lines.frame.passed for lines in read} <= {
+            None,
+            _passed(_meaning(head.lines), PROXY.policy.kept),
+        }
         assert {lines.frame.signs for lines in read} <= {None, signs_of(dict(head.arrival.headers))}
         for begin in {b"\r\nCookie:", b"\r\ncookie:", b"\r\nX-Forwarded-For:"}:
-            assert begin not in raw or isinstance(read_header_lines(raw.replace(begin, begin + b"\x00"), varying), Refusal)
+            assert begin not in raw or isinstance(
+                read_header_lines(raw.replace(begin, begin + b"\x00"), varying), Refusal
+            )
 
 
 def _meaning(lines: HeaderLines) -> HeaderLines:
     """Without what was made of the lines since."""
-    return replace(lines, frame=replace(lines.frame, passed=None, passed_without=None, signs=None, framings={}))
+    return replace(
+        lines, frame=replace(lines.frame, passed=None, passed_without=None, signs=None, framings={})
+    )
 
 
 def _comes_back_the_same(head: RequestHead, peer: Peer) -> None:
@@ -80,7 +91,12 @@ def _comes_back_the_same(head: RequestHead, peer: Peer) -> None:
         assert getattr(again, fact) == getattr(head, fact), fact
     for fact in ("host", "path", "query", "client", "scheme"):
         assert getattr(again.arrival, fact) == getattr(head.arrival, fact), fact
-    cookies = [pair.partition(b"=")[0].strip() for name, value in again.arrival.headers if name == b"cookie" for pair in value.split(b";")]
+    cookies = [
+        pair.partition(b"=")[0].strip()
+        for name, value in again.arrival.headers
+        if name == b"cookie"
+        for pair in value.split(b";")
+    ]
     assert not OURS.intersection(cookies)
     assert outgoing_head(again, PROXY, b"", OURS) == sent.replace(MARK, other + b", " + MARK)
     _llhttp_agrees(passed_on, again)
@@ -106,7 +122,13 @@ def _llhttp_agrees(block: bytes, head: RequestHead) -> None:
     """llhttp reads the same method, target and headers, and finds the end of the body where we find it."""
     reading = _Reading()
     parser = httptools.HttpRequestParser(reading)
-    body = b"0\r\n\r\n" if head.chunked else b"x" * (head.content_length or 0) if (head.content_length or 0) < 10_000 else b""
+    body = (
+        b"0\r\n\r\n"
+        if head.chunked
+        else b"x" * (head.content_length or 0)
+        if (head.content_length or 0) < 10_000
+        else b""
+    )
     try:
         parser.feed_data(block)
         assert reading.complete == (not head.chunked and not head.content_length)
@@ -120,6 +142,9 @@ def _llhttp_agrees(block: bytes, head: RequestHead) -> None:
         assert b"upgrade" in head.hops
     assert parser.get_method() == head.method
     assert parser.get_http_version() == f"1.{head.minor}"
-    assert tuple((name, value.strip()) for name, value in reading.headers if b"_" not in name) == head.arrival.headers
+    assert (
+        tuple((name, value.strip()) for name, value in reading.headers if b"_" not in name)
+        == head.arrival.headers
+    )
     if reading.target.startswith(b"/"):
         assert canonical_target(reading.target) == canonical_target(head.target)

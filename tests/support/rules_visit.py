@@ -37,7 +37,14 @@ class Looked:
 
 
 def arrival(path: str = "/", query: str = "", **more: Any) -> Arrival:
-    given = {"method": "GET", "scheme": "https", "host": "example.com", "headers": HEADERS, "client": "192.0.2.7", **more}
+    given = {
+        "method": "GET",
+        "scheme": "https",
+        "host": "example.com",
+        "headers": HEADERS,
+        "client": "192.0.2.7",
+        **more,
+    }
     return Arrival(path=path, query=query, **given)
 
 

@@ -42,7 +42,9 @@ def run(scenario: Scenario, algorithm: str = "greenroom", seed: int = 1) -> Simu
 def little(**changes: Any) -> Scenario:
     """Three data centers, a visitor every half second for four minutes, room for forty."""
     crowd = [(500 * number, number % 3) for number in range(480)]
-    scenario = Scenario("little", room(40, 60), 3, crowd, 420, Behaviour(visit_s=20), laws_every_s=1)
+    scenario = Scenario(
+        "little", room(40, 60), 3, crowd, 420, Behaviour(visit_s=20), laws_every_s=1
+    )
     return replace(scenario, **changes)
 
 
@@ -51,7 +53,9 @@ TRIALS = range(1, 5)
 
 def trials(**changes: Any) -> list[str]:
     """What went wrong in the little world, changed so, until something has."""
-    return next((found for seed in TRIALS if (found := verdict(watched(little(**changes), seed)))), [])
+    return next(
+        (found for seed in TRIALS if (found := verdict(watched(little(**changes), seed)))), []
+    )
 
 
 class Never(Random):
@@ -63,13 +67,17 @@ class Never(Random):
 
 def without_operators(seed: int) -> Callable[[str], Random]:
     """Streams of a world in which operators do nothing and no fault takes minutes."""
-    return lambda name: Never() if name in ("operators", "long faults") else Random(f"{seed}/{name}")
+    return lambda name: (
+        Never() if name in ("operators", "long faults") else Random(f"{seed}/{name}")
+    )
 
 
 def moves_while_the_coordinator_loses_its_state() -> list[str]:
     """World 209 with all that goes wrong there but an orderly stop, requests that cannot wait, long faults and operators."""
     world = random_scenario(without_operators(209))
-    faults = tuple(fault for fault in world.faults if fault.kind not in ("stop", "provisional flood"))
+    faults = tuple(
+        fault for fault in world.faults if fault.kind not in ("stop", "provisional flood")
+    )
     return verdict(watched(replace(world, faults=faults), 209))
 
 
@@ -81,7 +89,11 @@ GHOSTS = {
 }
 """Two may enter a minute, and most who wait have gone when it is their turn."""
 
-CUT = {"behaviour": Behaviour(visit_s=300, page_gap_s=3), "faults": (Fault("partition", 100, 400, (0,)),), "fence_s": 20}
+CUT = {
+    "behaviour": Behaviour(visit_s=300, page_gap_s=3),
+    "faults": (Fault("partition", 100, 400, (0,)),),
+    "fence_s": 20,
+}
 
 LOST = {
     "room": replace(room(40, 120), strong_sessions=True),
@@ -91,7 +103,11 @@ LOST = {
 }
 """A data center is cut off when the coordinator loses its state."""
 
-STOPPED = {"behaviour": Behaviour(visit_s=300, page_gap_s=3), "faults": (Fault("stop", 100, 300, (0,)),), "fence_s": 180}
+STOPPED = {
+    "behaviour": Behaviour(visit_s=300, page_gap_s=3),
+    "faults": (Fault("stop", 100, 300, (0,)),),
+    "fence_s": 180,
+}
 
 OUTAGE = {
     "centers": 2,
@@ -113,7 +129,8 @@ PASSED = {
 
 FIRST_LINE = {
     "room": room(40, 60, method="random"),
-    "arrivals": [(6_000 * number, number % 3) for number in range(20)] + [(125_000 + 500 * number, number % 3) for number in range(480)],
+    "arrivals": [(6_000 * number, number % 3) for number in range(20)]
+    + [(125_000 + 500 * number, number % 3) for number in range(480)],
     "faults": (Fault("partition", 120, 400, (0, 1)),),
 }
 """The first line of a random room forms behind a cut."""

@@ -8,10 +8,22 @@ from typing import Any
 from greenroom.dialects.service import ProxyQuestions
 from greenroom.dialects.spoe import frames
 from greenroom.dialects.spoe.connection import SpoeAgent, SpoeConnection
-from greenroom.dialects.spoe.frames import SpoeFrame, frame_bytes, pairs, pairs_bytes, string, string_bytes, value
+from greenroom.dialects.spoe.frames import (
+    SpoeFrame,
+    frame_bytes,
+    pairs,
+    pairs_bytes,
+    string,
+    string_bytes,
+    value,
+)
 from greenroom.dialects.spoe.questions import SpoeQuestions
 
-HELLO = {b"supported-versions": b"2.0", b"max-frame-size": 16_380, b"capabilities": b"pipelining,async"}
+HELLO = {
+    b"supported-versions": b"2.0",
+    b"max-frame-size": 16_380,
+    b"capabilities": b"pipelining,async",
+}
 
 
 class Wire(asyncio.Transport):
@@ -43,11 +55,18 @@ class Wire(asyncio.Transport):
 
 
 def arguments(
-    method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]], client: str = "192.0.2.1", first: bytes = b"target"
+    method: str,
+    target: bytes,
+    headers: Iterable[tuple[bytes, bytes]],
+    client: str = "192.0.2.1",
+    first: bytes = b"target",
 ) -> bytes:
     """Those of the message in examples/haproxy-spoe/spoe.cfg, or with another one in front."""
     address = ip_address(client)
-    packed = b"".join([string_bytes(name.lower()) + string_bytes(text) for name, text in headers]) + b"\0\0"
+    packed = (
+        b"".join([string_bytes(name.lower()) + string_bytes(text) for name, text in headers])
+        + b"\0\0"
+    )
     values = {
         b"method": b"\x08" + string_bytes(method.encode("latin-1")),
         b"target": b"\x08" + string_bytes(target),
@@ -62,7 +81,9 @@ def arguments(
 class HAProxy:
     """One connection. `connection` must be made inside a loop, so there is one for that moment."""
 
-    def __init__(self, questions: ProxyQuestions, on_error: Callable[[BaseException], None], peer: str) -> None:
+    def __init__(
+        self, questions: ProxyQuestions, on_error: Callable[[BaseException], None], peer: str
+    ) -> None:
         self.agent = SpoeAgent(SpoeQuestions(questions, on_error))
         self.wire = Wire(peer)
         self.connection: SpoeConnection = self.agent.connection()
@@ -79,8 +100,17 @@ class HAProxy:
 
     def hello(self, **changed: Any) -> dict[bytes, Any]:
         """Says HELLO; what the agent said."""
-        said = {name: changed.get(name.decode().replace("-", "_"), what) for name, what in HELLO.items()}
-        self.feed(frame_bytes(frames.HAPROXY_HELLO, 0, 0, pairs_bytes({name: what for name, what in said.items() if what is not None})))
+        said = {
+            name: changed.get(name.decode().replace("-", "_"), what) for name, what in HELLO.items()
+        }
+        self.feed(
+            frame_bytes(
+                frames.HAPROXY_HELLO,
+                0,
+                0,
+                pairs_bytes({name: what for name, what in said.items() if what is not None}),
+            )
+        )
         (frame,) = self.frames()
         return {b"kind": frame.kind, **pairs(frame.data, frame.at)}
 

@@ -31,7 +31,11 @@ class StreamingApp:
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off", ws="websockets-sansio"))
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                Starlette(routes=routes), log_config=None, lifespan="off", ws="websockets-sansio"
+            )
+        )
         self._thread = threading.Thread(target=lambda: self._server.run([listening]), daemon=True)
         self._thread.start()
 

@@ -33,7 +33,9 @@ class TalkingOrigin(NotingOrigin):
     def _answer(self, sock: socket.socket, seen: Seen) -> bool:
         path = seen.line.split(" ")[1].partition("?")[0]
         if path.endswith("/events"):
-            sock.sendall(b"HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+            sock.sendall(
+                b"HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
             sock.sendall(b"b\r\ndata: one\n\n\r\n")
             self.go_on.wait(PATIENCE_S)
             sock.sendall(b"b\r\ndata: two\n\n\r\n0\r\n\r\n")
@@ -41,13 +43,25 @@ class TalkingOrigin(NotingOrigin):
         if path.endswith("/chat") and seen.header("upgrade"):
             self._chat(sock, seen.header("sec-websocket-key")[0])
             return False
-        said = json.dumps({"method": seen.line.split(" ")[0], "path": path, "headers": _pairs(seen), "length": len(seen.body)}).encode()
-        head = b"HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(said)
+        said = json.dumps(
+            {
+                "method": seen.line.split(" ")[0],
+                "path": path,
+                "headers": _pairs(seen),
+                "length": len(seen.body),
+            }
+        ).encode()
+        head = (
+            b"HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % len(said)
+        )
         sock.sendall(head + (b"" if seen.line.startswith("HEAD ") else said))
         return True
 
     def _chat(self, sock: socket.socket, key: str) -> None:
-        accept = base64.b64encode(hashlib.sha1(key.encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+        accept = base64.b64encode(
+            hashlib.sha1(key.encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+        )
         sock.sendall(
             b"HTTP/1.1 101 Switching Protocols\r\nX-Origin: yes\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             b"Sec-WebSocket-Accept: %b\r\n\r\n" % accept

@@ -21,15 +21,19 @@ class TutorialStep(NamedTuple):
 
 
 def _press(page: Page, name: str, where: str | None) -> None:
-    scope = {"in the tabs": page.locator(".tabs"), "in the page": page.locator("main"), "at the end": page.locator("main form")}.get(
-        where or ""
-    )
+    scope = {
+        "in the tabs": page.locator(".tabs"),
+        "in the page": page.locator("main"),
+        "at the end": page.locator("main form"),
+    }.get(where or "")
     found = (scope or page.locator("main")).locator("a, button, summary").and_(_named(page, name))
     found.first.click()
 
 
 def _named(page: Page, name: str) -> Locator:
-    return page.get_by_role("link", name=name, exact=True).or_(page.get_by_role("button", name=name, exact=True))
+    return page.get_by_role("link", name=name, exact=True).or_(
+        page.get_by_role("button", name=name, exact=True)
+    )
 
 
 def _field(page: Page, name: str) -> Locator:
@@ -39,10 +43,19 @@ def _field(page: Page, name: str) -> Locator:
 
 FORMS: dict[str, tuple[str, Callable[..., None]]] = {
     "press": (r"Press \*\*(.+?)\*\*(?: (in the tabs|in the page|at the end))?\.", _press),
-    "type": (r"Type `(.+?)` into \*\*(.+?)\*\*\.", lambda page, text, name: _field(page, name).fill(text)),
+    "type": (
+        r"Type `(.+?)` into \*\*(.+?)\*\*\.",
+        lambda page, text, name: _field(page, name).fill(text),
+    ),
     "tick": (r"Tick \*\*(.+?)\*\*\.", lambda page, name: page.get_by_label(name).check()),
-    "choose": (r"Choose \*\*(.+?)\*\* for \*\*(.+?)\*\*\.", lambda page, choice, name: _field(page, name).select_option(label=choice)),
-    "see": (r"You see “(.+?)”\.?", lambda page, text: expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)),
+    "choose": (
+        r"Choose \*\*(.+?)\*\* for \*\*(.+?)\*\*\.",
+        lambda page, choice, name: _field(page, name).select_option(label=choice),
+    ),
+    "see": (
+        r"You see “(.+?)”\.?",
+        lambda page, text: expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS),
+    ),
 }
 BEGINNING = "Open the address that greenroom printed"
 _PICTURE = re.compile(r"!\[.*\]\(.*/([\w-]+\.webp)\)")
@@ -55,7 +68,9 @@ def steps_of(text: str) -> list[TutorialStep]:
         picture = _PICTURE.fullmatch(line)
         if picture:
             found.append(TutorialStep("picture", (picture[1],)))
-        elif line.startswith("- ") and not line.startswith((f"- {BEGINNING}", "- Everything", "- The same")):
+        elif line.startswith("- ") and not line.startswith(
+            (f"- {BEGINNING}", "- Everything", "- The same")
+        ):
             found.append(_step(line[2:]))
     return found
 
@@ -68,7 +83,9 @@ def _step(sentence: str) -> TutorialStep:
     raise ValueError(f"no form of a step: {sentence!r}")
 
 
-def follow(page: Page, steps: list[TutorialStep], picture: Callable[[str], None] = lambda _: None) -> None:
+def follow(
+    page: Page, steps: list[TutorialStep], picture: Callable[[str], None] = lambda _: None
+) -> None:
     """Does every step; `picture` is called where the tutorial shows one."""
     for step in steps:
         if step.does == "picture":

@@ -25,7 +25,9 @@ class Visitor:
 
     def _ask(self, edge: Edge) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", edge.port, timeout=60)
-        headers = {"X-Visitor": str(self.number), "Accept": "text/html"} | ({"Cookie": self.cookie} if self.cookie else {})
+        headers = {"X-Visitor": str(self.number), "Accept": "text/html"} | (
+            {"Cookie": self.cookie} if self.cookie else {}
+        )
         connection.request("GET", "/", headers=headers)
         answer = connection.getresponse()
         answer.read()
@@ -37,7 +39,9 @@ class Visitor:
         """When it was let in."""
         end = time.monotonic() + within_s
         while not await self.asks(edge):
-            assert time.monotonic() < end, f"visitor {self.number} was not let in within {within_s:.0f} s"
+            assert time.monotonic() < end, (
+                f"visitor {self.number} was not let in within {within_s:.0f} s"
+            )
             await asyncio.sleep(0.5)  # as the page would
         return time.monotonic()
 

@@ -134,7 +134,10 @@ class Answered:
 def ask(port: int, raw: bytes, method: str) -> Answered:
     """Sends these bytes on a connection of its own and reads one final answer."""
     got = Answered()
-    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock, sock.makefile("rb") as stream:
+    with (
+        socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock,
+        sock.makefile("rb") as stream,
+    ):
         with contextlib.suppress(OSError):
             sock.sendall(raw)
         sock.settimeout(PATIENCE_S)
@@ -190,16 +193,36 @@ def differences(one: Passage, other: Passage) -> set[str]:
     """What differs, each as a path into a passage: `to origin: header x-real-ip`, `to client: status`."""
     if one.reached is None or other.reached is None:
         arrived = "the second" if other.reached else "the first"
-        found = set() if one.reached is other.reached else {f"to origin: arrives only through {arrived}"}
+        found = (
+            set()
+            if one.reached is other.reached
+            else {f"to origin: arrives only through {arrived}"}
+        )
     else:
-        found = {f"to origin: {name}" for name in ("method", "target", "version", "body") if _differ(one.reached, other.reached, name)}
-        found |= {f"to origin: header {name}" for name in _headers_that_differ(one.reached.pairs, other.reached.pairs)}
+        found = {
+            f"to origin: {name}"
+            for name in ("method", "target", "version", "body")
+            if _differ(one.reached, other.reached, name)
+        }
+        found |= {
+            f"to origin: header {name}"
+            for name in _headers_that_differ(one.reached.pairs, other.reached.pairs)
+        }
     if one.answered.own and other.answered.own and one.answered.status == other.answered.status:
         return found | {"to client: own page"}
     if one.answered.status != other.answered.status:
-        return found | {f"to client: status {other.answered.status} instead of {one.answered.status}"}
-    found |= {f"to client: {name}" for name in ("interim", "body", "whole") if _differ(one.answered, other.answered, name)}
-    return found | {f"to client: header {name}" for name in _headers_that_differ(one.answered.pairs, other.answered.pairs)}
+        return found | {
+            f"to client: status {other.answered.status} instead of {one.answered.status}"
+        }
+    found |= {
+        f"to client: {name}"
+        for name in ("interim", "body", "whole")
+        if _differ(one.answered, other.answered, name)
+    }
+    return found | {
+        f"to client: header {name}"
+        for name in _headers_that_differ(one.answered.pairs, other.answered.pairs)
+    }
 
 
 def _differ(one: object, other: object, name: str) -> bool:

@@ -41,7 +41,9 @@ class ChangedLedger:
 
     def __init__(self, ledger: MemoryLedger, operation: str, does: Callable[..., object]) -> None:
         self._ledger = ledger
-        for name in dir(ledger):  # real attributes: since Python 3.12, isinstance with a protocol does not ask __getattr__
+        for name in dir(
+            ledger
+        ):  # real attributes: since Python 3.12, isinstance with a protocol does not ask __getattr__
             if not name.startswith("_") and callable(getattr(ledger, name)):
                 setattr(self, name, getattr(ledger, name))
         setattr(self, operation, does)
@@ -67,15 +69,27 @@ class Site:
         self.rooms = rooms or (small_room(),)
         self.events = {self.rooms[0].id: tuple(events)}
         self.draws = DrawFiles(folder, self.draw.randbytes)
-        self.ledgers = {room.id: MemoryLedger(self.effective(room), self.clock, self.draw.getrandbits) for room in self.rooms}
+        self.ledgers = {
+            room.id: MemoryLedger(self.effective(room), self.clock, self.draw.getrandbits)
+            for room in self.rooms
+        }
         self.counted = DecisionCounts()
         self.events_seen: list[DecisionEvent] = []
         self.errors: list[BaseException] = []
         self.ring = KeyRing(folder / "keys.json", self.clock.now_ms())
         self._bypass = bypass
         self._passes: MakePasses = lambda _: None
-        told = observed_by([self.counted.observe, self.events_seen.append, observe], self.errors.append)
-        self.decisions = DecisionService(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append, told)
+        told = observed_by(
+            [self.counted.observe, self.events_seen.append, observe], self.errors.append
+        )
+        self.decisions = DecisionService(
+            self._table(),
+            Sealer(self.ring),
+            self.clock,
+            self.draw.randbytes,
+            self.errors.append,
+            told,
+        )
 
     def effective(self, room: Room) -> Room:
         """What its ledger is told at this moment."""
@@ -128,7 +142,9 @@ class Site:
         until_ms = self.clock.ms + ms
         while self.clock.ms < until_ms:
             soonest_ms = min(ledger.tick() for ledger in self.ledgers.values())
-            soonest_ms = min(soonest_ms, self.decisions.table.turn(self.clock.ms, self.errors.append))
+            soonest_ms = min(
+                soonest_ms, self.decisions.table.turn(self.clock.ms, self.errors.append)
+            )
             self.clock.ms = min(until_ms, max(self.clock.ms + 1, soonest_ms))
 
     def ask(self, arrival: Arrival) -> Reply:
@@ -150,13 +166,31 @@ class Browser:
         self.retry_s = 0
 
     def arrival(
-        self, path: str = "/", method: str = "GET", query: str = "", headers: tuple[tuple[bytes, bytes], ...] = NAVIGATES
+        self,
+        path: str = "/",
+        method: str = "GET",
+        query: str = "",
+        headers: tuple[tuple[bytes, bytes], ...] = NAVIGATES,
     ) -> Arrival:
         """A request with what is in the jar."""
         jar = b"; ".join(b"%b=%b" % pair for pair in self.jar.items())
-        return Arrival(method, "http", self.host, path, query, (*headers, (b"cookie", jar)) if jar else headers, self.client)
+        return Arrival(
+            method,
+            "http",
+            self.host,
+            path,
+            query,
+            (*headers, (b"cookie", jar)) if jar else headers,
+            self.client,
+        )
 
-    def visit(self, path: str = "/", method: str = "GET", query: str = "", headers: tuple[tuple[bytes, bytes], ...] = NAVIGATES) -> Reply:
+    def visit(
+        self,
+        path: str = "/",
+        method: str = "GET",
+        query: str = "",
+        headers: tuple[tuple[bytes, bytes], ...] = NAVIGATES,
+    ) -> Reply:
         """Sends a request and keeps what comes back."""
         reply = self.site.ask(self.arrival(path, method, query, headers))
         self.keep(reply)

@@ -23,7 +23,11 @@ INSTALL_S = 300
 def install() -> Path:
     """Where Vite is, after `npm ci` if it is not there yet."""
     modules = INSTALLED / "node_modules"
-    if modules.is_dir() and (INSTALLED / LOCK).is_file() and (INSTALLED / LOCK).read_bytes() == (SOURCE / LOCK).read_bytes():
+    if (
+        modules.is_dir()
+        and (INSTALLED / LOCK).is_file()
+        and (INSTALLED / LOCK).read_bytes() == (SOURCE / LOCK).read_bytes()
+    ):
         return modules
     shutil.rmtree(INSTALLED, ignore_errors=True)
     making = INSTALLED.with_name(f"{INSTALLED.name}.making")
@@ -32,7 +36,10 @@ def install() -> Path:
     for name in ("package.json", LOCK):
         shutil.copy(SOURCE / name, making)
     subprocess.run(
-        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=making, check=True, timeout=INSTALL_S
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+        cwd=making,
+        check=True,
+        timeout=INSTALL_S,
     )
     making.rename(INSTALLED)
     return modules
@@ -49,7 +56,15 @@ def serving(folder: Path, port: int) -> Iterator[Path]:
     application = folder / "application"
     shutil.copytree(SOURCE, application)
     (application / "node_modules").symlink_to(install())
-    command = [node(), "node_modules/vite/bin/vite.js", "--host", "127.0.0.1", "--port", str(port), "--strictPort"]
+    command = [
+        node(),
+        "node_modules/vite/bin/vite.js",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--strictPort",
+    ]
     with (folder / "vite.log").open("wb") as log:
         server = subprocess.Popen(command, cwd=application, stdout=log, stderr=log)
     try:

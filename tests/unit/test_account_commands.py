@@ -16,12 +16,20 @@ def run(data: Path, *arguments: str, typed: str = "") -> Result:
 def test_an_account_is_added_listed_changed_and_removed(tmp_path: Path) -> None:
     asked = f"{PASSWORD}\n{PASSWORD}\n"
     assert run(tmp_path, "add", "ada", "--role", "admin", typed=asked).exit_code == 0
-    assert run(tmp_path, "add", "bob", "--password-stdin", typed=f"{PASSWORD}\n").output == "account bob has been added as viewer\n"
+    assert (
+        run(tmp_path, "add", "bob", "--password-stdin", typed=f"{PASSWORD}\n").output
+        == "account bob has been added as viewer\n"
+    )
     assert run(tmp_path, "list").output == "ada  admin  all zones\nbob  viewer  all zones\n"
     with dashboard_in(tmp_path) as rig:
         visitor = Visitor(rig)
         assert visitor.sign_in("bob").status_code == 303
-        assert run(tmp_path, "password", "bob", "--password-stdin", typed="another long password\n").exit_code == 0
+        assert (
+            run(
+                tmp_path, "password", "bob", "--password-stdin", typed="another long password\n"
+            ).exit_code
+            == 0
+        )
         assert visitor.get("/rooms").status_code == 303
         assert Visitor(rig).sign_in("bob", "another long password").status_code == 303
         assert run(tmp_path, "remove", "bob").output == "account bob has been removed\n"
@@ -30,7 +38,17 @@ def test_an_account_is_added_listed_changed_and_removed(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said_and_changes_nothing(tmp_path: Path) -> None:
-    refused = run(tmp_path, "add", "Ada Lovelace", "--role", "king", "--zone", "nowhere", "--password-stdin", typed="short\n")
+    refused = run(
+        tmp_path,
+        "add",
+        "Ada Lovelace",
+        "--role",
+        "king",
+        "--zone",
+        "nowhere",
+        "--password-stdin",
+        typed="short\n",
+    )
     assert refused.exit_code == 1
     for said in (
         "must be at least 12 characters, not 5",
@@ -41,7 +59,10 @@ def test_what_is_wrong_is_said_and_changes_nothing(tmp_path: Path) -> None:
         assert said in refused.output
     run(tmp_path, "add", "ada", "--role", "admin", "--password-stdin", typed=f"{PASSWORD}\n")
     assert "only admin" in run(tmp_path, "remove", "ada").output
-    assert "there is an account ada already" in run(tmp_path, "add", "ada", "--password-stdin", typed=f"{PASSWORD}\n").output
+    assert (
+        "there is an account ada already"
+        in run(tmp_path, "add", "ada", "--password-stdin", typed=f"{PASSWORD}\n").output
+    )
 
 
 def test_a_link_signs_in_once(tmp_path: Path) -> None:
@@ -49,7 +70,9 @@ def test_a_link_signs_in_once(tmp_path: Path) -> None:
     with dashboard_in(tmp_path) as rig:
         key = path.partition("key=")[2]
         assert Visitor(rig).get(path).status_code == 200
-        answers = [Visitor(rig).ask("POST", "/sign-in/link", {"key": key}).status_code for _ in range(2)]
+        answers = [
+            Visitor(rig).ask("POST", "/sign-in/link", {"key": key}).status_code for _ in range(2)
+        ]
         assert answers == [303, 401]
 
 

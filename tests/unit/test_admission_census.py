@@ -27,10 +27,14 @@ class Room:
 
     def fill(self) -> None:
         for number in range(3):
-            assert self.ledger.arrive(ticket_id(number), self.now_ms, 0).standing is Standing.ADMITTED
+            assert (
+                self.ledger.arrive(ticket_id(number), self.now_ms, 0).standing is Standing.ADMITTED
+            )
 
     def poll(self, number: int, arrived_ms: int) -> Standing:
-        return self.ledger.poll(ticket_id(number), make_key(arrived_ms, number), self.now_ms, 0).standing
+        return self.ledger.poll(
+            ticket_id(number), make_key(arrived_ms, number), self.now_ms, 0
+        ).standing
 
 
 def test_the_age_of_every_ended_session_is_told_until_it_is_acknowledged() -> None:

@@ -40,7 +40,9 @@ def sealed(forward: Forward) -> bytes:
     return forward.set_cookie.partition(b"=")[2].partition(b";")[0]
 
 
-def test_the_requests_of_one_page_get_the_same_cookie_although_the_ticket_is_renewed(site_of: Open) -> None:
+def test_the_requests_of_one_page_get_the_same_cookie_although_the_ticket_is_renewed(
+    site_of: Open,
+) -> None:
     site = site_of()
     arrival = inside(site).arrival()
     site.advance(30_000)
@@ -49,10 +51,14 @@ def test_the_requests_of_one_page_get_the_same_cookie_although_the_ticket_is_ren
     site.advance(10)
     other = given(site, replace(arrival, path="/style.css", client="192.0.2.9"))
     assert other.set_cookie == first.set_cookie
-    assert given(site, replace(arrival, scheme="https")).set_cookie != first.set_cookie, "attributes depend on the scheme"
+    assert given(site, replace(arrival, scheme="https")).set_cookie != first.set_cookie, (
+        "attributes depend on the scheme"
+    )
 
 
-def test_a_second_later_the_cookie_lasts_a_second_longer_and_has_the_same_ticket(site_of: Open) -> None:
+def test_a_second_later_the_cookie_lasts_a_second_longer_and_has_the_same_ticket(
+    site_of: Open,
+) -> None:
     site = site_of()
     arrival = inside(site).arrival()
     site.advance(30_000)
@@ -87,7 +93,9 @@ def test_where_sessions_are_not_renewed_the_cookie_ends_with_the_session(site_of
     arrival = inside(site).arrival()
     ages = []
     for _ in range(4):
-        ages.append(int(given(site, arrival).set_cookie.partition(b"Max-Age=")[2].partition(b";")[0]))
+        ages.append(
+            int(given(site, arrival).set_cookie.partition(b"Max-Age=")[2].partition(b";")[0])
+        )
         site.advance(500)
     assert ages == sorted(ages, reverse=True)
     assert ages[0] - ages[-1] >= 1
@@ -97,7 +105,9 @@ def test_the_page_of_a_visitor_in_line_is_told_so_and_not_sent_on(site_of: Open)
     site = site_of()
     browser = inside(site)
     assert isinstance(site.ask(browser.arrival()), Forward)
-    assert isinstance(site.ask(browser.arrival(headers=(*NAVIGATES, (b"greenroom-update", b"fifo")))), Answer)
+    assert isinstance(
+        site.ask(browser.arrival(headers=(*NAVIGATES, (b"greenroom-update", b"fifo")))), Answer
+    )
     assert isinstance(site.ask(browser.arrival()), Forward)
 
 

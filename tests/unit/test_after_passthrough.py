@@ -13,7 +13,12 @@ from greenroom.model.visit import Standing, make_key
 
 def test_permits_elsewhere_are_called_back_while_more_are_inside_than_there_is_room_for() -> None:
     now_ms = START_MS
-    room = small_room(total_active_users=20, new_users_per_minute=600, queueing_method="passthrough", pace_admissions=False)
+    room = small_room(
+        total_active_users=20,
+        new_users_per_minute=600,
+        queueing_method="passthrough",
+        pace_admissions=False,
+    )
     coordinator = Coordinator(["here", "there"], room, now_ms)
     here, there = ledgers = [Ledger(room, name, 1, now_ms) for name in ("here", "there")]
 
@@ -44,7 +49,12 @@ def test_permits_elsewhere_are_called_back_while_more_are_inside_than_there_is_r
 
 def test_visitors_beyond_the_limit_count_when_their_data_center_loses_its_ledger() -> None:
     now_ms = START_MS
-    room = small_room(total_active_users=20, new_users_per_minute=600, queueing_method="passthrough", pace_admissions=False)
+    room = small_room(
+        total_active_users=20,
+        new_users_per_minute=600,
+        queueing_method="passthrough",
+        pace_admissions=False,
+    )
     coordinator = Coordinator(["here", "there"], room, now_ms)
     here, there = (Ledger(room, name, 1, now_ms) for name in ("here", "there"))
 
@@ -79,7 +89,12 @@ def test_visitors_beyond_the_limit_count_when_their_data_center_loses_its_ledger
 
 def test_a_visitor_beyond_the_limit_who_moves_takes_a_unit_of_the_room_along() -> None:
     now_ms = START_MS
-    room = small_room(total_active_users=2, new_users_per_minute=600, queueing_method="passthrough", pace_admissions=False)
+    room = small_room(
+        total_active_users=2,
+        new_users_per_minute=600,
+        queueing_method="passthrough",
+        pace_admissions=False,
+    )
     coordinator = Coordinator(["here", "there"], room, now_ms)
     here, there = ledgers = [Ledger(room, name, 1, now_ms) for name in ("here", "there")]
 
@@ -97,6 +112,8 @@ def test_a_visitor_beyond_the_limit_who_moves_takes_a_unit_of_the_room_along() -
         visit(there, ticket_id(number), make_key(now_ms, number), "here", now_ms, now_ms, 0)
     sync()
     assert len(there.sessions.inside) == 4
-    ledgers[0] = Ledger(room, "here", 2, now_ms)  # it loses its ledger when others have more of its units than it ever had
+    ledgers[0] = Ledger(
+        room, "here", 2, now_ms
+    )  # it loses its ledger when others have more of its units than it ever had
     sync()
     assert coordinator.data_centers["here"].orphans >= 0

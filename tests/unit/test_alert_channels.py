@@ -15,7 +15,17 @@ SECRET = "s3cret-value"
 ROW = ALERTS["greenroom_queueing"]
 START = Message(example(ROW, 1_700_000_000_000), "p1", "Shop alerts", "Team")
 END = Message(
-    make(ROW.type, "end", 1_700_000_060_000, START.alert.correlation_id, ROW.example, subject_name="shop"), "p1", "Shop alerts", "Team"
+    make(
+        ROW.type,
+        "end",
+        1_700_000_060_000,
+        START.alert.correlation_id,
+        ROW.example,
+        subject_name="shop",
+    ),
+    "p1",
+    "Shop alerts",
+    "Team",
 )
 TEST = Message(None, webhook_name="Team")
 ADDRESS = {
@@ -33,7 +43,9 @@ ADDRESS = {
 every_channel = pytest.mark.parametrize("name", CHANNELS)
 
 
-def sent(name: str, message: Message, url: str = "", secret: str = SECRET) -> tuple[str, dict, dict]:
+def sent(
+    name: str, message: Message, url: str = "", secret: str = SECRET
+) -> tuple[str, dict, dict]:
     post = CHANNELS[name].write(message, url or ADDRESS[name], secret, 1_700_000_099_000)
     return post.url, dict(post.headers), json.loads(post.body)
 
@@ -48,7 +60,9 @@ def test_an_address_is_recognised_and_shown_without_its_secret(name: str) -> Non
 
 @every_channel
 @pytest.mark.parametrize("message", [START, END, TEST], ids=["start", "end", "test"])
-def test_the_sentence_for_people_is_in_it_and_secrets_do_not_show_in_logs(name: str, message: Message) -> None:
+def test_the_sentence_for_people_is_in_it_and_secrets_do_not_show_in_logs(
+    name: str, message: Message
+) -> None:
     post = CHANNELS[name].write(message, ADDRESS[name], SECRET, 0)
     words = message.text.split()[0]
     assert words in post.body.decode()
@@ -111,9 +125,19 @@ def test_start_and_end_of_an_incident_are_one_thing_at_the_receiver() -> None:
     assert trigger["dedup_key"] == resolve["dedup_key"] == key
     assert trigger["payload"]["timestamp"] == "2023-11-14T22:13:20Z"
     assert sent("opsgenie", START)[2]["alias"] == key
-    assert sent("opsgenie", END)[0] == f"https://api.eu.opsgenie.com/v2/alerts/{key}/close?identifierType=alias"
-    assert sent("datadog", START)[2]["aggregation_key"] == sent("datadog", END)[2]["aggregation_key"] == key
-    assert (sent("datadog", START)[2]["alert_type"], sent("datadog", END)[2]["alert_type"]) == ("warning", "success")
+    assert (
+        sent("opsgenie", END)[0]
+        == f"https://api.eu.opsgenie.com/v2/alerts/{key}/close?identifierType=alias"
+    )
+    assert (
+        sent("datadog", START)[2]["aggregation_key"]
+        == sent("datadog", END)[2]["aggregation_key"]
+        == key
+    )
+    assert (sent("datadog", START)[2]["alert_type"], sent("datadog", END)[2]["alert_type"]) == (
+        "warning",
+        "success",
+    )
 
 
 def test_feishu_is_signed_and_its_refusals_are_seen() -> None:
@@ -131,12 +155,24 @@ def test_feishu_is_signed_and_its_refusals_are_seen() -> None:
 def test_splunk_gets_an_event_or_at_a_raw_address_the_payload_alone() -> None:
     event = sent("splunk", START)[2]
     assert (event["time"], event["event"]["alert_type"]) == (1_700_000_000, "greenroom_queueing")
-    assert sent("splunk", START, "https://splunk.example.com/services/collector/raw?channel=1")[2]["ts"] == 1_700_000_000
+    assert (
+        sent("splunk", START, "https://splunk.example.com/services/collector/raw?channel=1")[2][
+            "ts"
+        ]
+        == 1_700_000_000
+    )
 
 
 def test_what_others_wrote_is_no_markup() -> None:
     nasty = "<!channel> <@U1> @everyone *x* [a](http://b) <b>"
-    alert = make("greenroom_config_refused", "start", 1, "x", {"source": "file", "problems": nasty}, subject_name=nasty[:60])
+    alert = make(
+        "greenroom_config_refused",
+        "start",
+        1,
+        "x",
+        {"source": "file", "problems": nasty},
+        subject_name=nasty[:60],
+    )
     message = Message(alert, "p", "policy <!here>", "w")
     slack = json.dumps(sent("slack", message)[2]["attachments"][0] | {"fallback": ""})
     assert "<" not in slack
@@ -145,7 +181,9 @@ def test_what_others_wrote_is_no_markup() -> None:
     assert discord["allowed_mentions"] == {"parse": []}
     assert "[a](" not in discord["embeds"][0]["description"].replace("\\", "?")
     gchat = sent("gchat", message)[2]
-    assert "<" not in json.dumps([gchat["text"], gchat["cardsV2"][0]["card"]["sections"]])  # its header is plain text
+    assert "<" not in json.dumps(
+        [gchat["text"], gchat["cardsV2"][0]["card"]["sections"]]
+    )  # its header is plain text
 
 
 def test_long_texts_are_cut_to_what_services_accept() -> None:

@@ -29,7 +29,15 @@ LIMITS = {
 
 
 def picture(now_ms: int = 0, rooms: tuple[RoomPicture, ...] = (), **more) -> Picture:
-    return Picture(**{"now_ms": now_ms, "process": "edge-1 127.0.0.1:8081", "rooms": rooms, "limits": LIMITS, **more})
+    return Picture(
+        **{
+            "now_ms": now_ms,
+            "process": "edge-1 127.0.0.1:8081",
+            "rooms": rooms,
+            "limits": LIMITS,
+            **more,
+        }
+    )
 
 
 def types(found: Picture) -> set[str]:
@@ -39,7 +47,10 @@ def types(found: Picture) -> set[str]:
 def steps(tracker: Tracker, *pictures: Picture) -> list[tuple[str, str, int]]:
     found = []
     for each in pictures:
-        found += [(alert.type, alert.state, each.now_ms) for alert in tracker.step(conditions(each), speaks_for(each), each.now_ms)]
+        found += [
+            (alert.type, alert.state, each.now_ms)
+            for alert in tracker.step(conditions(each), speaks_for(each), each.now_ms)
+        ]
     return found
 
 
@@ -76,7 +87,12 @@ def test_an_event_is_soon_then_running_then_over_and_its_settings_count() -> Non
         {"greenroom_event", "greenroom_rejecting"},
         set(),
     ]
-    assert types(picture(70 * MINUTE, (RoomPicture(room(), events=(replace(planned, suspended=True),)),))) == set()
+    assert (
+        types(
+            picture(70 * MINUTE, (RoomPicture(room(), events=(replace(planned, suspended=True),)),))
+        )
+        == set()
+    )
 
 
 def test_what_holds_of_a_process() -> None:
@@ -84,7 +100,9 @@ def test_what_holds_of_a_process() -> None:
     assert types(picture(requests=100, failed=6)) == {"greenroom_origin_errors"}
     assert types(picture(requests=19, failed=19)) == set()
     assert types(picture(cut_off_s=4.5)) == {"greenroom_data_center_cut_off"}
-    assert types(picture(config_problems={"file": ("line 3: wrong",), "store": ()})) == {"greenroom_config_refused"}
+    assert types(picture(config_problems={"file": ("line 3: wrong",), "store": ()})) == {
+        "greenroom_config_refused"
+    }
     good, late = (Certificate(("a.example",), days * DAY_MS, "f" * 64) for days in (14, 13))
     assert types(picture(certificate=good)) == set()
     assert types(picture(certificate=late)) == {"greenroom_certificate_expiring"}
@@ -93,25 +111,42 @@ def test_what_holds_of_a_process() -> None:
 
 def test_without_a_policy_that_sets_a_limit_nothing_is_compared() -> None:
     full = RoomPicture(room(), waiting=1, wait_s=1e6)
-    assert types(picture(rooms=(full,), requests=100, failed=100, limits={})) == {"greenroom_queueing"}
+    assert types(picture(rooms=(full,), requests=100, failed=100, limits={})) == {
+        "greenroom_queueing"
+    }
 
 
 def test_a_line_that_comes_and_goes_is_one_incident() -> None:
     tracker, empty, full = Tracker(), RoomPicture(room()), RoomPicture(room(), waiting=5)
-    seconds = [(0, full), (1, empty), (2, full), (4, full), (5, full), (6, empty), (30, full), (31, empty), (90, empty), (91, empty)]
+    seconds = [
+        (0, full),
+        (1, empty),
+        (2, full),
+        (4, full),
+        (5, full),
+        (6, empty),
+        (30, full),
+        (31, empty),
+        (90, empty),
+        (91, empty),
+    ]
     told = steps(tracker, *(picture(second * 1000, (found,)) for second, found in seconds))
     assert told == [("greenroom_queueing", "start", 5_000), ("greenroom_queueing", "end", 91_000)]
 
 
 def test_start_and_end_share_what_makes_them_one() -> None:
     tracker, full = Tracker(), RoomPicture(room(queueing_method="reject"), zone_id="z1")
-    (start,) = [*tracker.step(conditions(picture(0, (full,))), speaks_for(picture(0)), 0)] or tracker.step(
-        conditions(picture(1_000, (full,))), speaks_for(picture(0)), 1_000
-    )
+    (start,) = [
+        *tracker.step(conditions(picture(0, (full,))), speaks_for(picture(0)), 0)
+    ] or tracker.step(conditions(picture(1_000, (full,))), speaks_for(picture(0)), 1_000)
     tracker.step((), speaks_for(picture(0)), 2_000)
     (end,) = tracker.step((), speaks_for(picture(0)), 12_000)
     assert (start.state, end.state) == ("start", "end")
-    assert (start.correlation_id, start.subject_name, start.zone_id) == (end.correlation_id, end.subject_name, "z1")
+    assert (start.correlation_id, start.subject_name, start.zone_id) == (
+        end.correlation_id,
+        end.subject_name,
+        "z1",
+    )
 
 
 def test_a_restart_neither_tells_a_start_again_nor_forgets_an_end() -> None:
@@ -121,17 +156,27 @@ def test_a_restart_neither_tells_a_start_again_nor_forgets_an_end() -> None:
     after = Tracker()
     after.adopt(before.open.values())
     assert steps(after, picture(10_000, (full,)), picture(20_000, (full,))) == []
-    (end,) = [alert for second in (30, 91) for alert in after.step((), speaks_for(picture(0, (empty,))), second * 1000)]
+    (end,) = [
+        alert
+        for second in (30, 91)
+        for alert in after.step((), speaks_for(picture(0, (empty,))), second * 1000)
+    ]
     assert end.correlation_id == next(iter(before.open.values())).correlation_id
 
 
-def test_a_restart_does_not_end_an_incident_before_its_condition_has_been_over_for_long_enough() -> None:
+def test_a_restart_does_not_end_an_incident_before_its_condition_has_been_over_for_long_enough() -> (
+    None
+):
     full, empty = RoomPicture(room(), waiting=5), RoomPicture(room())
     before, after = Tracker(), Tracker()
     steps(before, picture(0, (full,)), picture(3_000, (full,)))
     after.adopt(before.open.values())
     told = steps(
-        after, *(picture(second * 1_000, (found,)) for second, found in ((10, empty), (11, full), (15, full), (16, empty), (75, empty)))
+        after,
+        *(
+            picture(second * 1_000, (found,))
+            for second, found in ((10, empty), (11, full), (15, full), (16, empty), (75, empty))
+        ),
     )
     assert told == []
     assert steps(after, picture(76_000, (empty,))) == [("greenroom_queueing", "end", 76_000)]
@@ -170,18 +215,24 @@ def test_a_process_that_no_longer_speaks_for_the_rooms_ends_nothing_of_theirs() 
     assert tracker.open == {}
 
 
-def test_a_ledger_that_cannot_be_written_is_told_also_by_a_process_that_does_not_speak_for_the_rooms() -> None:
+def test_a_ledger_that_cannot_be_written_is_told_also_by_a_process_that_does_not_speak_for_the_rooms() -> (
+    None
+):
     broken = RoomPicture(room(), waiting=5, storage_failed=True)
     assert types(picture(0, (broken,), speaks_for_rooms=False)) == {"greenroom_admissions_stopped"}
 
 
-def test_of_two_processes_that_see_the_same_the_second_tells_nothing_and_ends_what_the_first_began() -> None:
+def test_of_two_processes_that_see_the_same_the_second_tells_nothing_and_ends_what_the_first_began() -> (
+    None
+):
     full, trackers = RoomPicture(room(queueing_method="reject")), (Tracker(), Tracker())
     first, second = (
         [
             alert
             for later_ms in (0, 1_000)
-            for alert in tracker.step(conditions(picture(0, (full,))), speaks_for(picture()), later_ms + shift)
+            for alert in tracker.step(
+                conditions(picture(0, (full,))), speaks_for(picture()), later_ms + shift
+            )
         ]
         for shift, tracker in enumerate(trackers)
     )
@@ -196,17 +247,23 @@ def test_of_two_processes_that_see_the_same_the_second_tells_nothing_and_ends_wh
 def test_an_alert_that_stands_for_itself_is_told_once() -> None:
     tracker = Tracker()
     soon = RoomPicture(room(), events=(event(start_ms=60 * MINUTE),))
-    assert steps(tracker, picture(50 * MINUTE, (soon,)), picture(51 * MINUTE, (soon,))) == [("greenroom_event_soon", "none", 50 * MINUTE)]
+    assert steps(tracker, picture(50 * MINUTE, (soon,)), picture(51 * MINUTE, (soon,))) == [
+        ("greenroom_event_soon", "none", 50 * MINUTE)
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=60))
 def test_starts_and_ends_always_alternate(course: list[tuple[int, bool]]) -> None:
     tracker, now_ms, told = Tracker(), 0, []
-    condition = AlertCondition("greenroom_rejecting", "room:here:greenroom_rejecting:r1:", {**_DATA}, "r1", "shop")
+    condition = AlertCondition(
+        "greenroom_rejecting", "room:here:greenroom_rejecting:r1:", {**_DATA}, "r1", "shop"
+    )
     for seconds, holds in course:
         now_ms += seconds * 1000
         told += tracker.step([condition] if holds else [], lambda _incident: True, now_ms)
-    assert [alert.state for alert in told] == ["start", "end"] * (len(told) // 2) + ["start"] * (len(told) % 2)
+    assert [alert.state for alert in told] == ["start", "end"] * (len(told) // 2) + ["start"] * (
+        len(told) % 2
+    )
     assert len({alert.correlation_id for alert in told}) == (len(told) + 1) // 2
 
 

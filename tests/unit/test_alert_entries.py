@@ -34,7 +34,11 @@ filters = { status = ["Unhealthy"] }
 
 
 def read(text: str, folder: Path) -> Config:
-    for name, content in (("chat", "https://hooks.slack.com/services/T/B/X\n"), ("secret", "s3cret\r\nsecond"), ("key", "R0KEY")):
+    for name, content in (
+        ("chat", "https://hooks.slack.com/services/T/B/X\n"),
+        ("secret", "s3cret\r\nsecond"),
+        ("key", "R0KEY"),
+    ):
         (folder / name).write_text(content)
     return read_config(text, folder / "greenroom.toml")
 
@@ -45,31 +49,61 @@ def problems(text: str, folder: Path) -> set[str]:
     return {problem.pointer for problem in caught.value.problems}
 
 
-def test_they_become_records_with_ids_of_their_names_and_secrets_of_files_that_are_watched(tmp_path: Path) -> None:
+def test_they_become_records_with_ids_of_their_names_and_secrets_of_files_that_are_watched(
+    tmp_path: Path,
+) -> None:
     found = read(WHOLE, tmp_path)
     chat, ours, service, policy = found.alerting.records()
     assert isinstance(chat, Webhook)
     assert isinstance(ours, Webhook)
     assert isinstance(service, PagerdutyService)
     assert isinstance(policy, AlertPolicy)
-    assert (chat.url, chat.channel, chat.shown_url) == ("https://hooks.slack.com/services/T/B/X", "slack", "https://hooks.slack.com/***")
-    assert (ours.secret, ours.channel, ours.shown_url) == ("s3cret", "generic", "https://alerts.example.com/in?***")
+    assert (chat.url, chat.channel, chat.shown_url) == (
+        "https://hooks.slack.com/services/T/B/X",
+        "slack",
+        "https://hooks.slack.com/***",
+    )
+    assert (ours.secret, ours.channel, ours.shown_url) == (
+        "s3cret",
+        "generic",
+        "https://alerts.example.com/in?***",
+    )
     assert service.routing_key == "R0KEY"
     assert (policy.webhook_ids, policy.pagerduty_ids) == ((chat.id, ours.id), (service.id,))
-    assert (policy.emails, policy.interval_ms, policy.filters) == (("ops@example.com",), 1_800_000, {"status": ("Unhealthy",)})
+    assert (policy.emails, policy.interval_ms, policy.filters) == (
+        ("ops@example.com",),
+        1_800_000,
+        {"status": ("Unhealthy",)},
+    )
     assert {path.name for path in found.files} >= {"chat", "secret", "key"}
-    assert not any(secret in repr(found) for secret in ("s3cret", "R0KEY", "/services/T/B/X", "key=k"))
-    assert [record.id for record in read(WHOLE, tmp_path).alerting.records()] == [chat.id, ours.id, service.id, policy.id]
+    assert not any(
+        secret in repr(found) for secret in ("s3cret", "R0KEY", "/services/T/B/X", "key=k")
+    )
+    assert [record.id for record in read(WHOLE, tmp_path).alerting.records()] == [
+        chat.id,
+        ours.id,
+        service.id,
+        policy.id,
+    ]
 
 
 def test_the_layers_show_them_read_only_beside_what_the_store_has(tmp_path: Path) -> None:
     found = read(WHOLE, tmp_path)
     both = with_alerting(found, Configuration(revision=7))
     assert both.revision == 7
-    assert [entry.read_only for entry in (*both.webhooks.values(), *both.pagerduty_services.values(), *both.alert_policies.values())] == [
-        True
-    ] * 4
-    assert {type(record) for record, _ in file_records(found, Configuration())} == {Webhook, PagerdutyService, AlertPolicy}
+    assert [
+        entry.read_only
+        for entry in (
+            *both.webhooks.values(),
+            *both.pagerduty_services.values(),
+            *both.alert_policies.values(),
+        )
+    ] == [True] * 4
+    assert {type(record) for record, _ in file_records(found, Configuration())} == {
+        Webhook,
+        PagerdutyService,
+        AlertPolicy,
+    }
     nothing = read("", tmp_path)
     stored = Configuration(revision=3)
     assert with_alerting(nothing, stored) is stored
@@ -138,7 +172,10 @@ alert_type = "bgp_hijack_notification"
             '[[alert_policies]]\nname = "a"\nalert_type = "greenroom_queueing"\nfilters = {waiting_room_id = "x"}',
             "alert_policies[0].filters.waiting_room_id",
         ),
-        ('[[alert_policies]]\nname = "a"\nalert_type = "greenroom_queueing"\nwebhooks = [7]', "alert_policies[0].webhooks[0]"),
+        (
+            '[[alert_policies]]\nname = "a"\nalert_type = "greenroom_queueing"\nwebhooks = [7]',
+            "alert_policies[0].webhooks[0]",
+        ),
     ],
 )
 def test_odd_values_are_problems_and_no_accidents(tmp_path: Path, text: str, pointer: str) -> None:

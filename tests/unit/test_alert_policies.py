@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.alerting.matching import Destination, Told, bounds, filter_problems, verdicts
-from greenroom.alerting.retries import FIRST_MS, GIVE_UP_MS, LONGEST_MS, RETRY_AFTER_MAX_MS, next_try_ms
+from greenroom.alerting.retries import (
+    FIRST_MS,
+    GIVE_UP_MS,
+    LONGEST_MS,
+    RETRY_AFTER_MAX_MS,
+    next_try_ms,
+)
 from greenroom.errors import InvalidConfig
 from greenroom.model.alert import Alert
 from greenroom.model.notification import AlertPolicy, Silence
@@ -17,17 +23,37 @@ NOTHING = Told()
 
 def alert(state: str = "start", **changed) -> Alert:
     return Alert(
-        **{"type": TYPE, "state": state, "time_ms": 0, "correlation_id": "one", "text": "t", "subject_id": "r1", "zone_id": "z1"} | changed
+        **{
+            "type": TYPE,
+            "state": state,
+            "time_ms": 0,
+            "correlation_id": "one",
+            "text": "t",
+            "subject_id": "r1",
+            "zone_id": "z1",
+        }
+        | changed
     )
 
 
 def policy(**changed) -> AlertPolicy:
-    return AlertPolicy(**{"id": "p1", "name": "p", "alert_type": TYPE, "emails": ("a@example.com",), **changed})
+    return AlertPolicy(
+        **{"id": "p1", "name": "p", "alert_type": TYPE, "emails": ("a@example.com",), **changed}
+    )
 
 
-def decided(found: Alert, *policies: AlertPolicy, told: Told = NOTHING, silences: tuple = (), now_ms: int = 0) -> list[tuple]:
+def decided(
+    found: Alert,
+    *policies: AlertPolicy,
+    told: Told = NOTHING,
+    silences: tuple = (),
+    now_ms: int = 0,
+) -> list[tuple]:
     made = verdicts(found, policies, silences, lambda _policy: told, now_ms)
-    return [(verdict.action, verdict.not_before_ms, [each.key for each in verdict.destinations]) for verdict in made]
+    return [
+        (verdict.action, verdict.not_before_ms, [each.key for each in verdict.destinations])
+        for verdict in made
+    ]
 
 
 SENT = ("send", 0, ["email:a@example.com"])
@@ -50,7 +76,11 @@ def test_filters(changed: dict, taken: bool) -> None:
 
 
 def test_every_destination_is_told_once() -> None:
-    wide = policy(emails=("a@example.com", "b@example.com", "a@example.com"), webhook_ids=("w",), pagerduty_ids=("d",))
+    wide = policy(
+        emails=("a@example.com", "b@example.com", "a@example.com"),
+        webhook_ids=("w",),
+        pagerduty_ids=("d",),
+    )
     ((_, _, keys),) = decided(alert(), wide)
     assert keys == ["email:a@example.com", "email:b@example.com", "webhook:w", "pagerduty:d"]
     assert [Destination.of(key).key for key in keys] == keys
@@ -60,23 +90,37 @@ def test_a_silence_stops_the_start_and_the_end_of_what_began_in_it() -> None:
     silence = Silence(policy_id="p1", start_ms=0, end_ms=10)
     assert decided(alert(), policy(), silences=(silence,)) == [("silence", 0, [])]
     assert decided(alert("end"), policy(), told=Told(start="silenced"), now_ms=20) == []
-    assert decided(alert("end"), policy(), told=Told(start="told"), silences=(silence,), now_ms=5) == []
+    assert (
+        decided(alert("end"), policy(), told=Told(start="told"), silences=(silence,), now_ms=5)
+        == []
+    )
     assert decided(alert(), policy(id="p2"), silences=(silence,)) == [SENT]
-    assert decided(alert(), policy(), silences=(Silence(start_ms=0, end_ms=10),)) == [("silence", 0, [])]
+    assert decided(alert(), policy(), silences=(Silence(start_ms=0, end_ms=10),)) == [
+        ("silence", 0, [])
+    ]
     assert decided(alert(), policy(), silences=(silence,), now_ms=10)[0][0] == "send"
 
 
-def test_an_incident_within_the_interval_is_told_when_it_is_over_and_not_at_all_when_it_has_ended_by_then() -> None:
+def test_an_incident_within_the_interval_is_told_when_it_is_over_and_not_at_all_when_it_has_ended_by_then() -> (
+    None
+):
     spaced = policy(alert_interval="1h")
     assert decided(alert(), spaced) == [SENT]
-    assert decided(alert(), spaced, told=Told(last_start_ms=0), now_ms=HOUR // 2) == [("send", HOUR, ["email:a@example.com"])]
-    assert decided(alert("end"), spaced, told=Told(postponed=True, last_start_ms=0), now_ms=HOUR // 2) == [("cancel", 0, [])]
+    assert decided(alert(), spaced, told=Told(last_start_ms=0), now_ms=HOUR // 2) == [
+        ("send", HOUR, ["email:a@example.com"])
+    ]
+    assert decided(
+        alert("end"), spaced, told=Told(postponed=True, last_start_ms=0), now_ms=HOUR // 2
+    ) == [("cancel", 0, [])]
     assert decided(alert(), spaced, told=Told(last_start_ms=0), now_ms=2 * HOUR)[0][1] == 2 * HOUR
     assert decided(alert(), policy(), told=Told(last_start_ms=0), now_ms=1)[0][1] == 1
 
 
 def test_the_end_is_told_with_or_without_a_known_start() -> None:
-    assert decided(alert("end"), policy(), told=Told(start="told", last_start_ms=0), now_ms=5)[0][0] == "send"
+    assert (
+        decided(alert("end"), policy(), told=Told(start="told", last_start_ms=0), now_ms=5)[0][0]
+        == "send"
+    )
     assert decided(alert("end"), policy())[0][0] == "send"
 
 
@@ -104,7 +148,9 @@ def test_bounds_are_those_of_the_policies() -> None:
         ("bgp_hijack_notification", {"anything": ("x",)}, []),
     ],
 )
-def test_filters_are_checked_against_the_row_of_their_type(alert_type: str, filters: dict, wrong: list) -> None:
+def test_filters_are_checked_against_the_row_of_their_type(
+    alert_type: str, filters: dict, wrong: list
+) -> None:
     assert [name for name, _ in filter_problems(alert_type, filters)] == wrong
 
 
@@ -133,7 +179,9 @@ def test_a_policy_that_cannot_be_kept_says_everything_wrong() -> None:
 
 
 @given(st.integers(1, 200), st.integers(0, GIVE_UP_MS * 2), st.floats(0, 1), st.integers(0, 10**12))
-def test_a_message_is_tried_again_within_bounds_and_never_after_a_day(attempts: int, age_ms: int, random: float, asked_ms: int) -> None:
+def test_a_message_is_tried_again_within_bounds_and_never_after_a_day(
+    attempts: int, age_ms: int, random: float, asked_ms: int
+) -> None:
     due_ms = next_try_ms(attempts, 0, age_ms, random, asked_ms)
     if due_ms is None:
         assert age_ms + max(LONGEST_MS, RETRY_AFTER_MAX_MS) >= GIVE_UP_MS

@@ -31,19 +31,39 @@ def test_the_end_of_an_incident_has_another_text(row) -> None:
 
 @every_type
 def test_a_policy_without_filters_takes_the_example(row) -> None:
-    filters = {name: (str(row.example[name]),) for name, described in row.filters.items() if described.bound}
+    filters = {
+        name: (str(row.example[name]),)
+        for name, described in row.filters.items()
+        if described.bound
+    }
     assert wants(AlertPolicy(name="all", alert_type=row.type, filters=filters), example(row, 1))
 
 
 @every_type
 def test_every_filter_passes_its_own_value_and_stops_another(row) -> None:
-    alert = make(row.type, "start", 1, "x", row.example, subject_id="s" * 32, subject_name=row.example_subject, zone_id="z" * 32)
+    alert = make(
+        row.type,
+        "start",
+        1,
+        "x",
+        row.example,
+        subject_id="s" * 32,
+        subject_name=row.example_subject,
+        zone_id="z" * 32,
+    )
     for name, described in row.filters.items():
-        bound = {name: (str(row.example[name]),) for name, other in row.filters.items() if other.bound}
+        bound = {
+            name: (str(row.example[name]),) for name, other in row.filters.items() if other.bound
+        }
         good = described.read(alert)[0]
         other = "9999" if described.bound else "another"
-        assert wants(AlertPolicy(name="p", alert_type=row.type, filters={**bound, name: (other, good)}), alert), name
-        assert not wants(AlertPolicy(name="p", alert_type=row.type, filters={**bound, name: (other,)}), alert), name
+        assert wants(
+            AlertPolicy(name="p", alert_type=row.type, filters={**bound, name: (other, good)}),
+            alert,
+        ), name
+        assert not wants(
+            AlertPolicy(name="p", alert_type=row.type, filters={**bound, name: (other,)}), alert
+        ), name
 
 
 def test_a_source_that_forgets_a_field_or_invents_one_is_told_which() -> None:

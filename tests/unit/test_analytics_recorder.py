@@ -14,7 +14,11 @@ def a_recorder() -> Recorder:
 
 
 def parts(minutes: Iterable[ClosedMinute]) -> dict[tuple[int, str], Part]:
-    return {(part.minute - BEGIN_MS // 60_000, part.room): part for minute in minutes for part in minute.parts()}
+    return {
+        (part.minute - BEGIN_MS // 60_000, part.room): part
+        for minute in minutes
+        for part in minute.parts()
+    }
 
 
 def test_a_decision_counts_in_the_minute_of_its_own_time() -> None:
@@ -48,7 +52,9 @@ def test_the_limits_at_the_end_of_a_minute_count_for_it() -> None:
     recorder.limited("r", RoomLimits(BEGIN_MS, 100, 10, 5))
     recorder.limited("r", RoomLimits(BEGIN_MS + 30_000, 200, 20, 5))
     recorder.close(BEGIN_MS + 60_000)
-    assert parts(recorder.fetch())[0, "r"].rollup.limits == RoomLimits(BEGIN_MS + 30_000, 200, 20, 5)
+    assert parts(recorder.fetch())[0, "r"].rollup.limits == RoomLimits(
+        BEGIN_MS + 30_000, 200, 20, 5
+    )
 
 
 def test_counts_and_stays_come_in_bulk() -> None:
@@ -73,7 +79,10 @@ def test_a_clock_that_jumps_back_opens_no_minute_again() -> None:
     recorder.close(BEGIN_MS - 3_600_000)
     recorder.finish()
     found = parts(recorder.fetch())
-    assert {key: part.rollup.outcomes["held"] for key, part in found.items()} == {(0, "r"): 1, (1, "r"): 2}
+    assert {key: part.rollup.outcomes["held"] for key, part in found.items()} == {
+        (0, "r"): 1,
+        (1, "r"): 2,
+    }
 
 
 def test_a_minute_in_which_nothing_happened_is_no_message() -> None:

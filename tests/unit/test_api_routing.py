@@ -43,9 +43,13 @@ class World:
         app = Starlette(routes=list(self.router.routes), exception_handlers=HANDLERS)
 
         async def asked() -> Any:
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://testserver") as client:
+            async with httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url="http://testserver"
+            ) as client:
                 headers = {"nicely": "1"} if nicely else {}
-                return await client.request(method, path, headers=headers, content=b"body" if method == "POST" else None)
+                return await client.request(
+                    method, path, headers=headers, content=b"body" if method == "POST" else None
+                )
 
         return asyncio.run(asked())
 
@@ -72,8 +76,13 @@ def test_arguments_come_from_the_path_the_query_the_request_and_dependencies(wor
         return told_by(test_id, request.method, inside, size, kind, loud)
 
     assert world.ask().text == "'7' 'GET' 'inside' 3 None False"
-    assert world.ask(path="/tests/8?size=4&kind.of=a&kind.of=b&loud=true").text == "'8' 'GET' 'inside' 4 ['a', 'b'] True"
-    assert world.ask(path="/tests/8?size=4&size=5&other=x").text == "'8' 'GET' 'inside' 5 None False"
+    assert (
+        world.ask(path="/tests/8?size=4&kind.of=a&kind.of=b&loud=true").text
+        == "'8' 'GET' 'inside' 4 ['a', 'b'] True"
+    )
+    assert (
+        world.ask(path="/tests/8?size=4&size=5&other=x").text == "'8' 'GET' 'inside' 5 None False"
+    )
     assert world.ask("HEAD").status_code == 405
 
 
@@ -97,7 +106,10 @@ def test_every_wrong_value_of_the_query_is_named_at_once_with_what_was_sent(worl
     ]
     for text in ("4", "10", "6.0", "6e0", "+6", " 6", "", "0x6", "1" * 5_000):
         assert world.ask(path=f"/tests/7?url=x&size={text}").status_code == 400, text
-    assert len(world.ask(path=f"/tests/7?url=x&size={'1' * 5_000}").json()["errors"][0]["message"]) < 200
+    assert (
+        len(world.ask(path=f"/tests/7?url=x&size={'1' * 5_000}").json()["errors"][0]["message"])
+        < 200
+    )
 
 
 def test_the_guard_is_asked_before_the_query_and_the_query_is_read_before_the_body(world) -> None:
@@ -111,14 +123,25 @@ def test_the_guard_is_asked_before_the_query_and_the_query_is_read_before_the_bo
 
     @world.router.post("", guard=world.guard)
     def call(
-        first: Annotated[str, Depends(document)], second: Annotated[str, Depends(document)], size: Annotated[int, Query()] = 1
+        first: Annotated[str, Depends(document)],
+        second: Annotated[str, Depends(document)],
+        size: Annotated[int, Query()] = 1,
     ) -> Response:
         return told_by(first, second, size)
 
-    assert (world.ask("POST", "/tests/7?size=x", nicely=False).status_code, world.calls) == (403, ["guard"])
-    assert (world.ask("POST", "/tests/7?size=x").status_code, world.calls) == (400, ["guard", "guard"])
+    assert (world.ask("POST", "/tests/7?size=x", nicely=False).status_code, world.calls) == (
+        403,
+        ["guard"],
+    )
+    assert (world.ask("POST", "/tests/7?size=x").status_code, world.calls) == (
+        400,
+        ["guard", "guard"],
+    )
     world.calls.clear()
-    assert (world.ask("POST").text, world.calls) == ("'body' 'body' 1", ["guard", "body", "document"])
+    assert (world.ask("POST").text, world.calls) == (
+        "'body' 'body' 1",
+        ["guard", "body", "document"],
+    )
 
 
 def test_a_guard_among_the_parameters_is_asked_once_and_its_value_is_the_argument(world) -> None:
@@ -146,7 +169,9 @@ def test_a_parameter_without_a_source_cannot_be_written_down(world) -> None:
     def call(other_id: str) -> Response:
         return told_by(other_id)
 
-    with pytest.raises(TypeError, match="other_id is neither in the path nor Query, Depends or Request"):
+    with pytest.raises(
+        TypeError, match="other_id is neither in the path nor Query, Depends or Request"
+    ):
         world.router.get("", guard=world.guard)(call)
 
 
@@ -167,4 +192,8 @@ def test_the_document_describes_the_bounds_that_are_checked(world) -> None:
         "description": "How many.",
         "schema": {"type": "integer", "minimum": 1, "description": "How many.", "default": 3},
     }
-    assert shown[1]["schema"] == {"type": "array", "maxItems": 2, "items": {"type": "string", "enum": ["a"]}}
+    assert shown[1]["schema"] == {
+        "type": "array",
+        "maxItems": 2,
+        "items": {"type": "string", "enum": ["a"]},
+    }

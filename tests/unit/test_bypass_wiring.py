@@ -22,7 +22,10 @@ class Broken(NothingKnown):
 
 def test_a_rule_that_breaks_lets_no_visitor_by_and_the_others_still_count() -> None:
     told: list[BaseException] = []
-    broken, path = Rule(expression='ip.src.country == "DE"'), Rule(expression='http.request.uri.path == "/open"')
+    broken, path = (
+        Rule(expression='ip.src.country == "DE"'),
+        Rule(expression='http.request.uri.path == "/open"'),
+    )
     asks = bypass((broken, path), NO_LISTS, Broken(), told.append)
     assert asks is not None
     assert asks(VISIT, 0) is None
@@ -31,7 +34,9 @@ def test_a_rule_that_breaks_lets_no_visitor_by_and_the_others_still_count() -> N
 
 
 def test_a_negated_rule_that_breaks_does_not_let_by_either() -> None:
-    asks = bypass((Rule(expression='not ip.src.country == "DE"'),), NO_LISTS, Broken(), lambda _: None)
+    asks = bypass(
+        (Rule(expression='not ip.src.country == "DE"'),), NO_LISTS, Broken(), lambda _: None
+    )
     assert asks is not None
     assert asks(VISIT, 0) is None
 
@@ -45,7 +50,11 @@ def test_what_rules_read_of_the_connection_is_in_the_arrival() -> None:
     peer = Peer("192.0.2.1", False, ForwardedPolicy(), ("192.0.2.9", 443))
     head = read_head(b"GET /a?b HTTP/1.0\r\nHost: a\r\n\r\n", peer)
     assert isinstance(head, RequestHead)
-    assert (head.arrival.target, head.arrival.version, head.arrival.server) == (b"/a?b", "HTTP/1.0", ("192.0.2.9", 443))
+    assert (head.arrival.target, head.arrival.version, head.arrival.server) == (
+        b"/a?b",
+        "HTTP/1.0",
+        ("192.0.2.9", 443),
+    )
 
 
 def test_the_ray_of_every_request_is_another_one(tmp_path: Path) -> None:

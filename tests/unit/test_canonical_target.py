@@ -12,7 +12,9 @@ PAGE = (Path(__file__).parents[2] / "docs/explanation/request-canonical-form.md"
 
 def examples():
     """(asked for, becomes) of the page's two tables; refused is None."""
-    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in PAGE.splitlines() if line.startswith("| `/")]
+    rows = [
+        re.split(r"(?<!\\)\|", line)[1:-1] for line in PAGE.splitlines() if line.startswith("| `/")
+    ]
     for row in rows:
         asked = [text.replace("\\|", "|") for text in re.findall(r"`([^`]*)`", row[0])]
         becomes = re.findall(r"`([^`]*)`", row[1]) if len(row) == 3 else []
@@ -41,10 +43,14 @@ def test_the_documentation_has_examples_of_both_kinds():
     assert len([1 for _, becomes in shown if becomes is None]) >= 25
 
 
-@pytest.mark.parametrize("value", [*range(0x21), 0x7F, ord("#"), ord("\\"), *range(0x80, 0x100, 13)])
+@pytest.mark.parametrize(
+    "value", [*range(0x21), 0x7F, ord("#"), ord("\\"), *range(0x80, 0x100, 13)]
+)
 def test_a_byte_that_no_url_contains_is_refused_wherever_it_stands(value):
     for raw in (b"/a%cb", b"%c/a", b"/a/%c", b"/%%41%c"):
-        assert isinstance(canonical_target(raw.replace(b"%c", bytes([value])).replace(b"%%", b"%")), Refusal)
+        assert isinstance(
+            canonical_target(raw.replace(b"%c", bytes([value])).replace(b"%%", b"%")), Refusal
+        )
 
 
 @pytest.mark.parametrize("value", [*range(0x20), ord("#"), 0x7F, 0x80, 0xFF])
@@ -58,24 +64,38 @@ def test_an_encoded_byte_that_servers_disagree_about_is_refused(form, value):
     assert isinstance(canonical_target(form % value), Refusal)
 
 
-@pytest.mark.parametrize("raw", [b"", b"*", b"a", b"http://a/", b"?", b"?/a", b".", b"../a", b"%2Fa", b"\\a"])
+@pytest.mark.parametrize(
+    "raw", [b"", b"*", b"a", b"http://a/", b"?", b"?/a", b".", b"../a", b"%2Fa", b"\\a"]
+)
 def test_a_target_that_is_no_path_is_refused(raw):
     assert isinstance(canonical_target(raw), Refusal)
 
 
 @pytest.mark.parametrize(
-    "raw", [b"/..;jsessionid=1", b"/a/.;jsessionid=1", b"/a;jsessionid=1/b", b"/a;JSESSIONID=1", b"/a;jsessionid=1;x=2", b"/a;"]
+    "raw",
+    [
+        b"/..;jsessionid=1",
+        b"/a/.;jsessionid=1",
+        b"/a;jsessionid=1/b",
+        b"/a;JSESSIONID=1",
+        b"/a;jsessionid=1;x=2",
+        b"/a;",
+    ],
 )
 def test_a_session_id_is_only_taken_off_where_it_can_be_nothing_else(raw):
     assert isinstance(canonical_target(raw), Refusal)
 
 
-@pytest.mark.parametrize("raw", [b"/a/%2e./b", b"/a/.%2E/b", b"/a/x/../../b", b"/./b", b"/b", b"//b", b"/././/b"])
+@pytest.mark.parametrize(
+    "raw", [b"/a/%2e./b", b"/a/.%2E/b", b"/a/x/../../b", b"/./b", b"/b", b"//b", b"/././/b"]
+)
 def test_every_way_to_say_one_path_gives_one_form(raw):
     assert canonical_target(raw) == Target("/b", "", b"/b")
 
 
-@pytest.mark.parametrize("raw", [b"/a//x/../../b", b"/a//..", b"//../b", b"/a//.././b", b"/a//./../b"])
+@pytest.mark.parametrize(
+    "raw", [b"/a//x/../../b", b"/a//..", b"//../b", b"/a//.././b", b"/a//./../b"]
+)
 def test_dots_behind_an_empty_segment_are_ambiguous(raw):
     assert isinstance(canonical_target(raw), Refusal)
 

@@ -58,7 +58,13 @@ def test_help_names_every_command(command: str) -> None:
 
 def test_help_begins_with_what_a_newcomer_needs_and_groups_the_rest() -> None:
     shown = run("--help").output
-    headings = ["Start", "Beside a proxy", "Plan a sale", "Configuration in the store", "Accounts, tokens and keys"]
+    headings = [
+        "Start",
+        "Beside a proxy",
+        "Plan a sale",
+        "Configuration in the store",
+        "Accounts, tokens and keys",
+    ]
     places = [shown.index(f"─ {heading}") for heading in headings]
     assert places == sorted(places)
     assert shown.index(" serve ") < shown.index(" demo ") < places[1]
@@ -66,14 +72,30 @@ def test_help_begins_with_what_a_newcomer_needs_and_groups_the_rest() -> None:
 
 def test_help_of_serve_names_every_option_with_its_default() -> None:
     shown = " ".join(run("serve", "--help").output.replace("│", " ").split())
-    for option in ("--origin", "--host", "--path", "--total-active-users", "--new-users-per-minute", "--session-duration"):
+    for option in (
+        "--origin",
+        "--host",
+        "--path",
+        "--total-active-users",
+        "--new-users-per-minute",
+        "--session-duration",
+    ):
         assert option in shown
-    for default in ("every host", "127.0.0.1:8080", "127.0.0.1:8081", "~/.local/state/greenroom", "5", "fifo"):
+    for default in (
+        "every host",
+        "127.0.0.1:8080",
+        "127.0.0.1:8081",
+        "~/.local/state/greenroom",
+        "5",
+        "fifo",
+    ):
         assert f"(default: {default}" in shown or f" or {default})" in shown
 
 
 def test_the_version_is_the_one_of_the_package() -> None:
-    assert run("--version").output == ("greenroom 0.1.0 (compiled)\n" if is_compiled() else "greenroom 0.1.0\n")
+    assert run("--version").output == (
+        "greenroom 0.1.0 (compiled)\n" if is_compiled() else "greenroom 0.1.0\n"
+    )
 
 
 def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
@@ -100,7 +122,9 @@ def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
         "  covers /status on every host",
     ):
         assert f"{line}\n" in result.output
-    assert "note: room shop: no cookie can be shared by a.example.com, a.example.net" in result.output
+    assert (
+        "note: room shop: no cookie can be shared by a.example.com, a.example.net" in result.output
+    )
     assert "session_duration" not in result.output
     assert "None" not in result.output, "what was not written is not shown"
 
@@ -114,7 +138,11 @@ def test_check_makes_nothing(tmp_path: Path) -> None:
 
 def test_check_says_everything_that_is_wrong_as_editors_like_it(tmp_path: Path) -> None:
     file = tmp_path / "greenroom.toml"
-    file.write_text(GOOD.replace("connections = 100", "connections = 0").replace("queue_all = true", "queueall = true"))
+    file.write_text(
+        GOOD.replace("connections = 100", "connections = 0").replace(
+            "queue_all = true", "queueall = true"
+        )
+    )
     result = run("check", str(file))
     assert result.exit_code == 1
     assert result.output.splitlines() == [
@@ -139,12 +167,17 @@ def test_check_takes_a_file_without_an_origin_for_one_of_decide(tmp_path: Path) 
     result = run("check", str(file))
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert "origin     none: for greenroom decide or a Python application; greenroom serve and edge require one" in lines
+    assert (
+        "origin     none: for greenroom decide or a Python application; greenroom serve and edge require one"
+        in lines
+    )
     assert "  covers / on every host" in lines
     assert not any(line.startswith("visitors") for line in lines)
 
 
-def test_check_wants_an_origin_unless_the_file_or_an_option_says_what_it_is_for(tmp_path: Path) -> None:
+def test_check_wants_an_origin_unless_the_file_or_an_option_says_what_it_is_for(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "greenroom.toml"
     file.write_text(ASKED)
     refused = run("check", str(file))
@@ -157,7 +190,12 @@ def test_decide_names_its_own_option(tmp_path: Path) -> None:
     file.write_text(ASKED)
     refused = run("decide", "--config", str(file), "--listen", "nowhere")
     assert refused.stderr.startswith(f"{file}: --listen: must be address:port")
-    assert run("serve", "--config", str(file), "--decide", "nowhere").stderr.count(f"{file}: --decide: must be address:port") == 1
+    assert (
+        run("serve", "--config", str(file), "--decide", "nowhere").stderr.count(
+            f"{file}: --decide: must be address:port"
+        )
+        == 1
+    )
 
 
 def test_check_of_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -171,17 +209,34 @@ def test_check_of_a_file_that_is_not_there(tmp_path: Path) -> None:
     [
         (["--origin", "x", *LIMITS], "--origin: must be http://host[:port]"),
         (["--origin", "http://a"], "--new-users-per-minute: is required"),
-        (["--origin", "http://a", "--total-active-users", "0", "--new-users-per-minute", "1"], "--total-active-users: must be at least 1"),
-        (["--origin", "http://a", *LIMITS, "--host", "Shop:80"], "--host: must be a host name in lower case"),
+        (
+            ["--origin", "http://a", "--total-active-users", "0", "--new-users-per-minute", "1"],
+            "--total-active-users: must be at least 1",
+        ),
+        (
+            ["--origin", "http://a", *LIMITS, "--host", "Shop:80"],
+            "--host: must be a host name in lower case",
+        ),
         (["--origin", "http://a", *LIMITS, "--path", "shop"], "--path: must begin with /"),
-        (["--origin", "http://a", *LIMITS, "--session-duration", "1441"], "--session-duration: must be at most 1440 minutes"),
-        (["--origin", "http://a", *LIMITS, "--queueing-method", "lifo"], "--queueing-method: must be one of fifo"),
+        (
+            ["--origin", "http://a", *LIMITS, "--session-duration", "1441"],
+            "--session-duration: must be at most 1440 minutes",
+        ),
+        (
+            ["--origin", "http://a", *LIMITS, "--queueing-method", "lifo"],
+            "--queueing-method: must be one of fifo",
+        ),
         (["--origin", "http://a", *LIMITS, "--listen", "80"], "--listen: must be address:port"),
         (["--store", "mysql://a/b"], "--store: must be sqlite:///FILE or postgresql://"),
-        (["--origin", "http://127.0.0.1:8080", *LIMITS], "--origin: must not be greenroom's own address"),
+        (
+            ["--origin", "http://127.0.0.1:8080", *LIMITS],
+            "--origin: must not be greenroom's own address",
+        ),
     ],
 )
-def test_a_wrong_option_is_named_as_it_was_typed(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_a_wrong_option_is_named_as_it_was_typed(
+    arguments: list[str], said: str, tmp_path: Path
+) -> None:
     result = run("serve", "--data", str(tmp_path), *arguments)
     assert result.exit_code == 1
     assert said in result.output
@@ -192,8 +247,14 @@ def test_a_wrong_option_is_named_as_it_was_typed(arguments: list[str], said: str
     ("arguments", "said"),
     [
         (["--host", "a.example.com"], "--origin is required with --host"),
-        (["--config", "x", "--origin", "http://a"], "--origin cannot be used together with --config"),
-        (["--config", "x", "--host", "a", "--path", "/"], "--host, --path cannot be used together with --config"),
+        (
+            ["--config", "x", "--origin", "http://a"],
+            "--origin cannot be used together with --config",
+        ),
+        (
+            ["--config", "x", "--host", "a", "--path", "/"],
+            "--host, --path cannot be used together with --config",
+        ),
         (["--total-active-users", "many"], "--total-active-users"),
     ],
 )
@@ -224,6 +285,8 @@ def test_printing_goes_on_when_no_one_reads() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     code = "from greenroom.cli.show import complain, say; say('one'); say('two'); complain('alive')"
-    done = subprocess.run([sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "alive\n")

@@ -18,7 +18,9 @@ def printed(minutes: str, proxy: str) -> tuple[int, str]:
 
 
 @given(now_s=st.integers(1_700_000_000, 2_000_000_000), left_s=st.integers(0, 3_600))
-def test_nginx_is_open_from_now_until_then_to_ten_seconds_and_at_no_other_moment(now_s: int, left_s: int) -> None:
+def test_nginx_is_open_from_now_until_then_to_ten_seconds_and_at_no_other_moment(
+    now_s: int, left_s: int
+) -> None:
     lines = PROXIES["nginx"](now_s, now_s + left_s).splitlines()[1:]
     named = [re.fullmatch(r"~(\^\d+) @undecided;", line) for line in lines]
     assert all(named)
@@ -29,7 +31,10 @@ def test_nginx_is_open_from_now_until_then_to_ten_seconds_and_at_no_other_moment
     until_s = (now_s + left_s) // 10 * 10
     for at_s in {now_s, now_s + left_s // 2, now_s + left_s // 3, until_s - 1}:
         assert opened(at_s) == (now_s // 10 * 10 <= at_s < until_s)
-    assert not any(opened(at_s) for at_s in (until_s, now_s + left_s, now_s + 3_600, now_s + 100_000, now_s - 10))
+    assert not any(
+        opened(at_s)
+        for at_s in (until_s, now_s + left_s, now_s + 3_600, now_s + 100_000, now_s - 10)
+    )
 
 
 def test_haproxy_and_caddy_are_told_the_second() -> None:
@@ -45,6 +50,8 @@ def test_nginx_closes_at_once() -> None:
     assert printed("0", "nginx") == (0, "# greenroom open-until\n")
 
 
-@pytest.mark.parametrize(("minutes", "proxy"), [("61", "nginx"), ("-1", "nginx"), ("30", "envoy"), ("x", "caddy")])
+@pytest.mark.parametrize(
+    ("minutes", "proxy"), [("61", "nginx"), ("-1", "nginx"), ("30", "envoy"), ("x", "caddy")]
+)
 def test_more_than_an_hour_and_other_proxies_are_refused(minutes: str, proxy: str) -> None:
     assert printed(minutes, proxy) == (2, "")

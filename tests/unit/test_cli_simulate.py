@@ -58,7 +58,10 @@ def test_pictures_are_written_as_svg(tmp_path: Path) -> None:
     root = xml.etree.ElementTree.fromstring(file.read_text())
     texts = "".join(text for text in root.itertext())
     assert root.tag.endswith("svg")
-    assert all(title in texts for title in ("Inside", "Waiting", "Told and true", "Waits by time of arrival"))
+    assert all(
+        title in texts
+        for title in ("Inside", "Waiting", "Told and true", "Waits by time of arrival")
+    )
 
 
 def test_a_table_of_arrivals_is_followed(tmp_path: Path) -> None:
@@ -71,9 +74,15 @@ def test_a_table_of_arrivals_is_followed(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_said_in_words(tmp_path: Path) -> None:
     file = tmp_path / "crowd.csv"
-    assert simulate(*SMALL, "--arrivals", str(file))[2] == f"greenroom: --arrivals {file}: No such file or directory\n"
+    assert (
+        simulate(*SMALL, "--arrivals", str(file))[2]
+        == f"greenroom: --arrivals {file}: No such file or directory\n"
+    )
     file.write_bytes(b"0,1\n\xff")
-    assert simulate(*SMALL, "--arrivals", str(file))[2] == f"greenroom: --arrivals {file}: is not UTF-8 at byte 4\n"
+    assert (
+        simulate(*SMALL, "--arrivals", str(file))[2]
+        == f"greenroom: --arrivals {file}: is not UTF-8 at byte 4\n"
+    )
 
 
 def test_everything_wrong_with_a_table_is_said_at_once(tmp_path: Path) -> None:
@@ -81,7 +90,12 @@ def test_everything_wrong_with_a_table_is_said_at_once(tmp_path: Path) -> None:
     file.write_text("second,visitors\n0,x\n-1,3\n5\n6,7,9\n")
     code, _, told = simulate(*SMALL, "--arrivals", str(file))
     assert code == 2
-    assert [line.split(": ")[1] for line in told.splitlines()] == ["line 2", "line 3", "line 4", "line 5"]
+    assert [line.split(": ")[1] for line in told.splitlines()] == [
+        "line 2",
+        "line 3",
+        "line 4",
+        "line 5",
+    ]
     assert read_rows("second,visitors\n", 1)[1][0].reason == "there are no arrivals in it"
     assert "altogether" in read_rows("0,2000000\n1,1\n", 1)[1][0].reason
 
@@ -89,7 +103,11 @@ def test_everything_wrong_with_a_table_is_said_at_once(tmp_path: Path) -> None:
 def test_limits_that_are_missing_or_wrong_are_said_at_once() -> None:
     code, _, told = simulate("--new-users-per-minute", "0", "--queueing-method", "lottery")
     assert code == 2
-    assert [line.split(": ")[0] for line in told.splitlines()] == ["--total-active-users", "--new-users-per-minute", "--queueing-method"]
+    assert [line.split(": ")[0] for line in told.splitlines()] == [
+        "--total-active-users",
+        "--new-users-per-minute",
+        "--queueing-method",
+    ]
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:

@@ -51,7 +51,9 @@ def store_of(data: str) -> SqlStore:
     return SqlStore(default_url(Path(data)), seals_of(Path(data)))
 
 
-def test_apply_says_what_it_did_and_has_nothing_to_do_the_second_time(data: str, file: Path) -> None:
+def test_apply_says_what_it_did_and_has_nothing_to_do_the_second_time(
+    data: str, file: Path
+) -> None:
     checked = run("apply", str(file), "--check", "--data", data)
     assert checked.output.splitlines()[-1] == "4 changes would be made"
     assert not Path(data).exists()
@@ -74,9 +76,14 @@ def test_apply_says_what_it_did_and_has_nothing_to_do_the_second_time(data: str,
     assert SqlStore(default_url(Path(data))).revision() == 2
 
 
-def test_an_export_is_read_back_from_toml_json_and_standard_input(data: str, file: Path, tmp_path: Path) -> None:
+def test_an_export_is_read_back_from_toml_json_and_standard_input(
+    data: str, file: Path, tmp_path: Path
+) -> None:
     run("apply", str(file), "--data", data)
-    written, as_json = run("export", "--data", data).output, run("export", "--json", "--data", data).output
+    written, as_json = (
+        run("export", "--data", data).output,
+        run("export", "--json", "--data", data).output,
+    )
     assert tomllib.loads(written) == json.loads(as_json)
     for number, text in enumerate((written, as_json)):
         other = str(tmp_path / str(number))
@@ -88,20 +95,33 @@ def test_an_export_is_read_back_from_toml_json_and_standard_input(data: str, fil
     file.write_text(DOCUMENT.replace("600", "500"))
     refused = run("import", str(file), "--data", data)
     assert refused.exit_code == 1
-    assert "the store already has a configuration; use `greenroom apply` to change it" in refused.output
+    assert (
+        "the store already has a configuration; use `greenroom apply` to change it"
+        in refused.output
+    )
 
 
-def test_everything_wrong_is_said_with_its_place_and_nothing_is_changed(data: str, file: Path) -> None:
+def test_everything_wrong_is_said_with_its_place_and_nothing_is_changed(
+    data: str, file: Path
+) -> None:
     file.write_text(DOCUMENT.replace("shop.example.com", "elsewhere.org").replace("2000", "0"))
     result = run("apply", str(file), "--data", data)
     assert result.exit_code == 1
-    assert "zones/0/waiting_rooms/0: host: must be example.com or a host below it, not elsewhere.org" in result.output
+    assert (
+        "zones/0/waiting_rooms/0: host: must be example.com or a host below it, not elsewhere.org"
+        in result.output
+    )
     assert "zones/0/waiting_rooms/0: total_active_users: must be at least 1" in result.output
     assert SqlStore(default_url(Path(data))).revision() == 0
 
 
-@pytest.mark.parametrize(("text", "said"), [("zones = 3", "zones: must be a list"), ("x = [", "x.toml: "), ("{", "x.toml: ")])
-def test_a_file_that_cannot_be_read_is_said(text: str, said: str, data: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("zones = 3", "zones: must be a list"), ("x = [", "x.toml: "), ("{", "x.toml: ")],
+)
+def test_a_file_that_cannot_be_read_is_said(
+    text: str, said: str, data: str, tmp_path: Path
+) -> None:
     (tmp_path / "x.toml").write_text(text)
     result = run("apply", str(tmp_path / "x.toml"), "--data", data)
     assert result.exit_code == 1
@@ -109,9 +129,7 @@ def test_a_file_that_cannot_be_read_is_said(text: str, said: str, data: str, tmp
     assert run("apply", str(tmp_path / "none.toml"), "--data", data).exit_code == 1
 
 
-POLICY = (
-    rb'{"name": "p", "alert_type": "greenroom_event", "mechanisms": {"email": [{"id": "a@b.example"}]}, "filters": {"zones": ["\ud800"]}}'
-)
+POLICY = rb'{"name": "p", "alert_type": "greenroom_event", "mechanisms": {"email": [{"id": "a@b.example"}]}, "filters": {"zones": ["\ud800"]}}'
 
 
 @pytest.mark.parametrize(
@@ -125,10 +143,16 @@ POLICY = (
         ("x.toml", b'{"zones": ' + b"9" * 10_000 + b"}", "x.toml: is not JSON: "),
         ("x.toml", b"a = \xff", "x.toml: is not UTF-8 at byte 4"),
         ("x.json", b'{"zones": 3}', "greenroom: zones: must be a list"),
-        ("x.json", b'{"alert_policies": [' + POLICY + b"]}", "the document contains an unpaired surrogate"),
+        (
+            "x.json",
+            b'{"alert_policies": [' + POLICY + b"]}",
+            "the document contains an unpaired surrogate",
+        ),
     ],
 )
-def test_a_file_is_called_what_its_name_and_its_beginning_say(name: str, text: bytes, said: str, data: str, tmp_path: Path) -> None:
+def test_a_file_is_called_what_its_name_and_its_beginning_say(
+    name: str, text: bytes, said: str, data: str, tmp_path: Path
+) -> None:
     path = tmp_path / name
     path.write_bytes(text)
     result = run("import", str(path), "--data", data)
@@ -146,7 +170,10 @@ def test_the_audit_log_is_shown_newest_first(data: str, file: Path) -> None:
     assert lines[0].endswith(": room shop changed (new_users_per_minute)")
     assert "command line (" in lines[0]
     newest = json.loads(run("audit", "--json", "--limit", "1", "--data", data).output)
-    assert (newest["before"], newest["after"]) == ({"new_users_per_minute": 600}, {"new_users_per_minute": 500})
+    assert (newest["before"], newest["after"]) == (
+        {"new_users_per_minute": 600},
+        {"new_users_per_minute": 500},
+    )
 
 
 def test_a_store_by_url_is_used_instead_of_the_data_directory(file: Path, tmp_path: Path) -> None:
@@ -190,8 +217,12 @@ email = [{ id = "ops@example.com" }]
 """
 
 
-def test_policies_and_destinations_are_exported_without_secrets_and_keep_them_where_they_are_known(data: str, tmp_path: Path) -> None:
-    assert run("apply", "-", "--data", data, text=ALERTS).output.splitlines()[-1] == "4 changes made"
+def test_policies_and_destinations_are_exported_without_secrets_and_keep_them_where_they_are_known(
+    data: str, tmp_path: Path
+) -> None:
+    assert (
+        run("apply", "-", "--data", data, text=ALERTS).output.splitlines()[-1] == "4 changes made"
+    )
     store = store_of(data)
     before = store.read()
     assert before.webhooks["ours"].record.secret == "s3cret"
@@ -199,29 +230,46 @@ def test_policies_and_destinations_are_exported_without_secrets_and_keep_them_wh
     exported = run("export", "--data", data).output
     assert not any(secret in exported for secret in ("s3cret", "R0KEY", "/services/T/B/X"))
     assert run("apply", "-", "--data", data, text=exported).output == "nothing to do\n"
-    renamed = exported.replace('"on call"', '"all day"').replace('"team chat"', '"chat"').replace('"30m"', '"1h"')
-    assert run("apply", "-", "--data", data, text=renamed).output.splitlines()[-1] == "3 changes made"
+    renamed = (
+        exported.replace('"on call"', '"all day"')
+        .replace('"team chat"', '"chat"')
+        .replace('"30m"', '"1h"')
+    )
+    assert (
+        run("apply", "-", "--data", data, text=renamed).output.splitlines()[-1] == "3 changes made"
+    )
     after = store.read()
     assert after.webhooks["chat"].record.url == "https://hooks.slack.com/services/T/B/X"
     assert after.pagerduty_services["pd"].record.routing_key == "R0KEY"
-    assert (after.alert_policies["down"].record.alert_interval, after.webhooks["ours"]) == ("1h", before.webhooks["ours"])
+    assert (after.alert_policies["down"].record.alert_interval, after.webhooks["ours"]) == (
+        "1h",
+        before.webhooks["ours"],
+    )
 
     elsewhere = str(tmp_path / "elsewhere")
     refused = run("import", "-", "--data", elsewhere, text=exported)
     assert refused.exit_code == 1
     for what in ("url", "secret", "routing_key"):
         assert f"{what}: is not part of an export; write it in place of ***" in refused.output
-    whole = exported.replace('"https://hooks.slack.com/***"', '"https://hooks.slack.com/services/T/B/X"')
-    whole = whole.replace('routing_key = "***"', 'routing_key = "R0KEY"').replace('secret = "***"', 'secret = "s3cret"')
+    whole = exported.replace(
+        '"https://hooks.slack.com/***"', '"https://hooks.slack.com/services/T/B/X"'
+    )
+    whole = whole.replace('routing_key = "***"', 'routing_key = "R0KEY"').replace(
+        'secret = "***"', 'secret = "s3cret"'
+    )
     assert run("import", "-", "--data", elsewhere, text=whole).exit_code == 0
     again = store_of(elsewhere).read()
-    assert [entry.record for entry in again.webhooks.values()] == [entry.record for entry in before.webhooks.values()]
+    assert [entry.record for entry in again.webhooks.values()] == [
+        entry.record for entry in before.webhooks.values()
+    ]
     assert again.alert_policies["down"].record == before.alert_policies["down"].record
 
 
 def test_a_secret_does_not_follow_a_webhook_to_another_server(data: str) -> None:
     assert run("apply", "-", "--data", data, text=ALERTS).exit_code == 0
-    moved = run("export", "--data", data).output.replace("alerts.example.com", "elsewhere.example.com")
+    moved = run("export", "--data", data).output.replace(
+        "alerts.example.com", "elsewhere.example.com"
+    )
     refused = run("apply", "-", "--data", data, text=moved)
     assert "secret: is not part of an export" in refused.output
     moved = moved.replace('secret = "***"', "")
@@ -229,7 +277,9 @@ def test_a_secret_does_not_follow_a_webhook_to_another_server(data: str) -> None
     assert store_of(data).read().webhooks["ours"].record.secret == ""
 
 
-def test_a_document_without_sections_about_alerts_leaves_them_alone_and_an_empty_one_removes_them(data: str) -> None:
+def test_a_document_without_sections_about_alerts_leaves_them_alone_and_an_empty_one_removes_them(
+    data: str,
+) -> None:
     run("apply", "-", "--data", data, text=ALERTS)
     assert run("apply", "-", "--data", data, text=DOCUMENT).exit_code == 0
     assert set(store_of(data).read().alert_policies) == {"down"}
@@ -251,11 +301,16 @@ READERS = {
 
 
 @pytest.mark.parametrize("command", READERS.values(), ids=READERS)
-def test_a_command_that_reads_makes_no_store_and_says_what_is_missing(command: list[str], tmp_path: Path) -> None:
+def test_a_command_that_reads_makes_no_store_and_says_what_is_missing(
+    command: list[str], tmp_path: Path
+) -> None:
     data, url = tmp_path / "data", f"sqlite:///{tmp_path / 'other' / 'config.db'}"
     hint = "set the data directory of greenroom with --data, or its store with --store"
     result = run(*command, "--data", str(data))
-    assert (result.exit_code, result.stderr) == (2, f"greenroom: the data directory {data} does not exist: {hint}\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"greenroom: the data directory {data} does not exist: {hint}\n",
+    )
     result = run(*command, "--store", url)
     assert (result.exit_code, result.stderr) == (
         2,
@@ -264,7 +319,10 @@ def test_a_command_that_reads_makes_no_store_and_says_what_is_missing(command: l
     assert list(tmp_path.iterdir()) == []
     data.mkdir()
     result = run(*command, "--data", str(data))
-    assert (result.exit_code, result.stderr) == (2, f"greenroom: no configuration store found in {data}: {hint}\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"greenroom: no configuration store found in {data}: {hint}\n",
+    )
     assert list(data.iterdir()) == []
 
 
@@ -272,6 +330,9 @@ def test_a_database_without_a_configuration_stays_as_it_is(tmp_path: Path) -> No
     path = tmp_path / "empty.db"
     sqlite3.connect(path).close()
     path.touch()
-    assert "there is no configuration of greenroom in" in run("audit", "--store", f"sqlite:///{path}").stderr
+    assert (
+        "there is no configuration of greenroom in"
+        in run("audit", "--store", f"sqlite:///{path}").stderr
+    )
     with sqlite3.connect(path) as found:
         assert found.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)

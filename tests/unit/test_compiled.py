@@ -18,7 +18,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from native_records import problems  # noqa: E402 - no package
 
-HOOK = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
+HOOK = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
+    "wheel"
+]["hooks"]["custom"]
 MODULES: list[str] = HOOK["compiled"]
 
 
@@ -49,9 +51,16 @@ def test_no_class_of_a_compiled_module_is_something_else_when_it_is_compiled(mod
 
 def test_records_are_the_same_in_both_forms() -> None:
     outcome = Outcome(Standing.WAITING, ahead=3, estimate=Estimate(1.0, 2.0, 3.0))
-    assert replace(outcome, ahead=4) == Outcome(Standing.WAITING, ahead=4, estimate=Estimate(1.0, 2.0, 3.0)) != outcome
+    assert (
+        replace(outcome, ahead=4)
+        == Outcome(Standing.WAITING, ahead=4, estimate=Estimate(1.0, 2.0, 3.0))
+        != outcome
+    )
     assert hash(outcome) == hash(replace(outcome, called=False))
-    assert repr(Estimate(1.0, 2.0, 3.0)) == "Estimate(p25_s=1.0, p50_s=2.0, p75_s=3.0, most_s=0.0, change='')"
+    assert (
+        repr(Estimate(1.0, 2.0, 3.0))
+        == "Estimate(p25_s=1.0, p50_s=2.0, p75_s=3.0, most_s=0.0, change='')"
+    )
     with pytest.raises(TypeError):
         replace(outcome, missing=1)
 
@@ -59,6 +68,10 @@ def test_records_are_the_same_in_both_forms() -> None:
 def test_records_that_are_nested_deeply_are_freed_whole() -> None:
     nested: tuple[Any, ...] = ()
     for number in range(10_000):  # CPython puts off what is nested more than fifty deep
-        nested = (nested, Outcome(Standing.WAITING, ahead=number), Estimate(1.0, 2.0, float(number)))
+        nested = (
+            nested,
+            Outcome(Standing.WAITING, ahead=number),
+            Estimate(1.0, 2.0, float(number)),
+        )
     del nested
     assert [Outcome(Standing.WAITING, ahead=number).ahead for number in range(3)] == [0, 1, 2]

@@ -22,26 +22,37 @@ FILES = {
 
 
 @pytest.mark.parametrize(("key", "text"), FILES.items(), ids=FILES)
-def test_a_nul_in_the_name_of_a_file_is_a_problem_of_its_key(key: str, text: str, tmp_path: Path) -> None:
+def test_a_nul_in_the_name_of_a_file_is_a_problem_of_its_key(
+    key: str, text: str, tmp_path: Path
+) -> None:
     found = problems(text, tmp_path / "greenroom.toml")
     assert [one for one in found if key in one and "null" in one], found
 
 
 def test_an_empty_name_of_a_header_is_a_problem_with_a_line(tmp_path: Path) -> None:
     check = "[[health_checks]]\nname = 'h'\naddress = 'a.example'\ntype = 'HTTP'\n"
-    (found,) = problems(check + "http_config = { header = { '' = ['x'] } }\n", tmp_path / "greenroom.toml")
+    (found,) = problems(
+        check + "http_config = { header = { '' = ['x'] } }\n", tmp_path / "greenroom.toml"
+    )
     assert found.startswith("line 5: health_checks[0].http_config.header")
 
 
 def test_a_data_center_that_is_a_list_is_one_problem_beside_the_others() -> None:
-    found = problems("redis = 'redis://127.0.0.1'\nglobal_redis = 'redis://127.0.0.1'\ndatacenters = [['a'], 'here', 'here']\n")
-    assert [one.partition(": ")[2].partition(":")[0] for one in found if "datacenters" in one] == ["datacenters[0]", "datacenters"]
+    found = problems(
+        "redis = 'redis://127.0.0.1'\nglobal_redis = 'redis://127.0.0.1'\ndatacenters = [['a'], 'here', 'here']\n"
+    )
+    assert [one.partition(": ")[2].partition(":")[0] for one in found if "datacenters" in one] == [
+        "datacenters[0]",
+        "datacenters",
+    ]
 
 
 def test_the_name_of_a_data_center_has_one_longest_length_wherever_it_is_written() -> None:
     def text(length: int) -> str:
         name = "d" * length
-        return f"redis = 'redis://127.0.0.1'\ndatacenter = '{name}'\ndatacenters = ['{name}']\n{GOOD}"
+        return (
+            f"redis = 'redis://127.0.0.1'\ndatacenter = '{name}'\ndatacenters = ['{name}']\n{GOOD}"
+        )
 
     longest = specs(Server)["datacenter"].high
     shared = read_config(text(longest)).shared

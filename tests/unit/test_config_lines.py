@@ -90,9 +90,19 @@ def test_the_text_inside_a_string_begins_behind_the_quotes_or_on_the_next_line()
     assert lines.text_line("rooms[1].routes") == 0
 
 
-names = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=6) | st.from_regex(r"\A[A-Za-z0-9_-]{1,6}\Z")
-scalars = st.integers(-9, 9) | st.booleans() | st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=12)
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3), max_leaves=6)
+names = st.text(
+    st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=6
+) | st.from_regex(r"\A[A-Za-z0-9_-]{1,6}\Z")
+scalars = (
+    st.integers(-9, 9)
+    | st.booleans()
+    | st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=12)
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=6,
+)
 tables = st.dictionaries(names, values, max_size=5)
 
 

@@ -23,7 +23,11 @@ def test_a_secret_comes_from_a_file_that_is_watched(tmp_path: Path) -> None:
     file.write_text(f'{START}client_secret_file = "secret"\n{ROLE}')
     config = load_config(file)
     assert config.oidc is not None
-    assert (config.oidc.secret, config.oidc.label, config.oidc.roles[0].zones) == ("hush", "login.example.com", ("shop.example",))
+    assert (config.oidc.secret, config.oidc.label, config.oidc.roles[0].zones) == (
+        "hush",
+        "login.example.com",
+        ("shop.example",),
+    )
     assert tmp_path / "secret" in config.files
     assert "hush" not in repr(config)
 
@@ -34,7 +38,9 @@ def test_a_secret_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     assert config.oidc is not None
     assert (config.oidc.secret, config.oidc.roles) == ("hush", ())
     monkeypatch.delenv("OIDC_SECRET")
-    assert problems(f'{START}client_secret_env = "OIDC_SECRET"\n') == ["dashboard.oidc.client_secret_env"]
+    assert problems(f'{START}client_secret_env = "OIDC_SECRET"\n') == [
+        "dashboard.oidc.client_secret_env"
+    ]
 
 
 def test_without_the_table_there_is_no_provider() -> None:
@@ -48,9 +54,18 @@ def test_without_the_table_there_is_no_provider() -> None:
         ("[dashboard.other]\n", "dashboard.other"),
         ("dashboard.oidc = 1\n", "dashboard.oidc"),
         ('[dashboard.oidc]\nissuer = "https://a.example"\n', "dashboard.oidc.client_id"),
-        ('[dashboard.oidc]\nissuer = "http://login.example.com"\nclient_id = "a"\n', "dashboard.oidc.issuer"),
-        ('[dashboard.oidc]\nissuer = "https://a.example/?x"\nclient_id = "a"\n', "dashboard.oidc.issuer"),
-        ('[dashboard.oidc]\nissuer = "login.example.com"\nclient_id = "a"\n', "dashboard.oidc.issuer"),
+        (
+            '[dashboard.oidc]\nissuer = "http://login.example.com"\nclient_id = "a"\n',
+            "dashboard.oidc.issuer",
+        ),
+        (
+            '[dashboard.oidc]\nissuer = "https://a.example/?x"\nclient_id = "a"\n',
+            "dashboard.oidc.issuer",
+        ),
+        (
+            '[dashboard.oidc]\nissuer = "login.example.com"\nclient_id = "a"\n',
+            "dashboard.oidc.issuer",
+        ),
         (f'{START}scopes = ["email"]\n', "dashboard.oidc.scopes"),
         (f'{START}scopes = ["openid", 7]\n', "dashboard.oidc.scopes[1]"),
         (f'{START}client_secret_file = "nowhere"\n', "dashboard.oidc.client_secret_file"),
@@ -67,4 +82,7 @@ def test_what_cannot_be_meant_is_refused_at_its_key(text: str, pointer: str) -> 
 
 def test_the_issuer_may_be_plain_http_on_this_machine_only() -> None:
     for host in ("127.0.0.1:8090", "localhost:8090", "[::1]:8090"):
-        assert read_config(START.replace("https://login.example.com", f"http://{host}")).oidc is not None
+        assert (
+            read_config(START.replace("https://login.example.com", f"http://{host}")).oidc
+            is not None
+        )

@@ -68,9 +68,14 @@ def test_every_field_of_a_room_can_be_written() -> None:
         "frame_ancestors": "\"'self' https://partner.example\"",
         "cors_origins": '["https://www.example.com"]',
     }
-    elsewhere = ["native_pass", "line_table"]  # need other rooms: test_native_pass.py, test_line_table.py
+    elsewhere = [
+        "native_pass",
+        "line_table",
+    ]  # need other rooms: test_native_pass.py, test_line_table.py
     assert {*written, *elsewhere} == set(specs(Room))
-    text = 'origin = "http://o"\n[[rooms]]\n' + "".join(f"{key} = {value}\n" for key, value in written.items())
+    text = 'origin = "http://o"\n[[rooms]]\n' + "".join(
+        f"{key} = {value}\n" for key, value in written.items()
+    )
     (room,) = read_config(text).rooms
     plain = Room(name="p", host="*", total_active_users=1, new_users_per_minute=1)
     assert [key for key in specs(Room) if getattr(room, key) == getattr(plain, key)] == elsewhere
@@ -114,7 +119,9 @@ def test_the_rest_of_the_file_arrives(tmp_path: Path) -> None:
         ('default_host = "http://shop"', ["default_host: must be a host name with an optional port"]),
     ],
 )  # fmt: skip
-def test_what_trusted_proxies_say_and_where_requests_without_a_host_go_is_checked(line: str, wrong: list[str]) -> None:
+def test_what_trusted_proxies_say_and_where_requests_without_a_host_go_is_checked(
+    line: str, wrong: list[str]
+) -> None:
     found = problems(
         f'{line}\ncolour = 3\norigin = "http://127.0.0.1:1"\n[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'
     )
@@ -129,16 +136,27 @@ def test_everything_wrong_is_said_at_once_in_the_order_of_the_file() -> None:
         '[[rooms]]\nname = "a b"\nhost = "Shop"\npath = "x"\ntotal_active_users = 0\nnew_users_per_minut = 3\n'
     )
     found = problems(text)
-    assert [line.split(":")[0] for line in found] == [f"line {n}" for n in (1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14)]
+    assert [line.split(":")[0] for line in found] == [
+        f"line {n}" for n in (1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14)
+    ]
     assert found[2].startswith("line 3: trusted_proxies[1]: must be an address or a network")
-    assert found[6] == "line 9: rooms[0].new_users_per_minute: is required: how many visitors may be let in during any 60 seconds"
-    assert found[-1] == "line 14: rooms[0].new_users_per_minut: unknown key; did you mean new_users_per_minute?"
+    assert (
+        found[6]
+        == "line 9: rooms[0].new_users_per_minute: is required: how many visitors may be let in during any 60 seconds"
+    )
+    assert (
+        found[-1]
+        == "line 14: rooms[0].new_users_per_minut: unknown key; did you mean new_users_per_minute?"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[[rooms]\n", "line 1: file: is not TOML: expected ']]' at the end of an array declaration"),
+        (
+            "[[rooms]\n",
+            "line 1: file: is not TOML: expected ']]' at the end of an array declaration",
+        ),
         ("a = 1\nb = \n", "line 2: file: is not TOML: invalid value"),
         ("a = 1\na = 2", "line 2: file: is not TOML: cannot overwrite a value"),
         ('\n\na = "', "line 3: file: is not TOML: unterminated string"),
@@ -159,7 +177,9 @@ def test_a_file_may_leave_all_rooms_to_the_api(text: str) -> None:
 
 
 def test_rooms_in_a_file_need_an_origin() -> None:
-    assert problems(GOOD.replace('origin = "http://127.0.0.1:3000"', ""))[0].startswith("origin: is required")
+    assert problems(GOOD.replace('origin = "http://127.0.0.1:3000"', ""))[0].startswith(
+        "origin: is required"
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +187,10 @@ def test_rooms_in_a_file_need_an_origin() -> None:
     [
         ("sqlite:///rooms.db", "sqlite:////etc/greenroom/rooms.db"),
         ("sqlite:////var/rooms.db", "sqlite:////var/rooms.db"),
-        ("postgresql://greenroom:secret@db/greenroom", "postgresql://greenroom:secret@db/greenroom"),
+        (
+            "postgresql://greenroom:secret@db/greenroom",
+            "postgresql://greenroom:secret@db/greenroom",
+        ),
         ("", ""),
     ],
 )
@@ -175,28 +198,44 @@ def test_a_store_is_found_from_the_directory_of_the_file(written: str, found: st
     assert read_config(f'store = "{written}"', Path("/etc/greenroom/greenroom.toml")).store == found
 
 
-@pytest.mark.parametrize("written", ["rooms.db", "sqlite://", "sqlite:///", "postgresql://host", "mysql://a/b"])
+@pytest.mark.parametrize(
+    "written", ["rooms.db", "sqlite://", "sqlite:///", "postgresql://host", "mysql://a/b"]
+)
 def test_a_store_of_another_kind_is_refused(written: str) -> None:
-    assert problems(f'store = "{written}"') == ["line 1: store: must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"]
+    assert problems(f'store = "{written}"') == [
+        "line 1: store: must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+    ]
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
         ('additional_routes = "x"\n', "rooms[0].additional_routes: must be a list"),
-        ("additional_routes = [4]\ncookie_suffix = 's'\n", "rooms[0].additional_routes[0]: must be a table with host and path"),
+        (
+            "additional_routes = [4]\ncookie_suffix = 's'\n",
+            "rooms[0].additional_routes[0]: must be a table with host and path",
+        ),
         (
             "additional_routes = [{ path = '/' }]\ncookie_suffix = 's'\n",
             "rooms[0].additional_routes[0].host: must be a host name in lower case",
         ),
-        ("additional_routes = [{ host = 'b', path = 7 }]\ncookie_suffix = 's'\n", "rooms[0].additional_routes[0].path: must begin with /"),
+        (
+            "additional_routes = [{ host = 'b', path = 7 }]\ncookie_suffix = 's'\n",
+            "rooms[0].additional_routes[0].path: must begin with /",
+        ),
         ("additional_routes = [{ host = 'b' }]\n", "rooms[0].cookie_suffix: is required"),
         (
             "additional_routes = [{ host = 'shop.example.com' }]\ncookie_suffix = 's'\n",
             "shop.example.com/ is already covered by rooms[0].path",
         ),
-        ("enabled_origin_commands = ['stop']\n", "rooms[0].enabled_origin_commands: may only contain revoke"),
-        ("cookie_attributes = { samesite = 'none', secure = 'never' }\n", "rooms[0].cookie_attributes.secure: must not be never"),
+        (
+            "enabled_origin_commands = ['stop']\n",
+            "rooms[0].enabled_origin_commands: may only contain revoke",
+        ),
+        (
+            "cookie_attributes = { samesite = 'none', secure = 'never' }\n",
+            "rooms[0].cookie_attributes.secure: must not be never",
+        ),
         ("cookie_attributes = { same_site = 'lax' }\n", "did you mean samesite?"),
         ("cookie_attributes = 'lax'\n", "rooms[0].cookie_attributes: must be a table"),
         ("queueing_method = 'lifo'\n", "must be one of fifo, random, passthrough, reject"),
@@ -219,9 +258,15 @@ def test_one_mistake_in_a_room_is_one_problem(lines: str, said: str) -> None:
         ('listen = "0.0.0.0:8081"\n', "control: must not be the address for visitors"),
         ("[log]\nacess = true\n", "line 4: log.acess: unknown key; did you mean access?"),
         ("log = 3\n", "line 1: log: must be a table"),
-        ('[origins]\n"Shop" = "http://a"\n', "line 4: origins.Shop: must be a host name in lower case"),
+        (
+            '[origins]\n"Shop" = "http://a"\n',
+            "line 4: origins.Shop: must be a host name in lower case",
+        ),
         ('[origins]\n"a.b" = "http://a/path"\n', 'line 4: origins."a.b": must end after the port'),
-        ('[origins]\n"a.b" = { url = "http://u:p@a" }\n', 'line 4: origins."a.b".url: must not contain a user name'),
+        (
+            '[origins]\n"a.b" = { url = "http://u:p@a" }\n',
+            'line 4: origins."a.b".url: must not contain a user name',
+        ),
         ('[origins]\n"a.b" = { url = "https://a", ca_file = "/none" }\n', "No such file"),
         ('[tls]\ncert = "/none"\n', "line 3: tls.key: is required"),
     ],
@@ -231,14 +276,24 @@ def test_one_mistake_outside_the_rooms_is_one_problem(lines: str, said: str) -> 
     assert said in only_problem(f"{top}{lines}[[{rooms}" if lines.startswith("[") else lines + GOOD)
 
 
-@pytest.mark.parametrize("origin", ["http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080", "http://127.0.0.1:8081"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://127.0.0.1:8080",
+        "http://localhost:8080",
+        "http://[::1]:8080",
+        "http://127.0.0.1:8081",
+    ],
+)
 def test_an_origin_that_is_greenroom_itself_is_refused(origin: str) -> None:
     text = GOOD.replace("http://127.0.0.1:3000", origin)
     assert "requests would loop" in only_problem('listen = "0.0.0.0:8080"\n' + text)
 
 
 def test_an_origin_on_the_same_port_of_another_machine_is_fine() -> None:
-    assert read_config(GOOD.replace("127.0.0.1:3000", "10.0.0.7:8080")).origin == Origin("http", "10.0.0.7", 8080)
+    assert read_config(GOOD.replace("127.0.0.1:3000", "10.0.0.7:8080")).origin == Origin(
+        "http", "10.0.0.7", 8080
+    )
 
 
 def test_a_file_that_cannot_be_read_is_a_problem_like_any_other(tmp_path: Path) -> None:
@@ -257,7 +312,10 @@ def test_options_count_more_than_the_file_and_are_named_in_problems(tmp_path: Pa
 
 def test_plain_values_are_checked_like_a_file() -> None:
     raw = {"origin": "http://o", "rooms": [{"name": "main", "host": "*", "total_active_users": 0}]}
-    options = {"rooms[0].total_active_users": "--total-active-users", "rooms[0].new_users_per_minute": "--new-users-per-minute"}
+    options = {
+        "rooms[0].total_active_users": "--total-active-users",
+        "rooms[0].new_users_per_minute": "--new-users-per-minute",
+    }
     with pytest.raises(InvalidConfig) as caught:
         config_of(raw, options=options)
     assert {problem.pointer for problem in caught.value.problems} == set(options.values())
@@ -280,17 +338,23 @@ def test_the_example_is_good() -> None:
     assert [room.name for room in load_config(example).rooms] == ["sale", "concerts", "preview"]
 
 
-@pytest.mark.parametrize("path", ["/a%2fb", "/%2e%2e/d", "/%00", "/%ff", "/a%zz", "/a%3Bb", "/a%252e"])
+@pytest.mark.parametrize(
+    "path", ["/a%2fb", "/%2e%2e/d", "/%00", "/%ff", "/a%zz", "/a%3Bb", "/a%252e"]
+)
 def test_a_path_that_no_request_can_have_is_refused_because_it_protects_nothing(path: str) -> None:
     first, second = problems(
-        with_room(f'path = "{path}"\ncookie_suffix = "a"\nadditional_routes = [{{ host = "b.example.com", path = "{path}" }}]\n')
+        with_room(
+            f'path = "{path}"\ncookie_suffix = "a"\nadditional_routes = [{{ host = "b.example.com", path = "{path}" }}]\n'
+        )
     )
     assert "rooms[0].path: covers nothing" in first
     assert "rooms[0].additional_routes[0].path: covers nothing" in second
 
 
 def test_a_home_of_no_one_and_a_mark_of_the_byte_order_break_nothing(tmp_path: Path) -> None:
-    assert "data: starts with the home directory of an unknown user" in only_problem(GOOD.replace("[[", 'data = "~nosuchuser/x"\n[[', 1))
+    assert "data: starts with the home directory of an unknown user" in only_problem(
+        GOOD.replace("[[", 'data = "~nosuchuser/x"\n[[', 1)
+    )
     file = tmp_path / "greenroom.toml"
     file.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
     assert [room.name for room in load_config(file).rooms] == ["shop"]
@@ -302,11 +366,20 @@ def test_a_setting_of_the_wrong_type_hides_no_other_mistake() -> None:
         + GOOD
         + 'cookie_attributes = { samesite = "none", secure = "never", color = "red" }\n'
     )
-    for pointer in ("drain_seconds", "trusted_proxies[0]", "store", "geo_database", "cookie_attributes.color", "cookie_attributes.secure"):
+    for pointer in (
+        "drain_seconds",
+        "trusted_proxies[0]",
+        "store",
+        "geo_database",
+        "cookie_attributes.color",
+        "cookie_attributes.secure",
+    ):
         assert any(pointer in problem for problem in found), (pointer, found)
 
 
-def test_a_data_directory_with_a_name_that_no_file_can_have_is_a_reason_and_not_a_traceback() -> None:
+def test_a_data_directory_with_a_name_that_no_file_can_have_is_a_reason_and_not_a_traceback() -> (
+    None
+):
     with pytest.raises(CannotStart, match="cannot use the data directory"):
         DataDir(Path("a\0b"))
 
@@ -332,13 +405,23 @@ def test_files_that_are_named_for_the_first_time_are_no_change(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("hosts", "host"),
-    [(["shop.example.com", "shop.example.com"], "shop.example.com"), (["a.example", "b.example"], ""), (["*"], ""), (["*.a.example"], "")],
+    [
+        (["shop.example.com", "shop.example.com"], "shop.example.com"),
+        (["a.example", "b.example"], ""),
+        (["*"], ""),
+        (["*.a.example"], ""),
+    ],
 )
-def test_the_only_host_of_all_rooms_is_that_of_requests_without_one(hosts: list[str], host: str) -> None:
+def test_the_only_host_of_all_rooms_is_that_of_requests_without_one(
+    hosts: list[str], host: str
+) -> None:
     rooms = "".join(
         f'[[rooms]]\nname = "r{n}"\nhost = "{name}"\npath = "/{n}"\ntotal_active_users = 1\nnew_users_per_minute = 1\ncookie_suffix = "s{n}"\n'
         for n, name in enumerate(hosts)
     )
     text = f'origin = "http://127.0.0.1:1"\n{rooms}'
     assert forwarded_policy(read_config(text)).default_host == host
-    assert forwarded_policy(read_config(f'default_host = "x.example"\n{text}')).default_host == "x.example"
+    assert (
+        forwarded_policy(read_config(f'default_host = "x.example"\n{text}')).default_host
+        == "x.example"
+    )

@@ -11,34 +11,56 @@ ROOM = '[[rooms]]\nname = "{name}"\nhost = "{host}"\npath = "{path}"\ntotal_acti
 
 def two_rooms(first: dict[str, str], second: dict[str, str]) -> str:
     return 'origin = "http://o"\n' + "".join(
-        ROOM.format(**{"path": "/", "host": "a.example.com", "more": "", **room}) for room in (first, second)
+        ROOM.format(**{"path": "/", "host": "a.example.com", "more": "", **room})
+        for room in (first, second)
     )
 
 
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        ({"name": "a"}, {"name": "a", "path": "/x"}, "line 10: rooms[1].name: 'a': there is already a room of this name (rooms[0])"),
-        ({"name": "a"}, {"name": "b"}, "line 12: rooms[1].path: a.example.com/ is already covered by rooms[0].path"),
+        (
+            {"name": "a"},
+            {"name": "a", "path": "/x"},
+            "line 10: rooms[1].name: 'a': there is already a room of this name (rooms[0])",
+        ),
+        (
+            {"name": "a"},
+            {"name": "b"},
+            "line 12: rooms[1].path: a.example.com/ is already covered by rooms[0].path",
+        ),
         ({"name": "a", "path": "/x"}, {"name": "b", "path": "/x/"}, "already covered"),
         ({"name": "a", "path": "/x"}, {"name": "b", "path": "/%78"}, "already covered"),
-        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/X", "more": "case_insensitive_paths = true"}, "already covered"),
+        (
+            {"name": "a", "path": "/x"},
+            {"name": "b", "path": "/X", "more": "case_insensitive_paths = true"},
+            "already covered",
+        ),
         (
             {"name": "a", "path": "/x", "more": "id = 'i'"},
             {"name": "b", "more": "id = 'i'"},
             "rooms[1].id: i: rooms[0] already has this id",
         ),
-        ({"name": "a", "path": "/x"}, {"name": "b", "more": f"id = '{room_id('a')}'"}, "rooms[0] already has this id"),
+        (
+            {"name": "a", "path": "/x"},
+            {"name": "b", "more": f"id = '{room_id('a')}'"},
+            "rooms[0] already has this id",
+        ),
     ],
 )
-def test_rooms_that_claim_the_same_are_refused(first: dict[str, str], second: dict[str, str], said: str) -> None:
+def test_rooms_that_claim_the_same_are_refused(
+    first: dict[str, str], second: dict[str, str], said: str
+) -> None:
     assert any(said in problem for problem in problems(two_rooms(first, second)))
 
 
 def test_rooms_whose_cookies_would_overwrite_one_another_are_refused() -> None:
-    routes = "additional_routes = [{{ host = 'b.example.com', path = '/{path}' }}]\ncookie_suffix = 's'"
+    routes = (
+        "additional_routes = [{{ host = 'b.example.com', path = '/{path}' }}]\ncookie_suffix = 's'"
+    )
     text = two_rooms(
-        {"name": "a", "path": "/x/1", "more": routes.format(path="x/2")}, {"name": "b", "path": "/x/3", "more": routes.format(path="x/4")}
+        {"name": "a", "path": "/x/1", "more": routes.format(path="x/2")},
+        {"name": "b", "path": "/x/3", "more": routes.format(path="x/4")},
     )
     assert "rooms[1].cookie_suffix: must differ from that of room a" in only_problem(text)
 
@@ -48,11 +70,17 @@ def test_rooms_inside_one_another_are_fine() -> None:
 
 
 def test_paths_that_differ_in_case_are_two_rooms() -> None:
-    assert len(read_config(two_rooms({"name": "a", "path": "/X"}, {"name": "b", "path": "/x"})).rooms) == 2
+    assert (
+        len(read_config(two_rooms({"name": "a", "path": "/X"}, {"name": "b", "path": "/x"})).rooms)
+        == 2
+    )
 
 
 def test_a_room_keeps_its_id_wherever_it_stands_in_the_file() -> None:
     one, two = {"name": "a"}, {"name": "b", "path": "/x"}
-    ids = [{room.name: room.id for room in read_config(two_rooms(*order)).rooms} for order in ((one, two), (two, one))]
+    ids = [
+        {room.name: room.id for room in read_config(two_rooms(*order)).rooms}
+        for order in ((one, two), (two, one))
+    ]
     assert ids[0] == ids[1]
     assert ids[0]["a"] != ids[0]["b"]

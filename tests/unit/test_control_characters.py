@@ -48,7 +48,9 @@ def test_what_is_printed_has_no_control_characters_and_says_which_there_were(tex
         ["explain", "--json", "https://shop.example.com/", "--config", "{file}"],
     ],
 )
-def test_commands_print_one_line_for_each_line_of_their_own(command: list[str], tmp_path: Path) -> None:
+def test_commands_print_one_line_for_each_line_of_their_own(
+    command: list[str], tmp_path: Path
+) -> None:
     file = tmp_path / "greenroom.toml"
     file.write_text(CONFIG.replace("{data}", str(tmp_path)))
     done = CliRunner().invoke(app, [part.replace("{file}", str(file)) for part in command])
@@ -72,6 +74,10 @@ def test_a_name_with_a_control_character_is_refused(make: Callable[[str], Any], 
 
 
 def test_values_in_the_console_log_cannot_begin_a_line_of_their_own() -> None:
-    event = without_controls(None, "info", {"event": "config_refused", "reason": EVIL, "count": 3, "exception": "Traceback\n  line"})
+    event = without_controls(
+        None,
+        "info",
+        {"event": "config_refused", "reason": EVIL, "count": 3, "exception": "Traceback\n  line"},
+    )
     assert is_printable(event["reason"])
     assert (event["count"], event["exception"]) == (3, "Traceback\n  line")

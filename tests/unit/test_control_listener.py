@@ -11,14 +11,23 @@ from greenroom.api.app import control_app
 from greenroom.config.addresses import exposure_notes
 from greenroom.config.settings import Address
 from greenroom.control.metrics import DEPRECATED, EXPORTED, Exposition, gateway_rows
-from greenroom.control.state import ConfigState, Figures, ProcessState, RoomState, StoreState, SyncState
+from greenroom.control.state import (
+    ConfigState,
+    Figures,
+    ProcessState,
+    RoomState,
+    StoreState,
+    SyncState,
+)
 from greenroom.control.status import status
 from greenroom.errors import Problem
 from greenroom.gateway.counts import GAUGES, MEANINGS, Counts
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
-ROOM = Room(id="i", name="shop", host="shop.example.com", total_active_users=5, new_users_per_minute=7)
+ROOM = Room(
+    id="i", name="shop", host="shop.example.com", total_active_users=5, new_users_per_minute=7
+)
 FIGURES = Figures(5, 12, 3, 2, Estimate(10.0, 20.04, 30.0), 4096)
 SERVING = ProcessState(
     version="1.2.3",
@@ -32,7 +41,13 @@ SERVING = ProcessState(
     gateway=(("requests", 13), ("connections_open", 2)),
     clock_ahead_ms=-1_500,
 )
-ROWS = (*EXPORTED, *gateway_rows([("requests", "requests read"), ("connections_open", "open now")], frozenset(["connections_open"])))
+ROWS = (
+    *EXPORTED,
+    *gateway_rows(
+        [("requests", "requests read"), ("connections_open", "open now")],
+        frozenset(["connections_open"]),
+    ),
+)
 
 
 class Picture:
@@ -56,7 +71,14 @@ def ask(state: ProcessState, path: str) -> tuple[int, str]:
     async def send(message: dict) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": path, "root_path": "", "query_string": b"", "headers": []}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "root_path": "",
+        "query_string": b"",
+        "headers": [],
+    }
     asyncio.run(control_app(picture, Exposition(picture, ROWS))(scope, receive, send))
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]).decode()
 
@@ -67,17 +89,26 @@ def changed(**fields: object) -> ProcessState:
 
 def values(state: ProcessState) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     families = text_string_to_metric_families(ask(state, "/metrics")[1])
-    return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for family in families for sample in family.samples}
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
 
 
-@pytest.mark.parametrize(("phase", "code"), [("starting", 503), ("serving", 200), ("draining", 503)])
+@pytest.mark.parametrize(
+    ("phase", "code"), [("starting", 503), ("serving", 200), ("draining", 503)]
+)
 def test_it_is_ready_only_while_serving_and_always_alive(phase: str, code: int) -> None:
     assert ask(changed(phase=phase), "/readyz") == (code, f"{phase}\n")
     assert ask(changed(phase=phase), "/healthz")[0] == 200
 
 
 def test_a_refused_configuration_does_not_make_it_unready() -> None:
-    assert ask(changed(config=ConfigState(problems=(Problem("rooms", "is gone"),))), "/readyz")[0] == 200
+    assert (
+        ask(changed(config=ConfigState(problems=(Problem("rooms", "is gone"),))), "/readyz")[0]
+        == 200
+    )
 
 
 def test_it_says_what_there_is_to_ask() -> None:
@@ -126,7 +157,10 @@ def test_every_row_has_a_name_and_a_meaning_of_its_own() -> None:
     assert counted == set(MEANINGS) > GAUGES
     described = list(Counts().described())
     gauges = frozenset(name for name, _, gauge, _ in described if gauge)
-    rows = (*EXPORTED, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges))
+    rows = (
+        *EXPORTED,
+        *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges),
+    )
     assert len({row.name for row in rows}) == len(rows)
     assert all(row.help and row.name.startswith("greenroom_") for row in rows)
 
@@ -136,8 +170,14 @@ def test_a_metric_shows_the_same_under_its_deprecated_name() -> None:
         "fra", syncing=True, leader=False, holder="x", answered_s=0.1, cut_off=False, batches=7, unanswered=2, answers=0, silent_s={}
     )  # fmt: skip
     found = {name: value for (name, _), value in values(changed(sync=sync)).items()}
-    assert {old: found[old] for old in DEPRECATED} == {old: found[new] for old, new in DEPRECATED.items()}
-    assert (found["greenroom_sync_turn"], found["greenroom_sync_office"], found["greenroom_sync_letters_unanswered_total"]) == (1, 0, 2)
+    assert {old: found[old] for old in DEPRECATED} == {
+        old: found[new] for old, new in DEPRECATED.items()
+    }
+    assert (
+        found["greenroom_sync_turn"],
+        found["greenroom_sync_office"],
+        found["greenroom_sync_letters_unanswered_total"],
+    ) == (1, 0, 2)
 
 
 def test_the_status_tells_the_same_as_json() -> None:
@@ -153,7 +193,11 @@ def test_the_status_tells_the_same_as_json() -> None:
 
 
 def test_a_control_listener_open_to_the_network_is_pointed_out() -> None:
-    assert exposure_notes(Address("127.0.0.1", 1), private=False) == exposure_notes(Address("::1", 1), private=False) == []
+    assert (
+        exposure_notes(Address("127.0.0.1", 1), private=False)
+        == exposure_notes(Address("::1", 1), private=False)
+        == []
+    )
     for private, notes in ((True, 1), (False, 2)):
         found = exposure_notes(Address("0.0.0.0", 1), private=private)
         assert (len(found), "0.0.0.0:1" in found[0]) == (notes, True)
@@ -161,14 +205,29 @@ def test_a_control_listener_open_to_the_network_is_pointed_out() -> None:
 
 
 def test_rooms_of_one_name_in_two_zones_are_told_apart() -> None:
-    twin = RoomState(Room(id="j", name="shop", host="other.org", path="/x", total_active_users=5, new_users_per_minute=7), FIGURES, {})
+    twin = RoomState(
+        Room(
+            id="j",
+            name="shop",
+            host="other.org",
+            path="/x",
+            total_active_users=5,
+            new_users_per_minute=7,
+        ),
+        FIGURES,
+        {},
+    )
     found = values(changed(rooms=(*SERVING.rooms, twin)))
     assert ("greenroom_room_active_users", (("room", "shop (shop.example.com/)"),)) in found
     assert ("greenroom_room_active_users", (("room", "shop (other.org/x)"),)) in found
 
 
 def test_the_store_is_told_with_what_is_wrong_with_its_newest_revision() -> None:
-    store = StoreState("sqlite:///x", True, 4, 4, 9_000).refused(5, (Problem("room a", "clashes"),)).lost()
+    store = (
+        StoreState("sqlite:///x", True, 4, 4, 9_000)
+        .refused(5, (Problem("room a", "clashes"),))
+        .lost()
+    )
     found = values(changed(store=store))
     assert found["greenroom_config_store_valid", ()] == 0
     assert found["greenroom_config_store_reachable", ()] == 0
@@ -185,7 +244,9 @@ def test_the_store_is_told_with_what_is_wrong_with_its_newest_revision() -> None
     }
 
 
-def test_a_refusal_counts_once_however_often_it_is_tried_and_is_forgotten_with_the_next_good_revision() -> None:
+def test_a_refusal_counts_once_however_often_it_is_tried_and_is_forgotten_with_the_next_good_revision() -> (
+    None
+):
     why = (Problem("room a", "clashes"),)
     store = StoreState(revision=4, tried=4).refused(5, why).refused(5, why)
     assert (store.refusals, store.revision, store.problems) == (1, 4, why)

@@ -8,8 +8,17 @@ from greenroom.control.list_items import Catalogue, Operations
 from greenroom.control.refusals import Refused
 from greenroom.model.rule import RULES_MAX
 
-ROOM = {"name": "shop", "host": "shop.example.com", "new_users_per_minute": 200, "total_active_users": 300}
-EVENT = {"name": "sale", "event_start_time": "2030-01-01T11:00:00Z", "event_end_time": "2030-01-01T12:00:00Z"}
+ROOM = {
+    "name": "shop",
+    "host": "shop.example.com",
+    "new_users_per_minute": 200,
+    "total_active_users": 300,
+}
+EVENT = {
+    "name": "sale",
+    "event_start_time": "2030-01-01T11:00:00Z",
+    "event_end_time": "2030-01-01T12:00:00Z",
+}
 RULE = {"action": "bypass_waiting_room", "expression": "ssl"}
 TIMES = ("event_start_time", "event_end_time", "prequeue_start_time")
 
@@ -38,7 +47,10 @@ def invalid(*names: str) -> list[tuple[str, str]]:
         ({"shuffle_at_event_start": True}, invalid("shuffle_at_event_start")),
         ({"new_users_per_minute": 200}, [("INVALID", "/total_active_users")]),
         ({"total_active_users": 200}, [("INVALID", "/new_users_per_minute")]),
-        ({"total_active_users": 199, "new_users_per_minute": 199}, invalid("new_users_per_minute", "total_active_users")),
+        (
+            {"total_active_users": 199, "new_users_per_minute": 199},
+            invalid("new_users_per_minute", "total_active_users"),
+        ),
         ({"session_duration": 31}, invalid("session_duration")),
         ({"queueing_method": "lifo"}, invalid("queueing_method")),
         ({"custom_page_html": "{{/a}}"}, [("TEMPLATE", "/custom_page_html")]),
@@ -56,18 +68,30 @@ def test_an_event_is_refused(config_service, room, fields, wanted) -> None:
 
 
 @pytest.mark.parametrize(
-    "time", ["2030-01-01", "2030-01-01T11:00:00", "2030-01-01 11:00:00Z", "tomorrow", "", 5, True, "2030-02-30T00:00:00Z"]
+    "time",
+    [
+        "2030-01-01",
+        "2030-01-01T11:00:00",
+        "2030-01-01 11:00:00Z",
+        "tomorrow",
+        "",
+        5,
+        True,
+        "2030-02-30T00:00:00Z",
+    ],
 )
 @pytest.mark.parametrize("name", TIMES)
 def test_a_time_must_be_a_moment(config_service, room, name, time) -> None:
-    assert ("INVALID", f"/{name}") in config_service.refusal(events.create(*room, {**EVENT, name: time}))
+    assert ("INVALID", f"/{name}") in config_service.refusal(
+        events.create(*room, {**EVENT, name: time})
+    )
 
 
 @pytest.mark.parametrize("name", ["name", "event_start_time", "event_end_time"])
 def test_an_event_needs_its_name_and_times(config_service, room, name) -> None:
-    assert config_service.refusal(events.create(*room, {key: value for key, value in EVENT.items() if key != name})) == [
-        ("REQUIRED", f"/{name}")
-    ]
+    assert config_service.refusal(
+        events.create(*room, {key: value for key, value in EVENT.items() if key != name})
+    ) == [("REQUIRED", f"/{name}")]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +102,9 @@ def test_an_event_needs_its_name_and_times(config_service, room, name) -> None:
         ("1970-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", None),
     ],
 )
-def test_times_come_back_as_they_were_written_also_after_an_edit(config_service, room, times) -> None:
+def test_times_come_back_as_they_were_written_also_after_an_edit(
+    config_service, room, times
+) -> None:
     written = dict(zip(TIMES, times, strict=True))
     made = config_service.do(events.create(*room, {"name": "e", **written}))
     edited = config_service.do(events.change(*room, made["id"], {"description": "x"}, whole=False))
@@ -87,22 +113,44 @@ def test_times_come_back_as_they_were_written_also_after_an_edit(config_service,
 
 def test_events_of_a_room_do_not_overlap_share_a_name_or_become_six(config_service, room) -> None:
     config_service.do(events.create(*room, EVENT))
-    assert config_service.refusal(events.create(*room, EVENT)) == [("EVENTS_OVERLAP", "/event_start_time"), ("TAKEN", "/name")]
-    early = {"name": "x", "prequeue_start_time": "2030-01-01T11:59:59Z", "event_start_time": "2030-01-01T13:00:00Z"}
-    assert config_service.refusal(events.create(*room, {**EVENT, **early, "event_end_time": "2030-01-01T14:00:00Z"})) == [
-        ("EVENTS_OVERLAP", "/event_start_time")
+    assert config_service.refusal(events.create(*room, EVENT)) == [
+        ("EVENTS_OVERLAP", "/event_start_time"),
+        ("TAKEN", "/name"),
     ]
+    early = {
+        "name": "x",
+        "prequeue_start_time": "2030-01-01T11:59:59Z",
+        "event_start_time": "2030-01-01T13:00:00Z",
+    }
+    assert config_service.refusal(
+        events.create(*room, {**EVENT, **early, "event_end_time": "2030-01-01T14:00:00Z"})
+    ) == [("EVENTS_OVERLAP", "/event_start_time")]
     for day in range(2, 6):
-        at = {"event_start_time": f"2030-01-0{day}T11:00:00Z", "event_end_time": f"2030-01-0{day}T12:00:00Z"}
+        at = {
+            "event_start_time": f"2030-01-0{day}T11:00:00Z",
+            "event_end_time": f"2030-01-0{day}T12:00:00Z",
+        }
         config_service.do(events.create(*room, {"name": f"e{day}", **at}))
-    sixth = {"name": "e6", "event_start_time": "2031-01-01T11:00:00Z", "event_end_time": "2031-01-01T12:00:00Z"}
+    sixth = {
+        "name": "e6",
+        "event_start_time": "2031-01-01T11:00:00Z",
+        "event_end_time": "2031-01-01T12:00:00Z",
+    }
     assert config_service.refusal(events.create(*room, sixth)) == [("TOO_MANY", "")]
 
 
-def test_what_an_event_shares_with_others_is_told_beside_its_own_faults(config_service, room) -> None:
+def test_what_an_event_shares_with_others_is_told_beside_its_own_faults(
+    config_service, room
+) -> None:
     config_service.do(events.create(*room, EVENT))
-    assert config_service.refusal(events.create(*room, {**EVENT, "session_duration": 31, "shuffle_at_event_start": True})) == sorted(
-        [("EVENTS_OVERLAP", "/event_start_time"), ("TAKEN", "/name"), *invalid("session_duration", "shuffle_at_event_start")]
+    assert config_service.refusal(
+        events.create(*room, {**EVENT, "session_duration": 31, "shuffle_at_event_start": True})
+    ) == sorted(
+        [
+            ("EVENTS_OVERLAP", "/event_start_time"),
+            ("TAKEN", "/name"),
+            *invalid("session_duration", "shuffle_at_event_start"),
+        ]
     )
 
 
@@ -132,8 +180,13 @@ def test_a_rule_is_refused_alone_and_among_others(config_service, room, fields, 
     assert config_service.refusal(rules.replace_all(*room, [RULE, {**RULE, **fields}])) == among
 
 
-def test_a_rule_needs_action_and_expression_when_it_is_made_but_not_when_it_is_edited(config_service, room) -> None:
-    assert config_service.refusal(rules.append(*room, {})) == [("REQUIRED", "/action"), ("REQUIRED", "/expression")]
+def test_a_rule_needs_action_and_expression_when_it_is_made_but_not_when_it_is_edited(
+    config_service, room
+) -> None:
+    assert config_service.refusal(rules.append(*room, {})) == [
+        ("REQUIRED", "/action"),
+        ("REQUIRED", "/expression"),
+    ]
     (made,) = config_service.do(rules.append(*room, RULE))
     (edited,) = config_service.do(rules.edit(*room, made["id"], {"description": "x"}))
     assert (edited["version"], edited["expression"]) == ("2", "ssl")
@@ -143,11 +196,26 @@ def test_a_rule_needs_action_and_expression_when_it_is_made_but_not_when_it_is_e
 
 @pytest.mark.parametrize(
     "position",
-    [{}, {"index": 1, "before": ""}, {"index": -1}, {"index": "1"}, {"index": True}, {"before": "x"}, {"after": 1}, [], "first", None],
+    [
+        {},
+        {"index": 1, "before": ""},
+        {"index": -1},
+        {"index": "1"},
+        {"index": True},
+        {"before": "x"},
+        {"after": 1},
+        [],
+        "first",
+        None,
+    ],
 )
-def test_a_place_that_is_not_one_is_refused_together_with_what_else_is_wrong(config_service, room, position) -> None:
+def test_a_place_that_is_not_one_is_refused_together_with_what_else_is_wrong(
+    config_service, room, position
+) -> None:
     (made,) = config_service.do(rules.append(*room, RULE))
-    found = config_service.refusal(rules.edit(*room, made["id"], {"expression": "?", "position": position}))
+    found = config_service.refusal(
+        rules.edit(*room, made["id"], {"expression": "?", "position": position})
+    )
     assert [code for code, _ in found] == ["EXPRESSION", "INVALID"]
     assert found[1][1].startswith("/position")
 
@@ -155,13 +223,18 @@ def test_a_place_that_is_not_one_is_refused_together_with_what_else_is_wrong(con
 def test_a_rule_far_behind_the_last_place_becomes_the_last(config_service, room) -> None:
     config_service.do(rules.append(*room, RULE))
     first, _ = config_service.do(rules.append(*room, {**RULE, "expression": "not ssl"}))
-    assert [rule["id"] for rule in config_service.do(rules.edit(*room, first["id"], {"position": {"index": 99}}))][-1] == first["id"]
+    assert [
+        rule["id"]
+        for rule in config_service.do(rules.edit(*room, first["id"], {"position": {"index": 99}}))
+    ][-1] == first["id"]
 
 
 def test_a_room_has_a_limited_number_of_rules(config_service, room) -> None:
     config_service.do(rules.replace_all(*room, [RULE] * RULES_MAX))
     assert config_service.refusal(rules.append(*room, RULE)) == [("TOO_MANY", "")]
-    assert config_service.refusal(rules.replace_all(*room, [RULE] * (RULES_MAX + 1))) == [("TOO_MANY", "")]
+    assert config_service.refusal(rules.replace_all(*room, [RULE] * (RULES_MAX + 1))) == [
+        ("TOO_MANY", "")
+    ]
 
 
 @pytest.mark.parametrize("body", [{}, None, "x", [1], [None]])
@@ -190,7 +263,9 @@ def test_a_list_is_refused(config_service, fields, wanted) -> None:
 
 def test_name_and_kind_of_a_list_stay(config_service) -> None:
     made = config_service.do(lists.create({"name": "a", "kind": "ip"}))
-    assert config_service.refusal(lists.edit(made["id"], {"name": "b", "kind": "asn"})) == invalid("kind", "name")
+    assert config_service.refusal(lists.edit(made["id"], {"name": "b", "kind": "asn"})) == invalid(
+        "kind", "name"
+    )
     assert config_service.do(lists.edit(made["id"], {"description": "x"}))["description"] == "x"
 
 
@@ -212,7 +287,11 @@ def test_name_and_kind_of_a_list_stay(config_service) -> None:
         ("hostname", {"hostname": "example.com"}, "/0/hostname"),
         ("hostname", {"hostname": {}}, "/0/hostname/url_hostname"),
         ("hostname", {"hostname": {"url_hostname": "https://x"}}, "/0/hostname/url_hostname"),
-        ("hostname", {"hostname": {"url_hostname": "*.x.org", "exclude_exact_hostname": False}}, "/0/hostname/url_hostname"),
+        (
+            "hostname",
+            {"hostname": {"url_hostname": "*.x.org", "exclude_exact_hostname": False}},
+            "/0/hostname/url_hostname",
+        ),
         ("ip", "10.0.0.1", "/0"),
     ],
     ids=str,
@@ -225,27 +304,39 @@ def test_an_item_is_refused(config_service, kind, item, pointer) -> None:
 
 def test_items_can_only_be_taken_out_of_the_list_they_are_in(config_service) -> None:
     made, done = config_service.do(lists.create({"name": "a", "kind": "ip"})), Operations()
-    assert config_service.refusal(list_items.remove(made["id"], {"items": [{"id": "x"}]}, done)) == [("NO_OBJECT", "/items")]
+    assert config_service.refusal(
+        list_items.remove(made["id"], {"items": [{"id": "x"}]}, done)
+    ) == [("NO_OBJECT", "/items")]
     for body in ([], {"items": [{}]}, {"items": "x"}, None):
         assert config_service.refusal(list_items.remove(made["id"], body, done)) == invalid("items")
     for body in ({}, {"items": []}):  # official clients send them, and no item is named
         assert "operation_id" in config_service.do(list_items.remove(made["id"], body, done))
 
 
-def test_a_list_that_a_rule_needs_stays_and_one_with_a_longer_name_does_not_hold_it(config_service, room) -> None:
+def test_a_list_that_a_rule_needs_stays_and_one_with_a_longer_name_does_not_hold_it(
+    config_service, room
+) -> None:
     short = config_service.do(lists.create({"name": "staff", "kind": "ip"}))
     longer = config_service.do(lists.create({"name": "staff_old", "kind": "ip"}))
-    (rule,) = config_service.do(rules.append(*room, {**RULE, "expression": "ip.src in $staff_old", "enabled": False}))
+    (rule,) = config_service.do(
+        rules.append(*room, {**RULE, "expression": "ip.src in $staff_old", "enabled": False})
+    )
     assert config_service.refusal(lists.delete(longer["id"])) == [("IN_USE", "")]
     assert config_service.do(lists.delete(short["id"])) == {"id": short["id"]}
     config_service.do(rules.delete(*room, rule["id"]))
     assert config_service.do(lists.delete(longer["id"])) == {"id": longer["id"]}
 
 
-def test_pages_of_a_list_hold_every_item_once_in_order_regardless_of_the_page(config_service) -> None:
+def test_pages_of_a_list_hold_every_item_once_in_order_regardless_of_the_page(
+    config_service,
+) -> None:
     made = config_service.do(lists.create({"name": "a", "kind": "asn"}))
     numbers = [7, 100, 20, 3, 1_000, 64_512]
-    config_service.do(list_items.add(made["id"], [{"asn": number} for number in numbers], Operations(), whole=False))
+    config_service.do(
+        list_items.add(
+            made["id"], [{"asn": number} for number in numbers], Operations(), whole=False
+        )
+    )
     catalogue = Catalogue()
     for per_page in range(1, 8):
         seen, cursor = [], ""
@@ -256,6 +347,12 @@ def test_pages_of_a_list_hold_every_item_once_in_order_regardless_of_the_page(co
                 break
             cursor = page.after
         assert seen == sorted(numbers)
-    second = catalogue.slice(config_service.known, made["id"], catalogue.slice(config_service.known, made["id"], "", 2, "").after, 2, "")
+    second = catalogue.slice(
+        config_service.known,
+        made["id"],
+        catalogue.slice(config_service.known, made["id"], "", 2, "").after,
+        2,
+        "",
+    )
     back = catalogue.slice(config_service.known, made["id"], second.before, 2, "")
     assert [entry.record.value for entry in back.items] == ["3", "7"]

@@ -9,7 +9,12 @@ from greenroom.dashboard.forms import Faults, document_of, field_view
 from greenroom.errors import Problem
 from greenroom.model.room import TEMPLATE_MAX
 
-ROOM = {"name": "shop", "host": "shop.example.com", "new_users_per_minute": 200, "total_active_users": 300}
+ROOM = {
+    "name": "shop",
+    "host": "shop.example.com",
+    "new_users_per_minute": 200,
+    "total_active_users": 300,
+}
 REQUIRED = ("name", "host", "new_users_per_minute", "total_active_users")
 
 
@@ -49,7 +54,10 @@ ALONE = [
     ({"path": "/a%2fb"}, invalid("/path")),
     ({"path": "/a%zz"}, invalid("/path")),
     ({"new_users_per_minute": 199}, invalid("/new_users_per_minute")),
-    ({"total_active_users": 199, "new_users_per_minute": 199}, invalid("/new_users_per_minute", "/total_active_users")),
+    (
+        {"total_active_users": 199, "new_users_per_minute": 199},
+        invalid("/new_users_per_minute", "/total_active_users"),
+    ),
     ({"total_active_users": 2**31}, invalid("/total_active_users")),
     ({"total_active_users": "300"}, invalid("/total_active_users")),
     ({"total_active_users": 300.5}, invalid("/total_active_users")),
@@ -61,17 +69,38 @@ ALONE = [
     ({"queueing_method": None}, invalid("/queueing_method")),
     ({"queueing_status_code": 503}, invalid("/queueing_status_code")),
     ({"default_template_language": "xx-XX"}, invalid("/default_template_language")),
-    ({"turnstile_mode": "on", "turnstile_action": "block"}, invalid("/turnstile_action", "/turnstile_mode")),
-    ({"suspended": "yes", "queue_all": 1, "json_response_enabled": None}, invalid("/json_response_enabled", "/queue_all", "/suspended")),
-    ({"cookie_attributes": {"samesite": "none", "secure": "never"}}, invalid("/cookie_attributes/secure")),
+    (
+        {"turnstile_mode": "on", "turnstile_action": "block"},
+        invalid("/turnstile_action", "/turnstile_mode"),
+    ),
+    (
+        {"suspended": "yes", "queue_all": 1, "json_response_enabled": None},
+        invalid("/json_response_enabled", "/queue_all", "/suspended"),
+    ),
+    (
+        {"cookie_attributes": {"samesite": "none", "secure": "never"}},
+        invalid("/cookie_attributes/secure"),
+    ),
     ({"cookie_attributes": {"samesite": "some"}}, invalid("/cookie_attributes/samesite")),
     ({"cookie_attributes": "lax"}, invalid("/cookie_attributes")),
     ({"cookie_suffix": "a;b"}, invalid("/cookie_suffix")),
     ({"additional_routes": [{"host": "www.example.com"}]}, [("REQUIRED", "/cookie_suffix")]),
-    ({"additional_routes": [{"path": "/"}], "cookie_suffix": "x"}, [("REQUIRED", "/additional_routes/0/host")]),
-    ({"additional_routes": [{"host": "x.org"}], "cookie_suffix": "x"}, [("OUTSIDE", "/additional_routes/0/host")]),
-    ({"additional_routes": [{"host": "www.example.com", "path": "b"}], "cookie_suffix": "x"}, invalid("/additional_routes/0/path")),
-    ({"additional_routes": [{"host": "shop.example.com"}], "cookie_suffix": "x"}, [("COVERED", "/additional_routes/0")]),
+    (
+        {"additional_routes": [{"path": "/"}], "cookie_suffix": "x"},
+        [("REQUIRED", "/additional_routes/0/host")],
+    ),
+    (
+        {"additional_routes": [{"host": "x.org"}], "cookie_suffix": "x"},
+        [("OUTSIDE", "/additional_routes/0/host")],
+    ),
+    (
+        {"additional_routes": [{"host": "www.example.com", "path": "b"}], "cookie_suffix": "x"},
+        invalid("/additional_routes/0/path"),
+    ),
+    (
+        {"additional_routes": [{"host": "shop.example.com"}], "cookie_suffix": "x"},
+        [("COVERED", "/additional_routes/0")],
+    ),
     ({"additional_routes": {}}, invalid("/additional_routes")),
     ({"enabled_origin_commands": ["revoke", "stop"]}, invalid("/enabled_origin_commands")),
     ({"custom_page_html": "{{#waitTime}}"}, [("TEMPLATE", "/custom_page_html")]),
@@ -95,52 +124,94 @@ def test_a_room_is_refused(config_service, zone, fields, wanted) -> None:
 
 
 @pytest.mark.parametrize("name", REQUIRED)
-def test_a_room_needs_what_is_required_when_it_is_made_or_replaced_but_not_when_it_is_edited(config_service, zone, name) -> None:
+def test_a_room_needs_what_is_required_when_it_is_made_or_replaced_but_not_when_it_is_edited(
+    config_service, zone, name
+) -> None:
     less = {key: value for key, value in ROOM.items() if key != name}
     assert config_service.refusal(rooms.create(zone, less)) == [("REQUIRED", f"/{name}")]
     room = config_service.do(rooms.create(zone, ROOM))
-    assert config_service.refusal(rooms.change(zone, room["id"], less, whole=True)) == [("REQUIRED", f"/{name}")]
-    assert config_service.do(rooms.change(zone, room["id"], less, whole=False)) | {"modified_on": 0} == room | {"modified_on": 0}
+    assert config_service.refusal(rooms.change(zone, room["id"], less, whole=True)) == [
+        ("REQUIRED", f"/{name}")
+    ]
+    assert config_service.do(rooms.change(zone, room["id"], less, whole=False)) | {
+        "modified_on": 0
+    } == room | {"modified_on": 0}
 
 
 def test_exactly_200_is_enough_and_a_zone_may_ask_for_less(config_service, zone) -> None:
     small = {**ROOM, "new_users_per_minute": 5, "total_active_users": 5}
-    assert config_service.do(rooms.create(zone, {**ROOM, "total_active_users": 200}))["total_active_users"] == 200
+    assert (
+        config_service.do(rooms.create(zone, {**ROOM, "total_active_users": 200}))[
+            "total_active_users"
+        ]
+        == 200
+    )
     other = {**small, "name": "small", "host": "small.example.com"}
-    assert config_service.refusal(rooms.create(zone, other)) == invalid("/new_users_per_minute", "/total_active_users")
+    assert config_service.refusal(rooms.create(zone, other)) == invalid(
+        "/new_users_per_minute", "/total_active_users"
+    )
     config_service.do(zones.edit(zone, {"greenroom": {"limit_floor": 5}}, no_origin_is_wrong))
     assert config_service.do(rooms.create(zone, other))["total_active_users"] == 5
 
 
 def test_a_zone_may_allow_longer_sessions(config_service, zone) -> None:
-    assert config_service.refusal(rooms.create(zone, {**ROOM, "session_duration": 45})) == invalid("/session_duration")
+    assert config_service.refusal(rooms.create(zone, {**ROOM, "session_duration": 45})) == invalid(
+        "/session_duration"
+    )
     config_service.do(zones.edit(zone, {"greenroom": {"session_ceiling": 60}}, no_origin_is_wrong))
-    assert config_service.do(rooms.create(zone, {**ROOM, "session_duration": 45}))["session_duration"] == 45
+    assert (
+        config_service.do(rooms.create(zone, {**ROOM, "session_duration": 45}))["session_duration"]
+        == 45
+    )
 
 
 def test_capitals_of_a_queueing_method_do_not_matter(config_service, zone) -> None:
-    assert config_service.do(rooms.create(zone, {**ROOM, "queueing_method": "FIFO"}))["queueing_method"] == "fifo"
+    assert (
+        config_service.do(rooms.create(zone, {**ROOM, "queueing_method": "FIFO"}))[
+            "queueing_method"
+        ]
+        == "fifo"
+    )
 
 
 def test_a_host_and_path_belong_to_one_room_of_the_whole_installation(config_service, zone) -> None:
     below = config_service.do(zones.create({"name": "shop.example.com"}, no_origin_is_wrong))["id"]
     config_service.do(
-        rooms.create(zone, {**ROOM, "path": "/Sale", "additional_routes": [{"host": "www.example.com"}], "cookie_suffix": "a"})
+        rooms.create(
+            zone,
+            {
+                **ROOM,
+                "path": "/Sale",
+                "additional_routes": [{"host": "www.example.com"}],
+                "cookie_suffix": "a",
+            },
+        )
     )
     other = {**ROOM, "name": "other"}
-    assert config_service.refusal(rooms.create(below, {**other, "path": "/Sale/"})) == [("COVERED", "/host")]
-    assert config_service.refusal(rooms.create(below, {**other, "path": "/%53ale"})) == [("COVERED", "/host")]
-    assert config_service.refusal(rooms.create(zone, {**other, "host": "www.example.com"})) == [("COVERED", "/host")]
-    assert config_service.refusal(rooms.create(below, {**other, "path": "/sale", "greenroom": {"case_insensitive_paths": True}})) == [
+    assert config_service.refusal(rooms.create(below, {**other, "path": "/Sale/"})) == [
         ("COVERED", "/host")
     ]
+    assert config_service.refusal(rooms.create(below, {**other, "path": "/%53ale"})) == [
+        ("COVERED", "/host")
+    ]
+    assert config_service.refusal(rooms.create(zone, {**other, "host": "www.example.com"})) == [
+        ("COVERED", "/host")
+    ]
+    assert config_service.refusal(
+        rooms.create(
+            below, {**other, "path": "/sale", "greenroom": {"case_insensitive_paths": True}}
+        )
+    ) == [("COVERED", "/host")]
     assert config_service.do(rooms.create(below, {**other, "path": "/sale"}))["path"] == "/sale"
 
 
 def test_names_and_cookie_suffixes_are_unique_in_a_zone(config_service, zone) -> None:
     config_service.do(rooms.create(zone, {**ROOM, "cookie_suffix": "a"}))
     twin = {**ROOM, "host": "other.example.com", "cookie_suffix": "a"}
-    assert config_service.refusal(rooms.create(zone, twin)) == [("TAKEN", "/cookie_suffix"), ("TAKEN", "/name")]
+    assert config_service.refusal(rooms.create(zone, twin)) == [
+        ("TAKEN", "/cookie_suffix"),
+        ("TAKEN", "/name"),
+    ]
     other = config_service.do(zones.create({"name": "example.org"}, no_origin_is_wrong))["id"]
     assert config_service.do(rooms.create(other, {**twin, "host": "example.org"}))["name"] == "shop"
 
@@ -153,9 +224,21 @@ def test_a_room_is_no_obstacle_to_itself(config_service, zone) -> None:
 def test_an_edit_merges_objects_and_replaces_everything_else(config_service, zone) -> None:
     routes = [{"host": "www.example.com", "path": "/"}, {"host": "example.com", "path": "/x"}]
     room = config_service.do(
-        rooms.create(zone, {**ROOM, "cookie_attributes": {"samesite": "lax"}, "additional_routes": routes, "cookie_suffix": "a"})
+        rooms.create(
+            zone,
+            {
+                **ROOM,
+                "cookie_attributes": {"samesite": "lax"},
+                "additional_routes": routes,
+                "cookie_suffix": "a",
+            },
+        )
     )
-    edit = {"cookie_attributes": {"secure": "always"}, "additional_routes": routes[:1], "greenroom": {"confirm_newcomers": True}}
+    edit = {
+        "cookie_attributes": {"secure": "always"},
+        "additional_routes": routes[:1],
+        "greenroom": {"confirm_newcomers": True},
+    }
     edited = config_service.do(rooms.change(zone, room["id"], edit, whole=False))
     assert edited["cookie_attributes"] == {"samesite": "lax", "secure": "always"}
     assert edited["additional_routes"] == routes[:1]
@@ -165,10 +248,16 @@ def test_an_edit_merges_objects_and_replaces_everything_else(config_service, zon
 @pytest.mark.parametrize("value", [True, False, "auto"])
 def test_newcomers_are_confirmed_always_never_or_when_it_helps(config_service, zone, value) -> None:
     assert config_service.do(rooms.create(zone, ROOM))["greenroom"]["confirm_newcomers"] == "auto"
-    room = config_service.do(rooms.create(zone, {**ROOM, "name": "b", "path": "/b", "greenroom": {"confirm_newcomers": value}}))
+    room = config_service.do(
+        rooms.create(
+            zone, {**ROOM, "name": "b", "path": "/b", "greenroom": {"confirm_newcomers": value}}
+        )
+    )
     assert room["greenroom"]["confirm_newcomers"] is value
     form = document_of(
-        rooms.ROOM, ["confirm_newcomers"], {"confirm_newcomers": [field_view(rooms.ROOM, "confirm_newcomers", value, Faults()).value]}
+        rooms.ROOM,
+        ["confirm_newcomers"],
+        {"confirm_newcomers": [field_view(rooms.ROOM, "confirm_newcomers", value, Faults()).value]},
     )
     assert form["greenroom"]["confirm_newcomers"] is value
 
@@ -177,12 +266,23 @@ def test_newcomers_are_confirmed_always_never_or_when_it_helps(config_service, z
 def test_other_values_are_refused_with_those_that_there_are(config_service, zone, value) -> None:
     with pytest.raises(Refused) as refused:
         config_service.do(rooms.create(zone, {**ROOM, "greenroom": {"confirm_newcomers": value}}))
-    assert "null" in str(refused.value.faults) or "must be one of false, true, auto" in str(refused.value.faults)
+    assert "null" in str(refused.value.faults) or "must be one of false, true, auto" in str(
+        refused.value.faults
+    )
 
 
 def test_what_only_the_server_may_say_is_not_looked_at(config_service, zone) -> None:
     room = config_service.do(
-        rooms.create(zone, {**ROOM, "id": "mine", "created_on": 5, "next_event_start_time": "x", "greenroom": {"read_only": True}})
+        rooms.create(
+            zone,
+            {
+                **ROOM,
+                "id": "mine",
+                "created_on": 5,
+                "next_event_start_time": "x",
+                "greenroom": {"read_only": True},
+            },
+        )
     )
     assert room["id"] != "mine"
     assert room["greenroom"]["read_only"] is False
@@ -197,9 +297,18 @@ def test_what_only_the_server_may_say_is_not_looked_at(config_service, zone) -> 
         ({"name": "a.example.com", "type": "partial"}, invalid("/type")),
         ({"name": "a.example.com", "account": {"id": "other"}}, invalid("/account/id")),
         ({"name": "a.example.com", "paused": None}, invalid("/paused")),
-        ({"name": "a.example.com", "greenroom": {"limit_floor": 201}}, invalid("/greenroom/limit_floor")),
-        ({"name": "a.example.com", "greenroom": {"session_ceiling": 29}}, invalid("/greenroom/session_ceiling")),
-        ({"name": "a.example.com", "greenroom": {"trusted_proxies": ["10.0.0.0/8", "x"]}}, invalid("/greenroom/trusted_proxies/1")),
+        (
+            {"name": "a.example.com", "greenroom": {"limit_floor": 201}},
+            invalid("/greenroom/limit_floor"),
+        ),
+        (
+            {"name": "a.example.com", "greenroom": {"session_ceiling": 29}},
+            invalid("/greenroom/session_ceiling"),
+        ),
+        (
+            {"name": "a.example.com", "greenroom": {"trusted_proxies": ["10.0.0.0/8", "x"]}},
+            invalid("/greenroom/trusted_proxies/1"),
+        ),
         ({"name": "a.example.com", "origin": "http://127.0.0.1"}, [("UNKNOWN_FIELD", "/origin")]),
     ],
     ids=str,
@@ -209,27 +318,38 @@ def test_a_zone_is_refused(config_service, zone, fields, wanted) -> None:
 
 
 def test_the_name_of_a_zone_stays(config_service, zone) -> None:
-    assert config_service.refusal(zones.edit(zone, {"name": "example.org"}, no_origin_is_wrong)) == invalid("/name")
+    assert config_service.refusal(
+        zones.edit(zone, {"name": "example.org"}, no_origin_is_wrong)
+    ) == invalid("/name")
 
 
 def test_a_wrong_origin_is_said_where_it_stands(config_service, zone) -> None:
     def always_wrong(pointer: str, _url: str) -> list[Problem]:
         return [Problem(pointer, "is wrong")]
 
-    assert config_service.refusal(zones.edit(zone, {"greenroom": {"origin": "x"}}, always_wrong)) == invalid("/greenroom/origin")
+    assert config_service.refusal(
+        zones.edit(zone, {"greenroom": {"origin": "x"}}, always_wrong)
+    ) == invalid("/greenroom/origin")
 
 
 def test_settings_take_truth_values_only(config_service, zone) -> None:
     for value in (None, 1, "true"):
         plan = zones.change_settings(zone, {"search_engine_crawler_bypass": value}, whole=False)
         assert config_service.refusal(plan) == invalid("/search_engine_crawler_bypass")
-    assert config_service.do(zones.change_settings(zone, {"search_engine_crawler_bypass": True}, whole=True)) == {
+    assert config_service.do(
+        zones.change_settings(zone, {"search_engine_crawler_bypass": True}, whole=True)
+    ) == {"search_engine_crawler_bypass": True}
+    assert config_service.do(zones.change_settings(zone, {}, whole=False)) == {
         "search_engine_crawler_bypass": True
     }
-    assert config_service.do(zones.change_settings(zone, {}, whole=False)) == {"search_engine_crawler_bypass": True}
-    assert config_service.do(zones.change_settings(zone, {}, whole=True)) == {"search_engine_crawler_bypass": False}
+    assert config_service.do(zones.change_settings(zone, {}, whole=True)) == {
+        "search_engine_crawler_bypass": False
+    }
 
 
 def test_every_code_has_a_meaning_and_a_status_that_clients_do_not_take_for_success() -> None:
     assert set(CODES) == set(Code)
-    assert all(int(code) >= 1000 and 400 <= meaning.status < 600 and meaning.text for code, meaning in CODES.items())
+    assert all(
+        int(code) >= 1000 and 400 <= meaning.status < 600 and meaning.text
+        for code, meaning in CODES.items()
+    )

@@ -28,7 +28,9 @@ def test_one_route_gets_its_host_and_its_path() -> None:
 
 
 def test_several_routes_get_the_common_domain_and_the_common_path() -> None:
-    assert domain_and_path("a.example.com/shoes/product_123", "b.example.com/shoes/product_456") == ("example.com", "/shoes")
+    assert domain_and_path(
+        "a.example.com/shoes/product_123", "b.example.com/shoes/product_456"
+    ) == ("example.com", "/shoes")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,9 @@ def test_several_routes_get_the_common_domain_and_the_common_path() -> None:
         (["*", "example.com"], ""),
     ],
 )
-def test_the_domain_is_the_longest_common_one_that_browsers_accept(hosts: list[str], domain: str) -> None:
+def test_the_domain_is_the_longest_common_one_that_browsers_accept(
+    hosts: list[str], domain: str
+) -> None:
     assert scope(*(f"{host}/" for host in hosts)).domain == domain
 
 
@@ -79,11 +83,15 @@ def test_the_domain_is_the_longest_common_one_that_browsers_accept(hosts: list[s
         (["/" + "a" * 2000], "/"),
     ],
 )
-def test_the_path_is_the_longest_common_one_that_browsers_send_back(paths: list[str], path: str) -> None:
+def test_the_path_is_the_longest_common_one_that_browsers_send_back(
+    paths: list[str], path: str
+) -> None:
     assert scope(*(f"example.com{each}" for each in paths)).path == path
 
 
-def test_a_room_without_regard_to_case_is_valid_for_every_path_because_cookie_paths_are_case_sensitive() -> None:
+def test_a_room_without_regard_to_case_is_valid_for_every_path_because_cookie_paths_are_case_sensitive() -> (
+    None
+):
     assert scope("example.com/Black-Friday", case_insensitive=True).path == "/"
 
 
@@ -96,7 +104,9 @@ def test_hosts_that_cannot_share_a_cookie_are_reported_to_the_operator() -> None
     assert scope("localhost/", "localhost/x").problem is None
 
 
-def room(name: str, route: str, *more: str, suffix: str = "", case_insensitive: bool = False) -> Room:
+def room(
+    name: str, route: str, *more: str, suffix: str = "", case_insensitive: bool = False
+) -> Room:
     host, path = _split(route)
     others = tuple(Route(*_split(each)) for each in more)
     return Room(
@@ -113,7 +123,9 @@ def room(name: str, route: str, *more: str, suffix: str = "", case_insensitive: 
 
 
 def test_two_rooms_that_would_overwrite_each_others_cookie_are_reported() -> None:
-    clashes = scope_clashes([room("a", "x.com/A", case_insensitive=True), room("b", "x.com/B", case_insensitive=True)])
+    clashes = scope_clashes(
+        [room("a", "x.com/A", case_insensitive=True), room("b", "x.com/B", case_insensitive=True)]
+    )
     assert [clash.pointer for clash in clashes] == ["rooms[1].cookie_suffix"]
     assert clashes[0].reason == (
         "must differ from that of room a: both cookies are __cfwaitingroom for x.com/, and each would overwrite the other"
@@ -122,15 +134,34 @@ def test_two_rooms_that_would_overwrite_each_others_cookie_are_reported() -> Non
 
 def test_rooms_with_a_path_host_or_suffix_of_their_own_do_not_clash() -> None:
     assert (
-        scope_clashes([room("a", "x.com/"), room("b", "x.com/shop"), room("c", "y.com/"), room("d", "*/"), room("e", "localhost/")]) == []
+        scope_clashes(
+            [
+                room("a", "x.com/"),
+                room("b", "x.com/shop"),
+                room("c", "y.com/"),
+                room("d", "*/"),
+                room("e", "localhost/"),
+            ]
+        )
+        == []
     )
-    assert scope_clashes([room("a", "x.com/%C3%A9", suffix="a"), room("b", "x.com/", suffix="b")]) == []
+    assert (
+        scope_clashes([room("a", "x.com/%C3%A9", suffix="a"), room("b", "x.com/", suffix="b")])
+        == []
+    )
 
 
 def test_rooms_that_share_a_common_domain_clash() -> None:
     several = room("a", "a.x.com/", "b.x.com/", suffix="s")
     assert len(scope_clashes([several, room("b", "x.com/", suffix="s")])) == 1
-    assert len(scope_clashes([room("a", "one.com/", "two.com/", suffix="s"), room("b", "two.com/", suffix="s")])) == 1
+    assert (
+        len(
+            scope_clashes(
+                [room("a", "one.com/", "two.com/", suffix="s"), room("b", "two.com/", suffix="s")]
+            )
+        )
+        == 1
+    )
 
 
 labels = st.sampled_from(["a", "b", "shop", "example", "com", "co", "uk", "de", "1", "127"])
@@ -144,12 +175,19 @@ def browser_accepts(domain: str, host: str) -> bool:
     """RFC 6265, 5.3 and 5.1.3: a domain of at least two labels that the host is or ends in, and no address."""
     if not domain:
         return True
-    return "." in domain and not domain.replace(".", "").isdigit() and (host == domain or host.endswith("." + domain))
+    return (
+        "." in domain
+        and not domain.replace(".", "").isdigit()
+        and (host == domain or host.endswith("." + domain))
+    )
 
 
 def browser_sends(cookie_path: str, url_path: str) -> bool:
     """RFC 6265, 5.1.4."""
-    return url_path == cookie_path or (url_path.startswith(cookie_path) and (cookie_path[-1] == "/" or url_path[len(cookie_path)] == "/"))
+    return url_path == cookie_path or (
+        url_path.startswith(cookie_path)
+        and (cookie_path[-1] == "/" or url_path[len(cookie_path)] == "/")
+    )
 
 
 @given(routes, st.sampled_from(["", "/", "/x", "/x/y"]), st.booleans())
@@ -161,7 +199,10 @@ def test_a_browser_takes_the_cookie_on_every_route_and_sends_it_back_below_it(
     assert len(found.path) <= PATH_MAX
     for route in routes:
         assert browser_accepts(found.domain, route.host)
-        for url in {route.path.rstrip("/") + below or "/", (route.path.rstrip("/") + below or "/").replace("%C3%A9", "%c3%a9")}:
+        for url in {
+            route.path.rstrip("/") + below or "/",
+            (route.path.rstrip("/") + below or "/").replace("%C3%A9", "%c3%a9"),
+        }:
             assert browser_sends(found.path, url)
             assert not any_case or browser_sends(found.path, url.upper())
 
@@ -182,7 +223,14 @@ def test_a_pattern_of_hosts_shares_one_cookie_where_a_browser_lets_it() -> None:
 
 @pytest.mark.parametrize(
     ("path", "cut"),
-    [("/sho<p>", "/"), ("/a/b'c/d", "/a"), ("/a|b", "/"), ("/a^b/c", "/"), ("/a/b!c", "/a"), ("/a/b-c._~/d", "/a/b-c._~/d")],
+    [
+        ("/sho<p>", "/"),
+        ("/a/b'c/d", "/a"),
+        ("/a|b", "/"),
+        ("/a^b/c", "/"),
+        ("/a/b!c", "/a"),
+        ("/a/b-c._~/d", "/a/b-c._~/d"),
+    ],
 )
 def test_a_path_ends_before_what_browsers_may_write_in_another_way(path: str, cut: str) -> None:
     assert scope(f"example.com{path}").path == cut

@@ -64,20 +64,44 @@ def test_a_suffixed_room_and_a_plain_one_do_not_read_each_others() -> None:
 
 def test_only_so_many_are_looked_at_and_none_that_is_too_long() -> None:
     many = b"; ".join(b"__cfwaitingroom=%d" % n for n in range(100))
-    ends = [b"%d" % n for n in (*range(CANDIDATES_MAX // 2), *range(100 - CANDIDATES_MAX // 2, 100))]
+    ends = [
+        b"%d" % n for n in (*range(CANDIDATES_MAX // 2), *range(100 - CANDIDATES_MAX // 2, 100))
+    ]
     assert values(many) == ends
     assert values(many, many) == ends
-    long = b"; ".join([b"__cfwaitingroom=" + b"x" * (VALUE_MAX + 1)] * 40 + [b"__cfwaitingroom=" + b"x" * VALUE_MAX])
-    assert values(long) == [b"x" * VALUE_MAX], "oversized ones do not use up the places of good ones"
+    long = b"; ".join(
+        [b"__cfwaitingroom=" + b"x" * (VALUE_MAX + 1)] * 40
+        + [b"__cfwaitingroom=" + b"x" * VALUE_MAX]
+    )
+    assert values(long) == [b"x" * VALUE_MAX], (
+        "oversized ones do not use up the places of good ones"
+    )
 
 
-pieces = st.sampled_from([b"__cfwaitingroom", b"=", b";", b"; ", b" ", b"\t", b"x", b"_a", b"a=1; ", b"\xff", b'"', b"__cfwaitingroom=v"])
+pieces = st.sampled_from(
+    [
+        b"__cfwaitingroom",
+        b"=",
+        b";",
+        b"; ",
+        b" ",
+        b"\t",
+        b"x",
+        b"_a",
+        b"a=1; ",
+        b"\xff",
+        b'"',
+        b"__cfwaitingroom=v",
+    ]
+)
 
 
 @given(st.lists(st.lists(pieces, max_size=7).map(b"".join), max_size=3))
 @example([b"  ;  __cfwaitingroom=x ; "])
 def test_it_agrees_with_the_plain_way_of_reading_a_cookie_header(cookies: list[bytes]) -> None:
-    pairs = [pair for cookie in cookies for pair in cookie.split(b";") if not pair.startswith(b" " * 8)]
+    pairs = [
+        pair for cookie in cookies for pair in cookie.split(b";") if not pair.startswith(b" " * 8)
+    ]
     ours = [pair.strip(b" \t") for pair in pairs if pair.lstrip(b" \t").startswith(NAME + b"=")]
     expected = [pair[len(NAME) + 1 :].strip(b" \t") for pair in ours]
     assert values(*cookies) == expected[:CANDIDATES_MAX]
@@ -85,7 +109,13 @@ def test_it_agrees_with_the_plain_way_of_reading_a_cookie_header(cookies: list[b
 
 @pytest.mark.parametrize(
     "unit",
-    [b"x__cfwaitingroom=", b" ", b" __cfwaitingroom=", b"; ", b"__cfwaitingroom=" + b"y" * 600 + b"; "],
+    [
+        b"x__cfwaitingroom=",
+        b" ",
+        b" __cfwaitingroom=",
+        b"; ",
+        b"__cfwaitingroom=" + b"y" * 600 + b"; ",
+    ],
     ids=lambda unit: repr(unit[:12]),
 )
 def test_a_hostile_header_costs_no_more_than_its_length(unit: bytes) -> None:
@@ -103,12 +133,19 @@ def test_a_hostile_header_costs_no_more_than_its_length(unit: bytes) -> None:
     assert cost(1 << 18) < 128 * max(cost(1 << 14), 20e-6)
 
 
-@given(st.lists(st.sampled_from([b"t", b"h-t", b"=", b";", b"; ", b" ", b"\t", b"a", b"; t=1", b";t"]), max_size=9).map(b"".join))
+@given(
+    st.lists(
+        st.sampled_from([b"t", b"h-t", b"=", b";", b"; ", b" ", b"\t", b"a", b"; t=1", b";t"]),
+        max_size=9,
+    ).map(b"".join)
+)
 @example(b"t=1; a=2")
 @example(b";a;t;;h-t=x ;")
 def test_what_is_left_without_our_cookies_is_left_byte_for_byte(header: bytes) -> None:
     own = frozenset((b"t", b"h-t"))
     parts = header.split(b";")
     kept = [part for part in parts if part.partition(b"=")[0].strip() not in own]
-    assert without_cookies(header, own) == (header if len(kept) == len(parts) else b";".join(kept).strip())
+    assert without_cookies(header, own) == (
+        header if len(kept) == len(parts) else b";".join(kept).strip()
+    )
     assert without_cookies(header, frozenset()) == header

@@ -13,10 +13,23 @@ NOW = 1_700_000_000_000
 SEALED = b"s" * 100
 
 
-def room(host: str = "shop.example.com", path: str = "/x", suffix: str = "", samesite: str = "auto", secure: str = "auto") -> Room:
+def room(
+    host: str = "shop.example.com",
+    path: str = "/x",
+    suffix: str = "",
+    samesite: str = "auto",
+    secure: str = "auto",
+) -> Room:
     marked = CookieAttributes(samesite, secure)
     return Room(
-        id="a", name="a", host=host, path=path, cookie_suffix=suffix, cookie_attributes=marked, total_active_users=1, new_users_per_minute=1
+        id="a",
+        name="a",
+        host=host,
+        path=path,
+        cookie_suffix=suffix,
+        cookie_attributes=marked,
+        total_active_users=1,
+        new_users_per_minute=1,
     )
 
 
@@ -35,7 +48,11 @@ def test_the_whole_cookie() -> None:
 
 
 def test_the_suffix_is_part_of_the_name() -> None:
-    assert CookieWriter(room(suffix="sale"), False).set(SEALED, 1, NOW).startswith(b"__cfwaitingroom_sale=sss")
+    assert (
+        CookieWriter(room(suffix="sale"), False)
+        .set(SEALED, 1, NOW)
+        .startswith(b"__cfwaitingroom_sale=sss")
+    )
 
 
 def test_without_a_domain_there_is_no_domain_attribute() -> None:
@@ -62,12 +79,16 @@ def test_without_a_domain_there_is_no_domain_attribute() -> None:
         ("none", "always", False, {"SameSite": "None", "Secure": "", "Partitioned": ""}),
     ],
 )
-def test_samesite_secure_and_partitioned(samesite: str, secure: str, https: bool, expected: dict[str, str]) -> None:
+def test_samesite_secure_and_partitioned(
+    samesite: str, secure: str, https: bool, expected: dict[str, str]
+) -> None:
     """SameSite=None without Secure is dropped by every browser, so it never comes without."""
     writer = CookieWriter(room(samesite=samesite, secure=secure), https)
     for cookie in (writer.set(SEALED, 300, NOW), writer.expire()):
         found = attributes(cookie)
-        assert {name: found[name] for name in ("SameSite", "Secure", "Partitioned") if name in found} == expected
+        assert {
+            name: found[name] for name in ("SameSite", "Secure", "Partitioned") if name in found
+        } == expected
         assert found["HttpOnly"] == ""
 
 
@@ -82,7 +103,9 @@ def test_an_expired_cookie_has_the_same_place_and_no_value() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 1_900)), min_size=1, max_size=30))
-def test_the_times_are_right_in_every_second_and_for_every_age(steps: list[tuple[int, int]]) -> None:
+def test_the_times_are_right_in_every_second_and_for_every_age(
+    steps: list[tuple[int, int]],
+) -> None:
     writer, now_ms = CookieWriter(room(), False), NOW
     for passed_ms, max_age_s in steps:
         now_ms += passed_ms

@@ -12,7 +12,11 @@ FRA, NYC = "fra", "nyc"
 
 
 def board(
-    *rooms: Room, names: tuple[str, ...] = (FRA, NYC), rows: dict[str, bytes] | None = None, now_ms: int = START_MS, life: str = "1"
+    *rooms: Room,
+    names: tuple[str, ...] = (FRA, NYC),
+    rows: dict[str, bytes] | None = None,
+    now_ms: int = START_MS,
+    life: str = "1",
 ) -> CoordinatorRegistry:
     made = CoordinatorRegistry(bits(1))
     made.restore(rows or {}, now_ms, life)
@@ -21,10 +25,14 @@ def board(
 
 
 def batch(*ledgers: tuple[str, Ledger], now_ms: int = START_MS, number: int = 1) -> bytes:
-    return encode(ReportBatch(number, {room_id: ledger.report(now_ms) for room_id, ledger in ledgers}))
+    return encode(
+        ReportBatch(number, {room_id: ledger.report(now_ms) for room_id, ledger in ledgers})
+    )
 
 
-def ask(registry: CoordinatorRegistry, name: str, *ledgers: tuple[str, Ledger], now_ms: int = START_MS) -> dict[str, SyncDown]:
+def ask(
+    registry: CoordinatorRegistry, name: str, *ledgers: tuple[str, Ledger], now_ms: int = START_MS
+) -> dict[str, SyncDown]:
     """One exchange; the answer is applied."""
     sealed = registry.answer(name, batch(*ledgers, now_ms=now_ms), now_ms)
     assert sealed is not None
@@ -46,7 +54,9 @@ def ledgers(room: Room) -> tuple[Ledger, Ledger]:
     return Ledger(room, FRA, 1, START_MS), Ledger(room, NYC, 1, START_MS)
 
 
-def remembered(room: Room, fra: Ledger, nyc: Ledger) -> tuple[CoordinatorRegistry, dict[str, bytes]]:
+def remembered(
+    room: Room, fra: Ledger, nyc: Ledger
+) -> tuple[CoordinatorRegistry, dict[str, bytes]]:
     """A coordinator that both data centers have confirmed, and its rows."""
     registry, store = board(room), dict[str, bytes]()
     for _ in range(2):
@@ -62,7 +72,9 @@ def test_no_data_center_gets_anything_before_every_data_center_was_heard() -> No
     registry = board(room)
     assert ask(registry, FRA, ("r", fra))["r"].granted == 0
     assert ask(registry, NYC, ("r", nyc))["r"].granted == 0
-    assert ask(registry, FRA, ("r", fra))["r"].granted == 0, "what New York said may have been on its way for long"
+    assert ask(registry, FRA, ("r", fra))["r"].granted == 0, (
+        "what New York said may have been on its way for long"
+    )
     assert ask(registry, NYC, ("r", nyc))["r"].granted > 0
     assert ask(registry, FRA, ("r", fra))["r"].granted > 0
 
@@ -83,7 +95,9 @@ def test_the_next_coordinator_goes_on_without_asking_anyone_first() -> None:
     registry, store = remembered(room, fra, nyc)
     held = {name: center.held for name, center in registry.coordinators["r"].data_centers.items()}
     following = board(room, rows=store)
-    assert {name: center.held for name, center in following.coordinators["r"].data_centers.items()} == held
+    assert {
+        name: center.held for name, center in following.coordinators["r"].data_centers.items()
+    } == held
     assert not following.coordinators["r"].doubting
     assert ask(following, FRA, ("r", fra))["r"].afresh, "the line was not remembered"
 
@@ -141,7 +155,9 @@ def test_a_room_that_was_taken_away_and_comes_back_goes_on_where_it_was() -> Non
     assert not [name for name in store if name == "r" or name.startswith("r|")]
 
 
-def test_what_a_data_center_held_that_was_taken_away_is_free_when_its_sessions_must_have_ended() -> None:
+def test_what_a_data_center_held_that_was_taken_away_is_free_when_its_sessions_must_have_ended() -> (
+    None
+):
     room = small_room()
     fra, nyc = ledgers(room)
     registry = board(room)
@@ -178,8 +194,12 @@ def test_damaged_rows_count_as_lost_and_stop_no_coordinator() -> None:
     _, store = remembered(room, fra, nyc)
     for name in store:
         following = CoordinatorRegistry(bits(1))
-        assert following.restore({**store, name: b"\xc1 nonsense"}, START_MS, "1") == ([name] if name != "~" else [])
+        assert following.restore({**store, name: b"\xc1 nonsense"}, START_MS, "1") == (
+            [name] if name != "~" else []
+        )
         following.configure([room], (FRA, NYC), START_MS)
         assert ask(following, FRA, ("r", fra)), name
         coordinator = following.coordinators["r"]
-        assert coordinator.doubting, "nothing is granted before every data center has said what it holds"
+        assert coordinator.doubting, (
+            "nothing is granted before every data center has said what it holds"
+        )

@@ -25,14 +25,30 @@ from greenroom.model.visit import Arrival
 ORIGIN = "https://www.example.com"
 LISTED = (b"origin", ORIGIN.encode())
 METHOD = (b"access-control-request-method", b"PUT")
-PREFLIGHT = (LISTED, METHOD, (b"access-control-request-headers", b"content-type"), (b"accept", b"*/*"), (b"sec-fetch-mode", b"cors"))
+PREFLIGHT = (
+    LISTED,
+    METHOD,
+    (b"access-control-request-headers", b"content-type"),
+    (b"accept", b"*/*"),
+    (b"sec-fetch-mode", b"cors"),
+)
 CALL = (LISTED, (b"accept", b"application/json"), (b"sec-fetch-dest", b"empty"))
 UPDATE = (LISTED, (b"greenroom-update", b"1"))
 Pairs = tuple[tuple[bytes, bytes], ...]
 
 
 def site_of(folder: Path, **changes: Any) -> Site:
-    return Site(folder, small_room(**{"total_active_users": 1, "new_users_per_minute": 1, "cors_origins": (ORIGIN,), **changes}))
+    return Site(
+        folder,
+        small_room(
+            **{
+                "total_active_users": 1,
+                "new_users_per_minute": 1,
+                "cors_origins": (ORIGIN,),
+                **changes,
+            }
+        ),
+    )
 
 
 def full(folder: Path, **changes: Any) -> Site:
@@ -44,7 +60,11 @@ def full(folder: Path, **changes: Any) -> Site:
 def access(answer: object) -> tuple[bytes | None, bytes | None, bytes | None]:
     """What the answer allows: the origin, credentials, headers."""
     assert isinstance(answer, Answer)
-    names = (b"Access-Control-Allow-Origin", b"Access-Control-Allow-Credentials", b"Access-Control-Expose-Headers")
+    names = (
+        b"Access-Control-Allow-Origin",
+        b"Access-Control-Allow-Credentials",
+        b"Access-Control-Expose-Headers",
+    )
     return tuple(answer.headers.get(name) for name in names)  # type: ignore[return-value]
 
 
@@ -64,13 +84,20 @@ ROOMS = {
 
 
 @pytest.mark.parametrize("changes", ROOMS.values(), ids=ROOMS.keys())
-def test_a_preflight_of_a_listed_origin_goes_on_and_is_no_visitor(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_preflight_of_a_listed_origin_goes_on_and_is_no_visitor(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
     site = full(tmp_path, **changes)
     before, visitor = site.ledgers["r"].gauges(), Browser(site)
     for _ in range(50):
         reply = visitor.visit(method="OPTIONS", headers=PREFLIGHT)
         assert isinstance(reply, Forward)
-        assert (reply.ticket, reply.set_cookie, reply.pass_cookie, visitor.jar) == (None, b"", b"", {})
+        assert (reply.ticket, reply.set_cookie, reply.pass_cookie, visitor.jar) == (
+            None,
+            b"",
+            b"",
+            {},
+        )
     assert site.ledgers["r"].gauges() == before
     assert site.counted.of("r")["preflight"] == 50
     assert site.errors == []
@@ -94,7 +121,10 @@ NOT_PREFLIGHTS: dict[str, Pairs] = {
     "upper case": ((b"origin", b"https://WWW.example.com"), METHOD),
     "another scheme": ((b"origin", b"http://www.example.com"), METHOD),
     "another port": ((b"origin", b"https://www.example.com:8443"), METHOD),
-    "the usual port, which browsers leave out": ((b"origin", b"https://www.example.com:443"), METHOD),
+    "the usual port, which browsers leave out": (
+        (b"origin", b"https://www.example.com:443"),
+        METHOD,
+    ),
     "a slash": ((b"origin", b"https://www.example.com/"), METHOD),
     "a dot at the end": ((b"origin", b"https://www.example.com."), METHOD),
     "a list": ((b"origin", b"https://www.example.com, https://evil.example"), METHOD),
@@ -109,13 +139,16 @@ NOT_PREFLIGHTS: dict[str, Pairs] = {
     "a WebSocket": (*PREFLIGHT, (b"upgrade", b"websocket"), (b"connection", b"upgrade")),
     **{name.decode(): (*PREFLIGHT, (name, b"x")) for name in sorted(NOT_IN_PREFLIGHTS)},
     **{
-        name: (*PREFLIGHT, (name.encode(), b"GET")) for name in ("x-http-method-override", "x-method-override", "x-http-method", "x-method")
+        name: (*PREFLIGHT, (name.encode(), b"GET"))
+        for name in ("x-http-method-override", "x-method-override", "x-http-method", "x-method")
     },
 }
 
 
 @pytest.mark.parametrize("headers", NOT_PREFLIGHTS.values(), ids=NOT_PREFLIGHTS.keys())
-def test_what_no_browser_sends_for_a_listed_origin_is_held_as_ever(headers: Pairs, tmp_path: Path) -> None:
+def test_what_no_browser_sends_for_a_listed_origin_is_held_as_ever(
+    headers: Pairs, tmp_path: Path
+) -> None:
     site = full(tmp_path)
     reply = Browser(site).visit(method="OPTIONS", headers=headers)
     assert isinstance(reply, Answer)
@@ -125,7 +158,9 @@ def test_what_no_browser_sends_for_a_listed_origin_is_held_as_ever(headers: Pair
     assert b"Origin" in (reply.headers.get(b"Vary") or b"").split(b", ")
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "options", "PROPFIND"])
+@pytest.mark.parametrize(
+    "method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "options", "PROPFIND"]
+)
 def test_no_other_method_goes_past_the_room(method: str, tmp_path: Path) -> None:
     site = full(tmp_path)
     assert isinstance(Browser(site).visit(method=method, headers=PREFLIGHT), Answer)
@@ -145,12 +180,20 @@ def test_a_room_that_lists_no_origin_answers_as_ever(tmp_path: Path) -> None:
     assert b"Origin" not in (reply.headers.get(b"Vary") or b"")
 
 
-NAMES = st.sampled_from([b"origin", METHOD[0], b"content-length", b"accept", b"via", *sorted(NOT_IN_PREFLIGHTS)])
+NAMES = st.sampled_from(
+    [b"origin", METHOD[0], b"content-length", b"accept", b"via", *sorted(NOT_IN_PREFLIGHTS)]
+)
 VALUES = st.sampled_from([ORIGIN.encode(), b"PUT", b"0", b"1", b"null", b""])
 
 
-@given(st.sampled_from(["OPTIONS", "GET", "POST"]), st.lists(st.tuples(NAMES, VALUES), max_size=6), st.booleans())
-def test_a_preflight_has_a_listed_origin_one_method_no_body_and_no_credentials(method: str, pairs: Any, by_name: bool) -> None:
+@given(
+    st.sampled_from(["OPTIONS", "GET", "POST"]),
+    st.lists(st.tuples(NAMES, VALUES), max_size=6),
+    st.booleans(),
+)
+def test_a_preflight_has_a_listed_origin_one_method_no_body_and_no_credentials(
+    method: str, pairs: Any, by_name: bool
+) -> None:
     headers = tuple(pairs)
     facts = dict(headers) if by_name and len(dict(headers)) == len(headers) else None
     asked = Arrival(method, "http", "shop.example", "/", "", headers, "192.0.2.1", facts=facts)
@@ -165,8 +208,18 @@ def test_a_preflight_has_a_listed_origin_one_method_no_body_and_no_credentials(m
     assert is_preflight(asked, (ORIGIN,)) is wanted
 
 
-@pytest.mark.parametrize("changes", [{}, {"json_response_enabled": True}, {"queue_all": True}, {"custom_page_html": "<p>{{waitTime}}"}])
-@pytest.mark.parametrize("headers", [CALL, UPDATE, (*NAVIGATES, LISTED), (LISTED, (b"sec-fetch-dest", b"image"))])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"json_response_enabled": True},
+        {"queue_all": True},
+        {"custom_page_html": "<p>{{waitTime}}"},
+    ],
+)
+@pytest.mark.parametrize(
+    "headers", [CALL, UPDATE, (*NAVIGATES, LISTED), (LISTED, (b"sec-fetch-dest", b"image"))]
+)
 def test_every_answer_to_one_who_waits_can_be_read_by_a_script_of_a_listed_origin(
     changes: dict[str, Any], headers: Pairs, tmp_path: Path
 ) -> None:
@@ -178,17 +231,24 @@ def test_every_answer_to_one_who_waits_can_be_read_by_a_script_of_a_listed_origi
         assert access(reply) == ALLOWED
         assert b"Origin" in (reply.headers.get(b"Vary") or b"").split(b", ")
         visitor.wait()
-    other = tuple((name, b"https://evil.example" if name == b"origin" else value) for name, value in headers)
+    other = tuple(
+        (name, b"https://evil.example" if name == b"origin" else value) for name, value in headers
+    )
     assert access(Browser(site).visit(headers=other)) == NOT_ALLOWED
 
 
-def test_the_let_in_update_the_farewell_and_an_error_can_be_read_each_by_its_own_origin(tmp_path: Path) -> None:
+def test_the_let_in_update_the_farewell_and_an_error_can_be_read_each_by_its_own_origin(
+    tmp_path: Path,
+) -> None:
     site = site_of(tmp_path, cors_origins=(ORIGIN, "http://localhost:3000"))
     visitor = Browser(site)
     assert isinstance(visitor.visit(), Forward)
     for _ in range(2):  # the second time, what a session was given last is remembered
         assert access(visitor.visit(headers=UPDATE)) == ALLOWED
-        assert access(visitor.visit(headers=((b"origin", b"http://localhost:3000"), UPDATE[1])))[0] == b"http://localhost:3000"
+        assert (
+            access(visitor.visit(headers=((b"origin", b"http://localhost:3000"), UPDATE[1])))[0]
+            == b"http://localhost:3000"
+        )
         assert access(visitor.visit(headers=UPDATE[1:])) == NOT_ALLOWED
     same = (b"origin", b"http://shop.example")
     site.configure(small_room(total_active_users=1, cors_origins=("http://shop.example",)))
@@ -204,7 +264,9 @@ def test_the_let_in_update_the_farewell_and_an_error_can_be_read_each_by_its_own
     assert access(Browser(site).visit(headers=(*NAVIGATES, LISTED))) == ALLOWED
 
 
-def test_the_table_of_the_line_varies_by_origin_because_shared_caches_keep_it(tmp_path: Path) -> None:
+def test_the_table_of_the_line_varies_by_origin_because_shared_caches_keep_it(
+    tmp_path: Path,
+) -> None:
     site = full(tmp_path, line_table=True)
     for headers, allowed in (((LISTED,), ALLOWED), ((), NOT_ALLOWED)):
         reply = Browser(site).visit(query="greenroom=line", headers=headers)
@@ -213,7 +275,9 @@ def test_the_table_of_the_line_varies_by_origin_because_shared_caches_keep_it(tm
 
 
 @pytest.mark.parametrize("changes", [{}, {"suspended": True}])
-def test_an_origin_that_fails_is_told_to_the_script(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_an_origin_that_fails_is_told_to_the_script(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
     site = site_of(tmp_path, **changes)
     visitor = Browser(site)
     forward = visitor.visit(headers=(*NAVIGATES, LISTED))
@@ -222,7 +286,13 @@ def test_an_origin_that_fails_is_told_to_the_script(changes: dict[str, Any], tmp
 
 
 def test_explain_tells_it() -> None:
-    room = Room(name="r", host="shop.example", total_active_users=1, new_users_per_minute=1, cors_origins=(ORIGIN,))
+    room = Room(
+        name="r",
+        host="shop.example",
+        total_active_users=1,
+        new_users_per_minute=1,
+        cors_origins=(ORIGIN,),
+    )
 
     def told(method: str, headers: Pairs) -> Any:
         arrival = Arrival(method, "https", "shop.example", "/", "", headers, "192.0.2.1")
@@ -266,7 +336,9 @@ def test_what_is_no_single_origin_is_refused(written: str) -> None:
 
 
 def test_origins_are_few_and_named_once() -> None:
-    with pytest.raises(InvalidConfig, match=r"cors_origins\[1\]: https://a.example is listed twice"):
+    with pytest.raises(
+        InvalidConfig, match=r"cors_origins\[1\]: https://a.example is listed twice"
+    ):
         small_room(cors_origins=("https://a.example", "https://A.example:443"))
     many = tuple(f"https://a{number}.example" for number in range(21))
     assert len(small_room(cors_origins=many[:20]).cors_origins) == 20

@@ -71,7 +71,9 @@ def test_a_line_behind_a_cut_does_not_wait_for_an_older_line_elsewhere() -> None
             ledger.sweep(now_ms)
             ledger.apply(coordinator.sync(ledger.report(now_ms), now_ms, 0), now_ms)
         here.arrive(ticket_id(number), now_ms, 0)
-        for place in range(4 * (number > 120)):  # places of ten minutes ago, whose visitors were away
+        for place in range(
+            4 * (number > 120)
+        ):  # places of ten minutes ago, whose visitors were away
             there.poll(ticket_id(place), make_key(START_MS - 600_000, place), now_ms, 0)
         if number > 130:
             here.poll(ticket_id(10), make_key(START_MS, 10), now_ms, 0)
@@ -85,7 +87,10 @@ def test_a_line_behind_a_cut_does_not_wait_for_an_older_line_elsewhere() -> None
 
 
 def test_what_may_be_let_in_behind_a_cut_follows_the_limit_when_that_is_lowered() -> None:
-    wide, narrow = (small_room(total_active_users=800, new_users_per_minute=limit, pace_admissions=False) for limit in (600, 60))
+    wide, narrow = (
+        small_room(total_active_users=800, new_users_per_minute=limit, pace_admissions=False)
+        for limit in (600, 60)
+    )
     coordinator = Coordinator(["here", "there"], wide, START_MS)
     ledgers = [Ledger(wide, name, 1, START_MS) for name in ("here", "there")]
 
@@ -104,7 +109,10 @@ def test_what_may_be_let_in_behind_a_cut_follows_the_limit_when_that_is_lowered(
 
 
 def test_behind_a_cut_the_wait_follows_from_what_this_data_center_let_in_by_itself() -> None:
-    waits, lease = Waits(small_room(total_active_users=100, new_users_per_minute=600), START_MS), Lease()
+    waits, lease = (
+        Waits(small_room(total_active_users=100, new_users_per_minute=600), START_MS),
+        Lease(),
+    )
     assert waits.estimate(lease, 20, 20, START_MS, START_MS) is None
     lease.disconnected_rate = 30
     lease.window.extend(range(START_MS - 90_000, START_MS, 2_000))

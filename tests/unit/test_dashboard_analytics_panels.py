@@ -31,7 +31,9 @@ SECONDS = st.integers(0, 1 << 33)
 
 
 @given(SECONDS, SECONDS)
-def test_every_span_is_whole_steps_and_at_most_some_hundred_of_them(start_s: int, end_s: int) -> None:
+def test_every_span_is_whole_steps_and_at_most_some_hundred_of_them(
+    start_s: int, end_s: int
+) -> None:
     span = span_of(start_s, end_s)
     assert span.start_s % span.step_s == span.end_s % span.step_s == 0
     assert 1 <= span.seconds // span.step_s <= 800
@@ -102,22 +104,30 @@ def test_csv_has_one_line_for_each_step_and_one_column_for_each_series() -> None
     assert len(rows) == 11
     assert {len(row) for row in rows} == {2 + sum(len(panel.series) for panel in PANELS)}
     assert rows[0][-1] == "generated minutes (demo data)"
-    real = csv.reader(csv_lines(answer._replace(generated=0), [str(at_s) for at_s in answer.steps()]))
+    real = csv.reader(
+        csv_lines(answer._replace(generated=0), [str(at_s) for at_s in answer.steps()])
+    )
     assert {len(row) for row in real} == {1 + sum(len(panel.series) for panel in PANELS)}
     assert rows[1][:2] == [str(BEGIN_S), "0.5"]
     assert rows[5][1] == ""
 
 
 @given(
-    st.integers(0, 4_000_000_000).flatmap(lambda at_s: st.sampled_from([at_s // 60 * 60_000, at_s * 1000, at_s * 1000 + at_s % 1000])),
+    st.integers(0, 4_000_000_000).flatmap(
+        lambda at_s: st.sampled_from([at_s // 60 * 60_000, at_s * 1000, at_s * 1000 + at_s % 1000])
+    ),
     st.sampled_from(["UTC", "Asia/Kolkata", "Asia/Tokyo"]),
 )
 def test_a_moment_survives_the_form(at_ms: int, zone: str) -> None:
     assert from_input(local_input(at_ms, zone), zone) == at_ms
-    assert len(local_input(at_ms // 60_000 * 60_000, zone)) == len("2030-11-29T18:00"), "seconds are shown where there are some"
+    assert len(local_input(at_ms // 60_000 * 60_000, zone)) == len("2030-11-29T18:00"), (
+        "seconds are shown where there are some"
+    )
 
 
-@pytest.mark.parametrize("text", ["", "tomorrow", "2030-13-01T00:00", "1960-01-01T00:00", "9999-12-31T23:59:59.9+99:00"])
+@pytest.mark.parametrize(
+    "text", ["", "tomorrow", "2030-13-01T00:00", "1960-01-01T00:00", "9999-12-31T23:59:59.9+99:00"]
+)
 def test_a_text_that_is_no_moment_is_none(text: str) -> None:
     assert from_input(text, "Europe/Berlin") is None
 

@@ -26,10 +26,15 @@ def _shown() -> list[tuple[str, str, str]]:
         for schema, labels, told in tables
         for name, label in labels.items()
     ]
-    return found + [(name, label, HEALTH_CHECK.get(name) or specs(HttpCheck)[name].help) for name, label in health.PART_LABELS.items()]
+    return found + [
+        (name, label, HEALTH_CHECK.get(name) or specs(HttpCheck)[name].help)
+        for name, label in health.PART_LABELS.items()
+    ]
 
 
-@pytest.mark.parametrize(("name", "label", "told"), _shown(), ids=lambda value: value if "_" in value else "")
+@pytest.mark.parametrize(
+    ("name", "label", "told"), _shown(), ids=lambda value: value if "_" in value else ""
+)
 def test_help_adds_to_its_label_and_is_written_for_people(name: str, label: str, told: str) -> None:
     assert told.rstrip(".").lower() != label.lower()
     assert told.split()[0].lower() not in ("true:", "true", "false:"), told

@@ -10,7 +10,15 @@ import pytest
 from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.control.state import Figures
 from greenroom.core.schedule import Effective
-from greenroom.dashboard.live_feed import KEPT, KEPT_EVERY_MS, LiveFrame, OriginLastMinute, OriginTrail, RoomTrail, live_frame
+from greenroom.dashboard.live_feed import (
+    KEPT,
+    KEPT_EVERY_MS,
+    LiveFrame,
+    OriginLastMinute,
+    OriginTrail,
+    RoomTrail,
+    live_frame,
+)
 from greenroom.dashboard.pages.live import table_rows
 from greenroom.dashboard.room_live import RoomLive
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
@@ -20,7 +28,9 @@ from greenroom.model.visit import Estimate
 from greenroom.ports import SlowAnswer
 
 NOW_MS = 1_790_000_000_000
-ROOM = Room(id="r", name="sale", host="shop.example", total_active_users=100, new_users_per_minute=50)
+ROOM = Room(
+    id="r", name="sale", host="shop.example", total_active_users=100, new_users_per_minute=50
+)
 MINUTE = LiveMinute(NOW_MS // 60_000 * 60 - 60, 90, 100, 40, 50, 300, 7, 55, 61.5, 120.0, False)
 
 
@@ -67,19 +77,30 @@ def test_the_history_begins_with_analytics_and_goes_on_with_samples() -> None:
     assert (trail.history()[0][1], trail.history()[-1][1]) == (90, 95)
 
 
-def test_the_history_has_the_minutes_in_which_no_one_was_watching_and_no_more_than_an_hour() -> None:
+def test_the_history_has_the_minutes_in_which_no_one_was_watching_and_no_more_than_an_hour() -> (
+    None
+):
     trail, begin_ms = RoomTrail(), MINUTE.start_s * 1000
     for minute in (-500, -50, 0):  # watched for a moment each time
         trail.add(frame(begin_ms + minute * 60_000 + 5_000, active=3))
-    trail.minutes = [MINUTE._replace(start_s=MINUTE.start_s + minute * 60) for minute in range(-58, 1)]
+    trail.minutes = [
+        MINUTE._replace(start_s=MINUTE.start_s + minute * 60) for minute in range(-58, 1)
+    ]
     found = trail.history()
-    assert [point[1] for point in found] == [3 if minute in (-50, 0) else 90 for minute in range(-58, 1)]
+    assert [point[1] for point in found] == [
+        3 if minute in (-50, 0) else 90 for minute in range(-58, 1)
+    ]
     assert [point[0] for point in found] == sorted(point[0] for point in found)
 
 
 def test_waits_are_those_of_the_newest_minute_in_which_visitors_had_waited() -> None:
     trail = RoomTrail()
-    trail.minutes = [MINUTE, MINUTE._replace(start_s=MINUTE.start_s + 60, waited_p50_s=None, waited_p95_s=None, abandoned=3)]
+    trail.minutes = [
+        MINUTE,
+        MINUTE._replace(
+            start_s=MINUTE.start_s + 60, waited_p50_s=None, waited_p95_s=None, abandoned=3
+        ),
+    ]
     found = frame(trail=trail)
     assert (found.waited_p50_s, found.waited_p95_s, found.abandoned) == (61.5, 120.0, 3)
 
@@ -111,13 +132,27 @@ def test_analytics_that_do_not_answer_leave_the_live_page_alone(error: Exception
 
 
 def test_the_table_has_one_row_for_five_minutes_newest_first() -> None:
-    minutes = [MINUTE._replace(start_s=600 + 60 * index, active=index, abandoned=1, arrivals=10) for index in range(10)]
+    minutes = [
+        MINUTE._replace(start_s=600 + 60 * index, active=index, abandoned=1, arrivals=10)
+        for index in range(10)
+    ]
     rows = table_rows(minutes)
-    assert [(row.start_s, row.active, row.abandoned, row.arrivals) for row in rows] == [(900, 9, 5, 50), (600, 4, 5, 50)]
+    assert [(row.start_s, row.active, row.abandoned, row.arrivals) for row in rows] == [
+        (900, 9, 5, 50),
+        (600, 4, 5, 50),
+    ]
 
 
 def test_what_the_origin_did_is_that_of_the_last_minute() -> None:
-    trail, first = OriginTrail(), {"origin_2xx": 100, "origin_5xx": 3, "origin_connect_failures": 1, "origin_wait_seconds": 50.0}
+    trail, first = (
+        OriginTrail(),
+        {
+            "origin_2xx": 100,
+            "origin_5xx": 3,
+            "origin_connect_failures": 1,
+            "origin_wait_seconds": 50.0,
+        },
+    )
     trail.add(NOW_MS, first.items())
     assert trail.last_minute() == OriginLastMinute(None, None), "nothing is known after a moment"
     for second in range(1, 121):
@@ -136,5 +171,7 @@ def test_what_the_origin_did_is_that_of_the_last_minute() -> None:
 
 
 def test_a_room_with_other_limits_is_another_frame() -> None:
-    live = RoomLive("open", "", "green", Effective(replace(ROOM, total_active_users=7)), Figures(), True)
+    live = RoomLive(
+        "open", "", "green", Effective(replace(ROOM, total_active_users=7)), Figures(), True
+    )
     assert live_frame(live, None, NOW_MS, RoomTrail()).active_limit == 7

@@ -16,23 +16,45 @@ from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
-EVENT = Event(id="e", name="launch", event_start_ms=1_000_000_000, event_end_ms=2_000_000_000, prequeue_start_ms=500_000_000)
+EVENT = Event(
+    id="e",
+    name="launch",
+    event_start_ms=1_000_000_000,
+    event_end_ms=2_000_000_000,
+    prequeue_start_ms=500_000_000,
+)
 
 
 def room(**changes: Any) -> Room:
-    return Room(**{"id": "r", "name": "sale", "host": "shop.example", "total_active_users": 100, "new_users_per_minute": 50, **changes})
+    return Room(
+        **{
+            "id": "r",
+            "name": "sale",
+            "host": "shop.example",
+            "total_active_users": 100,
+            "new_users_per_minute": 50,
+            **changes,
+        }
+    )
 
 
-def live(figures: Figures | None = None, word: str = "open", served: bool = True, **now: Any) -> RoomLive:
+def live(
+    figures: Figures | None = None, word: str = "open", served: bool = True, **now: Any
+) -> RoomLive:
     changes = now.pop("room", {})
-    return RoomLive(word, "", "green", Effective(room(**changes), **now), figures or Figures(), served)
+    return RoomLive(
+        word, "", "green", Effective(room(**changes), **now), figures or Figures(), served
+    )
 
 
 def test_the_wait_of_the_next_one_to_join_is_a_sentence_also_when_it_is_not_known() -> None:
     known = Figures(waiting=5, estimate=Estimate(120.0, 300.0, 400.0))
     assert live(known).wait_words == "The next one to join waits about 5 minutes."
     for estimate in (None, Estimate(inf, inf, inf)):
-        assert live(Figures(waiting=5, estimate=estimate)).wait_words == "How long the next one to join waits is not known yet."
+        assert (
+            live(Figures(waiting=5, estimate=estimate)).wait_words
+            == "How long the next one to join waits is not known yet."
+        )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +70,10 @@ def test_the_wait_of_the_next_one_to_join_is_a_sentence_also_when_it_is_not_know
         (live(room={"queueing_method": "passthrough"}), "Everyone passes"),
         (live(Figures(active=100, last_minute=50)), "Both limits are reached"),
         (live(Figures(active=100, last_minute=3)), "The application is full"),
-        (live(Figures(active=60, last_minute=50)), "The limit of new visitors per minute is reached"),
+        (
+            live(Figures(active=60, last_minute=50)),
+            "The limit of new visitors per minute is reached",
+        ),
         (live(Figures(active=60, waiting=5)), "There is room"),
         (live(Figures(active=60)), "No limit is reached"),
     ],
@@ -67,8 +92,13 @@ def test_one_sentence_says_what_decides(found: RoomLive, title: str) -> None:
     ],
 )
 def test_one_place_is_not_called_places(figures: dict[str, int], several: str, one: str) -> None:
-    assert several in limit_words(live(Figures(active=8, **figures), room={"total_active_users": 10})).text
-    assert one in limit_words(live(Figures(active=9, **figures), room={"total_active_users": 10})).text
+    assert (
+        several
+        in limit_words(live(Figures(active=8, **figures), room={"total_active_users": 10})).text
+    )
+    assert (
+        one in limit_words(live(Figures(active=9, **figures), room={"total_active_users": 10})).text
+    )
 
 
 def test_a_held_room_never_says_that_limits_decide() -> None:
@@ -76,7 +106,12 @@ def test_a_held_room_never_says_that_limits_decide() -> None:
     assert limit_words(live(full, room={"queue_all": True})).binds == "held"
 
 
-FIGURES = st.builds(Figures, active=st.integers(0, 200), waiting=st.integers(0, 5000), last_minute=st.integers(0, 60))
+FIGURES = st.builds(
+    Figures,
+    active=st.integers(0, 200),
+    waiting=st.integers(0, 5000),
+    last_minute=st.integers(0, 60),
+)
 PLANS = st.builds(LimitPlan, active=st.integers(1, 500), rate=st.integers(1, 500))
 
 
@@ -85,7 +120,9 @@ def _order(minutes: int | None) -> float:
 
 
 @given(FIGURES, PLANS, st.integers(0, 300), st.integers(0, 300))
-def test_higher_limits_never_empty_the_line_later(figures: Figures, plan: LimitPlan, more: int, faster: int) -> None:
+def test_higher_limits_never_empty_the_line_later(
+    figures: Figures, plan: LimitPlan, more: int, faster: int
+) -> None:
     found = live(figures)
     higher = LimitPlan(plan.active + more, plan.rate + faster)
     assert _order(clearing_minutes(found, higher)) <= _order(clearing_minutes(found, plan))
@@ -107,7 +144,9 @@ def test_the_preview_always_has_something_to_say(figures: Figures, plan: LimitPl
 def test_the_preview_tells_how_much_sooner_the_line_is_empty() -> None:
     found = live(Figures(active=100, waiting=1000, last_minute=20))
     assert "about 50 minutes" in " ".join(effect_of(found, LimitPlan(100, 50)))
-    assert clearing_minutes(found, LimitPlan(200, 50)) == 24  # 50 a minute at first, 40 once 200 are inside
+    assert (
+        clearing_minutes(found, LimitPlan(200, 50)) == 24
+    )  # 50 a minute at first, 40 once 200 are inside
 
 
 def test_lower_limits_say_that_visitors_who_are_inside_stay() -> None:

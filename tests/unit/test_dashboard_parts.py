@@ -24,7 +24,12 @@ from greenroom.model.configuration import Configuration, Entry
 from greenroom.runtime.behind_proxy import BehindProxy
 
 KNOWN = Configuration().changed(
-    1, [Entry(zone("z1"), "", 0, 0, 1), Entry(room("r1"), "z1", 0, 0, 1), Entry(event("e1", 10_000), "r1", 0, 0, 1)]
+    1,
+    [
+        Entry(zone("z1"), "", 0, 0, 1),
+        Entry(room("r1"), "z1", 0, 0, 1),
+        Entry(event("e1", 10_000), "r1", 0, 0, 1),
+    ],
 )
 
 
@@ -49,7 +54,9 @@ def state(figures: Figures = NOTHING, now: Effective | None = None, **settings) 
         (state(now=Effective(room("r1"), origin_down=True)), {}, "origin"),
     ],
 )
-def test_a_room_is_told_by_what_matters_most(found: RoomState | None, settings: dict, word: str) -> None:
+def test_a_room_is_told_by_what_matters_most(
+    found: RoomState | None, settings: dict, word: str
+) -> None:
     entry = Entry(room("r1", **settings), "z1", 0, 0, 1)
     assert room_live(KNOWN, entry, found, 0).word == word
 
@@ -60,13 +67,24 @@ def test_rooms_of_a_paused_zone_are_suspended() -> None:
 
 
 def test_the_example_of_the_issue_is_told_in_words() -> None:
-    shown = {"total_active_users": 500, "new_users_per_minute": 400, "session_duration": 5, "queueing_method": "fifo"}
+    shown = {
+        "total_active_users": 500,
+        "new_users_per_minute": 400,
+        "session_duration": 5,
+        "queueing_method": "fifo",
+    }
     said = " ".join(meaning(shown, grouped))
-    assert "At most 500 people are in your application at once, and at most 400 are let in during any minute." in said
+    assert (
+        "At most 500 people are in your application at once, and at most 400 are let in during any minute."
+        in said
+    )
     assert "A visitor counts for 5 minutes after the last click." in said
     assert "suspended" in meaning({**shown, "suspended": True}, grouped)[0]
     assert has_example(shown)
-    assert not any(has_example({**shown, **change}) for change in ({"suspended": True}, {"queue_all": True}, {"queueing_method": "reject"}))
+    assert not any(
+        has_example({**shown, **change})
+        for change in ({"suspended": True}, {"queue_all": True}, {"queueing_method": "reject"})
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,16 +106,33 @@ def test_the_example_is_as_exact_as_it_is_known(found: dict, told: str) -> None:
 
 
 def test_faults_are_shown_beside_their_fields_and_the_rest_above() -> None:
-    faults = Faults([ApiFault(Code.INVALID, "host: is wrong", "/host"), ApiFault(Code.COVERED, "is covered", "/additional_routes/0")])
+    faults = Faults(
+        [
+            ApiFault(Code.INVALID, "host: is wrong", "/host"),
+            ApiFault(Code.COVERED, "is covered", "/additional_routes/0"),
+        ]
+    )
     assert faults.take("host") == ("is wrong",)
     assert faults.general == ["additional_routes: is covered"]
-    assert [field_of(text) for text in ("", "/greenroom/limit_floor", "/a/0/b")] == ["", "limit_floor", "a"]
+    assert [field_of(text) for text in ("", "/greenroom/limit_floor", "/a/0/b")] == [
+        "",
+        "limit_floor",
+        "a",
+    ]
 
 
 def test_faults_name_other_fields_as_the_form_does() -> None:
-    fault = ApiFault(Code.INVALID, "new_users_per_minute: must be at most total_active_users, 321", "/new_users_per_minute")
-    assert Faults([fault], LABELS).take("new_users_per_minute") == ("must be at most “Active visitors at once”, 321",)
-    assert Faults([fault]).take("new_users_per_minute") == ("must be at most total_active_users, 321",)
+    fault = ApiFault(
+        Code.INVALID,
+        "new_users_per_minute: must be at most total_active_users, 321",
+        "/new_users_per_minute",
+    )
+    assert Faults([fault], LABELS).take("new_users_per_minute") == (
+        "must be at most “Active visitors at once”, 321",
+    )
+    assert Faults([fault]).take("new_users_per_minute") == (
+        "must be at most total_active_users, 321",
+    )
 
 
 def test_a_room_is_shown_with_the_units_of_its_numbers() -> None:
@@ -110,10 +145,26 @@ def test_a_room_is_shown_with_the_units_of_its_numbers() -> None:
 
 
 def test_a_form_gives_back_what_it_showed() -> None:
-    names = ["name", "path", "total_active_users", "queue_all", "queueing_method", "pace_admissions", "refresh_max_seconds"]
+    names = [
+        "name",
+        "path",
+        "total_active_users",
+        "queue_all",
+        "queueing_method",
+        "pace_admissions",
+        "refresh_max_seconds",
+    ]
     shown = flat(rooms.show(KNOWN, KNOWN.rooms["r1"], 0))
     views = [field_view(rooms.ROOM, name, shown[name], Faults()) for name in names]
-    assert [one.kind for one in views] == ["text", "text", "number", "checkbox", "select", "checkbox", "number"]
+    assert [one.kind for one in views] == [
+        "text",
+        "text",
+        "number",
+        "checkbox",
+        "select",
+        "checkbox",
+        "number",
+    ]
     sent = {one.name: [str(one.value)] for one in views if one.kind != "checkbox" or one.value}
     assert flat(document_of(rooms.ROOM, names, sent)) == {name: shown[name] for name in names}
     wrong = document_of(rooms.ROOM, ["total_active_users"], {"total_active_users": ["1e9"]})
@@ -137,7 +188,11 @@ def test_lengths_of_time(seconds: float, text: str) -> None:
 
 
 def test_numbers_and_times_are_written_as_the_viewer_reads_them() -> None:
-    assert [grouped(1_234_567, language) for language in ("en", "de", "fr")] == ["1,234,567", "1.234.567", "1\u202f234\u202f567"]
+    assert [grouped(1_234_567, language) for language in ("en", "de", "fr")] == [
+        "1,234,567",
+        "1.234.567",
+        "1\u202f234\u202f567",
+    ]
     assert grouped(float("nan")) == "unknown"
     assert local_time(1_700_000_000_000, "Asia/Tokyo") == "2023-11-15 07:13 JST"
     assert local_time(0, "nowhere") == "1970-01-01 00:00 UTC"
@@ -146,10 +201,12 @@ def test_numbers_and_times_are_written_as_the_viewer_reads_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "../../etc/passwd", "Europe/Nowhere", "\0", "A" * 5_000])
 def test_unknown_time_zones_and_themes_fall_back(text: str) -> None:
-    assert Viewer.of({}, {"greenroom_tz": text, "greenroom_theme": text}) == Viewer("auto", "UTC", "en")
-    assert Viewer.of({"accept-language": "de-AT"}, {"greenroom_tz": "Europe%2FVienna", "greenroom_theme": "dark"}) == Viewer(
-        "dark", "Europe/Vienna", "de"
+    assert Viewer.of({}, {"greenroom_tz": text, "greenroom_theme": text}) == Viewer(
+        "auto", "UTC", "en"
     )
+    assert Viewer.of(
+        {"accept-language": "de-AT"}, {"greenroom_tz": "Europe%2FVienna", "greenroom_theme": "dark"}
+    ) == Viewer("dark", "Europe/Vienna", "de")
 
 
 def test_assets_have_the_hash_of_their_content_in_their_names(tmp_path: Path) -> None:
@@ -162,7 +219,13 @@ def test_assets_have_the_hash_of_their_content_in_their_names(tmp_path: Path) ->
     (fetched / "b.js.br").write_bytes(b"packed")
     (fetched / "notes.txt").write_text("not served")
     assets = Assets((own, fetched, tmp_path / "missing"))
-    assert [assets.has(name) for name in ("a.css", "b.js", "b.js.br", "notes.txt", "c.js")] == [True, True, False, False, False]
+    assert [assets.has(name) for name in ("a.css", "b.js", "b.js.br", "notes.txt", "c.js")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
     first = assets.get(assets.name("a.css"))
     assert first is not None
     assert gzip.decompress(dict(first.encodings)["gzip"]) == b"x" * 1_000
@@ -183,7 +246,10 @@ def passed_on(peer: str, headers: dict[str, str]) -> dict:
     scope = {
         "type": "http",
         "client": (peer, 1),
-        "headers": [(b"host", b"inside:8081"), *((k.encode(), v.encode()) for k, v in headers.items())],
+        "headers": [
+            (b"host", b"inside:8081"),
+            *((k.encode(), v.encode()) for k, v in headers.items()),
+        ],
     }
     policy = ForwardedPolicy([ip_network("10.0.0.1")])
     asyncio.run(BehindProxy(app, lambda: policy, "prefix")(scope, None, None))  # type: ignore[arg-type]
@@ -199,6 +265,14 @@ def test_a_trusted_proxy_says_host_and_path() -> None:
     assert "prefix" not in seen
 
 
-@pytest.mark.parametrize("prefix", ["//evil.example", "/a//b", "a", "/" + "x" * 65, "/a" * 9, "/a?b", '/"><script>', "/../x"])
+@pytest.mark.parametrize(
+    "prefix",
+    ["//evil.example", "/a//b", "a", "/" + "x" * 65, "/a" * 9, "/a?b", '/"><script>', "/../x"],
+)
 def test_a_prefix_that_is_no_path_is_ignored(prefix: str) -> None:
-    assert passed_on("10.0.0.1", {"x-forwarded-prefix": prefix, "x-forwarded-host": "evil example"})["prefix"] == ""
+    assert (
+        passed_on("10.0.0.1", {"x-forwarded-prefix": prefix, "x-forwarded-host": "evil example"})[
+            "prefix"
+        ]
+        == ""
+    )

@@ -34,7 +34,10 @@ def found_together(rig: DashboardRig, visitor: Visitor) -> list[bool]:
 
 def test_without_a_session_every_page_leads_to_the_sign_in_and_back(rig: DashboardRig) -> None:
     answer = Visitor(rig).get("/rooms?q=shop")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?next=%2Frooms%3Fq%3Dshop")
+    assert (answer.status_code, answer.headers["location"]) == (
+        303,
+        "/sign-in?next=%2Frooms%3Fq%3Dshop",
+    )
 
 
 def test_the_first_link_makes_an_admin_and_works_once(rig: DashboardRig) -> None:
@@ -42,9 +45,13 @@ def test_the_first_link_makes_an_admin_and_works_once(rig: DashboardRig) -> None
     visitor = Visitor(rig)
     for _ in range(2):
         assert visitor.get(f"/sign-in/link?key={key}").status_code == 200  # looking uses nothing up
-    short = visitor.ask("POST", "/sign-in/link", {"key": key, "make": "1", "name": "Ada", "password": "short"})
+    short = visitor.ask(
+        "POST", "/sign-in/link", {"key": key, "make": "1", "name": "Ada", "password": "short"}
+    )
     assert (short.status_code, "at least 12 characters" in short.text) == (400, True)
-    done = visitor.ask("POST", "/sign-in/link", {"key": key, "make": "1", "name": "Ada", "password": PASSWORD})
+    done = visitor.ask(
+        "POST", "/sign-in/link", {"key": key, "make": "1", "name": "Ada", "password": PASSWORD}
+    )
     assert (done.status_code, done.headers["location"]) == (303, "/rooms")
     assert is_in(visitor)
     made = accounts.find(rig.store.read(), "ada")
@@ -52,7 +59,12 @@ def test_the_first_link_makes_an_admin_and_works_once(rig: DashboardRig) -> None
     assert (made.role, made.password_hash[:9]) == ("admin", "$argon2id")
     again = Visitor(rig)
     assert again.get(f"/sign-in/link?key={key}").status_code == 401
-    assert again.ask("POST", "/sign-in/link", {"key": key, "make": "1", "name": "eve", "password": PASSWORD}).status_code == 401
+    assert (
+        again.ask(
+            "POST", "/sign-in/link", {"key": key, "make": "1", "name": "eve", "password": PASSWORD}
+        ).status_code
+        == 401
+    )
     assert not is_in(again)
     assert next(iter(accounts.every(rig.store.read()))).record.name == "ada"
 
@@ -60,25 +72,37 @@ def test_the_first_link_makes_an_admin_and_works_once(rig: DashboardRig) -> None
 def test_two_browsers_with_one_link_at_once_get_one_session(rig: DashboardRig) -> None:
     key = rig.app.sign_in.make_link()
     first, second = Visitor(rig), Visitor(rig)
-    assert [one.ask("POST", "/sign-in/link", {"key": key}).status_code for one in (first, second)] == [303, 401]
+    assert [
+        one.ask("POST", "/sign-in/link", {"key": key}).status_code for one in (first, second)
+    ] == [303, 401]
 
 
-def test_a_link_ends_after_a_day_and_with_an_account_makes_no_second_admin_by_form(rig: DashboardRig) -> None:
+def test_a_link_ends_after_a_day_and_with_an_account_makes_no_second_admin_by_form(
+    rig: DashboardRig,
+) -> None:
     key = rig.app.sign_in.make_link()
     rig.clock.at_ms += LINK_MS
     assert Visitor(rig).ask("POST", "/sign-in/link", {"key": key}).status_code == 401
     rig.add_account("ada", "admin")
     key = rig.app.sign_in.make_link()
-    Visitor(rig).ask("POST", "/sign-in/link", {"key": key, "make": "1", "name": "eve", "password": PASSWORD})
+    Visitor(rig).ask(
+        "POST", "/sign-in/link", {"key": key, "make": "1", "name": "eve", "password": PASSWORD}
+    )
     assert accounts.find(rig.store.read(), "eve") is None
 
 
 def test_a_password_lets_in_and_a_wrong_one_does_not(rig: DashboardRig) -> None:
     rig.add_account("ada", "operator")
     wrong = Visitor(rig)
-    refusals = [wrong.sign_in("ada", "something else entirely"), wrong.sign_in("eve", PASSWORD), wrong.sign_in("ada", "x" * 300)]
+    refusals = [
+        wrong.sign_in("ada", "something else entirely"),
+        wrong.sign_in("eve", PASSWORD),
+        wrong.sign_in("ada", "x" * 300),
+    ]
     assert [answer.status_code for answer in refusals] == [401, 401, 401]
-    assert len({re.sub(r'value="[^"]*"', "", answer.text) for answer in refusals}) == 1  # the answer does not say which was wrong
+    assert (
+        len({re.sub(r'value="[^"]*"', "", answer.text) for answer in refusals}) == 1
+    )  # the answer does not say which was wrong
     right = Visitor(rig)
     assert right.sign_in(" Ada ").status_code == 303
     assert is_in(right)
@@ -88,9 +112,13 @@ def test_tokens_sign_in_with_what_they_may_do(rig: DashboardRig) -> None:
     for scope, works in (("read", True), ("edit", True), ("analytics", False), ("probe", False)):
         secret, _ = rig.config.change("test", tokens.create(scope, [scope]))
         visitor = Visitor(rig)
-        assert visitor.ask("POST", "/sign-in", {"token": secret}).status_code == (303 if works else 401)
+        assert visitor.ask("POST", "/sign-in", {"token": secret}).status_code == (
+            303 if works else 401
+        )
         assert is_in(visitor) is works
-        assert visitor.get("/zones/new").status_code == (200 if scope == "edit" else 403 if works else 303)
+        assert visitor.get("/zones/new").status_code == (
+            200 if scope == "edit" else 403 if works else 303
+        )
         if works:
             rig.config.change("test", tokens.revoke(scope))
             assert not is_in(visitor)
@@ -99,9 +127,15 @@ def test_tokens_sign_in_with_what_they_may_do(rig: DashboardRig) -> None:
 def test_the_cookie_is_out_of_reach_of_scripts_and_bound_to_the_path(rig: DashboardRig) -> None:
     rig.add_account("ada")
     plain = Visitor(rig).sign_in("ada").headers.get_list("set-cookie")
-    assert all("HttpOnly" in line and "Path=/;" in f"{line};" and "Secure" not in line for line in plain)
+    assert all(
+        "HttpOnly" in line and "Path=/;" in f"{line};" and "Secure" not in line for line in plain
+    )
     assert any("samesite=lax" in line.lower() for line in plain if "greenroom_session" in line)
-    encrypted = Visitor(rig, address="192.0.2.7", base="https://testserver").sign_in("ada").headers.get_list("set-cookie")
+    encrypted = (
+        Visitor(rig, address="192.0.2.7", base="https://testserver")
+        .sign_in("ada")
+        .headers.get_list("set-cookie")
+    )
     assert all("Secure" in line for line in encrypted)
 
 
@@ -118,7 +152,9 @@ def test_a_session_gets_a_new_secret_at_sign_in_and_the_old_one_ends(rig: Dashbo
     assert first not in str(rig.store.sessions.rows(SESSION))
 
 
-@pytest.mark.parametrize("what", ["signed out", "idle", "too long", "removed", "new password", "ended by an admin"])
+@pytest.mark.parametrize(
+    "what", ["signed out", "idle", "too long", "removed", "new password", "ended by an admin"]
+)
 def test_what_ends_a_session(rig: DashboardRig, what: str) -> None:
     rig.add_account("boss", "admin")
     rig.add_account("ada", "operator")
@@ -169,12 +205,18 @@ def test_guessing_is_limited_by_address_and_by_account(rig: DashboardRig) -> Non
     assert Visitor(rig, address="127.0.2.1").sign_in("ada").status_code == 303
 
 
-def test_wrong_passwords_count_in_all_processes_together_and_over_a_restart(rig: DashboardRig) -> None:
+def test_wrong_passwords_count_in_all_processes_together_and_over_a_restart(
+    rig: DashboardRig,
+) -> None:
     rig.add_account("ada")
     with dashboard_in(rig.folder) as other:
         for number in range(FAILURES_MAX):
-            Visitor(rig if number % 2 else other, address=f"127.0.1.{number}").sign_in("ada", "wrong")
-        assert [Visitor(one, address="127.0.2.1").sign_in("ada").status_code for one in (rig, other)] == [429, 429]
+            Visitor(rig if number % 2 else other, address=f"127.0.1.{number}").sign_in(
+                "ada", "wrong"
+            )
+        assert [
+            Visitor(one, address="127.0.2.1").sign_in("ada").status_code for one in (rig, other)
+        ] == [429, 429]
     with dashboard_in(rig.folder) as again:
         assert Visitor(again, address="127.0.2.1").sign_in("ada").status_code == 429
 
@@ -191,7 +233,9 @@ def test_the_addresses_of_one_network_guess_together(rig: DashboardRig) -> None:
     assert at("2001:db8:0:1::1").sign_in("ada").status_code == 303
 
 
-def test_strangers_cannot_lock_out_a_browser_in_which_the_account_has_signed_in(rig: DashboardRig) -> None:
+def test_strangers_cannot_lock_out_a_browser_in_which_the_account_has_signed_in(
+    rig: DashboardRig,
+) -> None:
     rig.add_account("ada")
     mine = Visitor(rig)
     mine.sign_in("ada")
@@ -202,7 +246,12 @@ def test_strangers_cannot_lock_out_a_browser_in_which_the_account_has_signed_in(
     assert Visitor(rig, address="127.0.2.1").sign_in("ada").status_code == 429
     assert mine.sign_in("ada").status_code == 303
     rig.add_account("eve")
-    assert Visitor(rig, {"greenroom_device": mine.cookies["greenroom_device"]}, "127.0.2.9").sign_in("eve", "wrong").status_code == 401
+    assert (
+        Visitor(rig, {"greenroom_device": mine.cookies["greenroom_device"]}, "127.0.2.9")
+        .sign_in("eve", "wrong")
+        .status_code
+        == 401
+    )
 
 
 def test_links_are_limited_by_address(rig: DashboardRig) -> None:
@@ -215,16 +264,30 @@ def test_links_are_limited_by_address(rig: DashboardRig) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/sign-out", "/a\nb"]
+    "path",
+    [
+        "//evil.example",
+        "https://evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "",
+        "/sign-out",
+        "/a\nb",
+    ],
 )
 def test_signing_in_never_leads_elsewhere(rig: DashboardRig, path: str) -> None:
     assert safe_path(path) == "/rooms"
     rig.add_account("ada")
-    answer = Visitor(rig).ask("POST", "/sign-in", {"name": "ada", "password": PASSWORD, "next": path})
+    answer = Visitor(rig).ask(
+        "POST", "/sign-in", {"name": "ada", "password": PASSWORD, "next": path}
+    )
     assert answer.headers["location"] == "/rooms"
 
 
-@pytest.mark.parametrize(("wanted", "sent"), [("/rooms?q=shop", "/rooms?q=shop"), ("/rooms?q=магазин", "/rooms?q=" + quote("магазин"))])
+@pytest.mark.parametrize(
+    ("wanted", "sent"),
+    [("/rooms?q=shop", "/rooms?q=shop"), ("/rooms?q=магазин", "/rooms?q=" + quote("магазин"))],
+)
 def test_signing_in_leads_to_the_page_that_was_asked_for_in_any_script_also_when_it_is_done_already(
     rig: DashboardRig, wanted: str, sent: str
 ) -> None:
@@ -242,8 +305,13 @@ def test_passwords_cross_no_network_in_plain_text(rig: DashboardRig) -> None:
         assert visitor.get("/sign-in").status_code == 403
         assert visitor.sign_in("ada").status_code == 403
         assert "greenroom_session" not in visitor.cookies
-    assert Visitor(rig).get("/sign-in", **{"X-Forwarded-For": "192.0.2.7"}).status_code == 403  # through a proxy that is not trusted
-    assert Visitor(rig, address="192.0.2.7", base="https://testserver").sign_in("ada").status_code == 303
+    assert (
+        Visitor(rig).get("/sign-in", **{"X-Forwarded-For": "192.0.2.7"}).status_code == 403
+    )  # through a proxy that is not trusted
+    assert (
+        Visitor(rig, address="192.0.2.7", base="https://testserver").sign_in("ada").status_code
+        == 303
+    )
 
 
 def test_the_last_admin_stays_and_zones_must_exist(rig: DashboardRig) -> None:
@@ -256,7 +324,9 @@ def test_the_last_admin_stays_and_zones_must_exist(rig: DashboardRig) -> None:
     assert own is not None
     assert "only admin" in admin.post(f"/accounts/{own.id}/edit", role="viewer").text
     assert "only admin" in admin.post(f"/accounts/{own.id}/remove").text
-    refused = admin.post("/accounts/new", name="bad name", role="operator", zone="nowhere", password="short")
+    refused = admin.post(
+        "/accounts/new", name="bad name", role="operator", zone="nowhere", password="short"
+    )
     assert refused.status_code == 400
     for said in ("must have only lower-case letters", "no zone nowhere", "at least 12"):
         assert said in refused.text
@@ -270,7 +340,10 @@ def test_a_form_without_a_ticked_zone_leaves_an_account_its_zones(rig: Dashboard
     def save(*zones: str) -> tuple[str, ...]:
         bob = accounts.find(rig.store.read(), "bob")
         assert bob is not None
-        assert admin.post(f"/accounts/{bob.id}/edit", role="operator", zone=list(zones)).status_code == 303
+        assert (
+            admin.post(f"/accounts/{bob.id}/edit", role="operator", zone=list(zones)).status_code
+            == 303
+        )
         saved = accounts.find(rig.store.read(), "bob")
         assert saved is not None
         return saved.zone_ids
@@ -287,8 +360,14 @@ def test_a_person_changes_the_own_password_and_keeps_this_browser_only(rig: Dash
     here, there = Visitor(rig), Visitor(rig)
     here.sign_in("ada")
     there.sign_in("ada")
-    assert "is not your password" in here.post("/account/password", old="wrong", password="another long password").text
-    assert here.post("/account/password", old=PASSWORD, password="another long password").status_code == 303
+    assert (
+        "is not your password"
+        in here.post("/account/password", old="wrong", password="another long password").text
+    )
+    assert (
+        here.post("/account/password", old=PASSWORD, password="another long password").status_code
+        == 303
+    )
     assert (is_in(here), is_in(there)) == (True, False)
     assert Visitor(rig).sign_in("ada").status_code == 401
     assert Visitor(rig).sign_in("ada", "another long password").status_code == 303

@@ -23,11 +23,24 @@ RFC_SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"  # "12345678901234567890", RFC 6
 
 
 @pytest.mark.parametrize(
-    ("seconds", "code"), [(59, "287082"), (1111111109, "081804"), (1111111111, "050471"), (1234567890, "005924"), (20000000000, "353130")]
+    ("seconds", "code"),
+    [
+        (59, "287082"),
+        (1111111109, "081804"),
+        (1111111111, "050471"),
+        (1234567890, "005924"),
+        (20000000000, "353130"),
+    ],
 )
 def test_codes_are_those_of_the_rfc(seconds: int, code: str) -> None:
     assert totp_code(RFC_SECRET, seconds // 30) == code
-    for away, counts in ((-60_000, False), (-30_000, True), (0, True), (30_000, True), (60_000, False)):
+    for away, counts in (
+        (-60_000, False),
+        (-30_000, True),
+        (0, True),
+        (30_000, True),
+        (60_000, False),
+    ):
         assert (totp_step(RFC_SECRET, code, seconds * 1000 + away) is not None) is counts
 
 
@@ -74,7 +87,12 @@ def lay_down(rig: DashboardRig, name: str, secret: str) -> None:
     known = store.read()
     found = accounts.find(known, name)
     assert found is not None
-    store.write([Put(replace(found, totp_secret=secret))], expected=known.revision, author="test", now_ms=rig.clock.at_ms)
+    store.write(
+        [Put(replace(found, totp_secret=secret))],
+        expected=known.revision,
+        author="test",
+        now_ms=rig.clock.at_ms,
+    )
     store.close()
 
 
@@ -83,7 +101,10 @@ def turned_on(rig: DashboardRig) -> tuple[Visitor, str, list[str]]:
     visitor = Visitor(rig)
     visitor.sign_in("ada")
     page = visitor.get("/account/two-step").text
-    seed, secret = re.findall(r'name="seed" value="([^"]*)"', page)[0], re.findall(r"<code>([A-Z2-7]{32})</code>", page)[0]
+    seed, secret = (
+        re.findall(r'name="seed" value="([^"]*)"', page)[0],
+        re.findall(r"<code>([A-Z2-7]{32})</code>", page)[0],
+    )
     recovery = re.findall(r"<li><code>([a-z2-7-]{19})</code>", page)
     assert 'src="data:image/svg+xml' in page
     assert "<svg" in unquote(page)
@@ -121,7 +142,9 @@ def test_the_password_alone_is_not_enough_any_more_and_a_code_is(rig: DashboardR
     second = password_step(visitor)
     assert not is_in(visitor)
     assert not is_in(Visitor(rig, {"greenroom_session": second}))
-    done = code_step(visitor, second, f" {code(rig, secret)[:3]} {code(rig, secret)[3:]} ", "/rooms?q=a")
+    done = code_step(
+        visitor, second, f" {code(rig, secret)[:3]} {code(rig, secret)[3:]} ", "/rooms?q=a"
+    )
     assert (done.status_code, done.headers["location"]) == (303, "/rooms?q=a")
     assert is_in(visitor)
 
@@ -133,13 +156,17 @@ def test_a_code_counts_once_whoever_sends_it(rig: DashboardRig) -> None:
     for away in (-1, 0, 1):
         used = code(rig, secret, away)
         again = password_step(first)
-        assert code_step(first, again, used).status_code == (401 if away == -1 else 303)  # that of the step before turned it on
+        assert code_step(first, again, used).status_code == (
+            401 if away == -1 else 303
+        )  # that of the step before turned it on
         refused = code_step(other, seconds[1], used)
         assert (refused.status_code, "has been used" in refused.text) == (401, True)
     assert not is_in(other)
     rig.clock.at_ms += 2 * STEP_MS
     assert code_step(other, seconds[1], code(rig, secret)).status_code == 303
-    assert code_step(other, seconds[1], code(rig, secret, 1)).status_code == 401  # the sign-in itself is used up too
+    assert (
+        code_step(other, seconds[1], code(rig, secret, 1)).status_code == 401
+    )  # the sign-in itself is used up too
 
 
 def test_recovery_codes_count_once_each_and_are_not_kept(rig: DashboardRig) -> None:
@@ -161,7 +188,10 @@ def test_guessing_codes_is_limited_and_cannot_lock_out_a_known_browser(rig: Dash
     del mine.cookies["greenroom_session"]
     stolen = password_step(Visitor(rig))
     for number in range(TRIES):
-        assert code_step(Visitor(rig, address=f"127.0.3.{number}"), stolen, "000000").status_code == 401
+        assert (
+            code_step(Visitor(rig, address=f"127.0.3.{number}"), stolen, "000000").status_code
+            == 401
+        )
     thief = Visitor(rig, address="127.0.3.200")
     refused = code_step(thief, stolen, code(rig, secret))
     assert (refused.status_code, "too many wrong codes" in refused.text) == (429, True)
@@ -183,11 +213,16 @@ def test_the_second_step_has_its_time_and_belongs_to_the_password(rig: Dashboard
     assert not is_in(visitor)
 
 
-def test_turning_it_on_needs_the_password_and_a_right_code_and_what_was_shown(rig: DashboardRig) -> None:
+def test_turning_it_on_needs_the_password_and_a_right_code_and_what_was_shown(
+    rig: DashboardRig,
+) -> None:
     visitor = Visitor(rig)
     visitor.sign_in("ada")
     page = visitor.get("/account/two-step").text
-    seed, secret = re.findall(r'name="seed" value="([^"]*)"', page)[0], re.findall(r"<code>([A-Z2-7]{32})</code>", page)[0]
+    seed, secret = (
+        re.findall(r'name="seed" value="([^"]*)"', page)[0],
+        re.findall(r"<code>([A-Z2-7]{32})</code>", page)[0],
+    )
     for form in (
         {"seed": seed, "code": code(rig, secret), "old": "wrong"},
         {"seed": seed, "code": "000000", "old": PASSWORD},
@@ -195,13 +230,23 @@ def test_turning_it_on_needs_the_password_and_a_right_code_and_what_was_shown(ri
     ):
         refused = visitor.post("/account/two-step", **form)
         assert refused.status_code in (400, 401)
-    assert secret in visitor.post("/account/two-step", seed=seed, code="000000", old=PASSWORD).text  # the phone has it already
+    assert (
+        secret in visitor.post("/account/two-step", seed=seed, code="000000", old=PASSWORD).text
+    )  # the phone has it already
     assert account(rig).totp_secret == ""
-    assert visitor.post("/account/two-step", seed=seed, code=code(rig, secret), old=PASSWORD).status_code == 303
+    assert (
+        visitor.post(
+            "/account/two-step", seed=seed, code=code(rig, secret), old=PASSWORD
+        ).status_code
+        == 303
+    )
     assert account(rig).totp_secret == secret
     again = visitor.get("/account/two-step").text
     assert secret not in again
-    assert visitor.post("/account/two-step", seed="x", code="1", old=PASSWORD).status_code in (400, 401)
+    assert visitor.post("/account/two-step", seed="x", code="1", old=PASSWORD).status_code in (
+        400,
+        401,
+    )
     assert account(rig).totp_secret == secret
 
 
@@ -222,16 +267,27 @@ def test_it_is_turned_off_with_the_password_or_by_an_admin(rig: DashboardRig) ->
 
 def test_guesses_of_the_own_password_in_a_stolen_session_are_limited(rig: DashboardRig) -> None:
     visitor = rig.person("viewer")
-    answers = [visitor.post("/account/two-step/off", old="x" * 300).status_code for _ in range(21)]  # no hash is computed for these
+    answers = [
+        visitor.post("/account/two-step/off", old="x" * 300).status_code for _ in range(21)
+    ]  # no hash is computed for these
     assert answers[-1] == 429
-    assert visitor.post("/account/password", old=PASSWORD, password="another long password").status_code == 429
+    assert (
+        visitor.post(
+            "/account/password", old=PASSWORD, password="another long password"
+        ).status_code
+        == 429
+    )
 
 
 def test_people_without_a_local_account_have_nothing_to_turn_on(rig: DashboardRig) -> None:
     key = rig.app.sign_in.make_link()
     visitor = Visitor(rig)
     visitor.ask("POST", "/sign-in/link", {"key": key})
-    for answer in (visitor.get("/account/two-step"), visitor.post("/account/two-step"), visitor.post("/account/two-step/off")):
+    for answer in (
+        visitor.get("/account/two-step"),
+        visitor.post("/account/two-step"),
+        visitor.post("/account/two-step/off"),
+    ):
         assert (answer.status_code, answer.headers["location"]) == (303, "/account")
 
 
@@ -241,7 +297,9 @@ def test_a_copy_of_the_store_gives_no_secret_away(rig: DashboardRig) -> None:
     assert all(secret.encode() not in path.read_bytes() for path in rig.folder.glob("config.db*"))
 
 
-def test_secrets_of_an_older_greenroom_count_and_are_sealed_without_ending_a_session(rig: DashboardRig) -> None:
+def test_secrets_of_an_older_greenroom_count_and_are_sealed_without_ending_a_session(
+    rig: DashboardRig,
+) -> None:
     here, secret, _ = turned_on(rig)
     lay_down(rig, "ada", secret)
     visitor = Visitor(rig)
@@ -287,6 +345,14 @@ def test_wrong_codes_count_in_all_processes_together(rig: DashboardRig) -> None:
         other.clock.at_ms = rig.clock.at_ms
         for number in range(TRIES):
             one = rig if number % 2 else other
-            assert code_step(Visitor(one, address=f"127.0.3.{number}"), stolen, "000000").status_code == 401
+            assert (
+                code_step(Visitor(one, address=f"127.0.3.{number}"), stolen, "000000").status_code
+                == 401
+            )
         for one in (rig, other):
-            assert code_step(Visitor(one, address="127.0.3.200"), stolen, code(rig, secret)).status_code == 429
+            assert (
+                code_step(
+                    Visitor(one, address="127.0.3.200"), stolen, code(rig, secret)
+                ).status_code
+                == 429
+            )

@@ -72,7 +72,10 @@ BLIND = arrival("HEAD")
 
 
 def test_an_arrival_that_no_room_covers_is_asked_nothing() -> None:
-    assert decide(None, arrival(), NOW, lambda *_: pytest.fail("opened tickets")) == (ArrivalQuestion.UNCOVERED, ())
+    assert decide(None, arrival(), NOW, lambda *_: pytest.fail("opened tickets")) == (
+        ArrivalQuestion.UNCOVERED,
+        (),
+    )
 
 
 def test_a_suspended_room_asks_nothing_and_looks_at_no_rule_and_no_ticket() -> None:
@@ -90,20 +93,33 @@ def test_a_newcomer_that_can_show_a_page_arrives() -> None:
     assert asked([])[0] is ArrivalQuestion.ARRIVE
 
 
-def test_a_newcomer_that_cannot_show_a_page_passes_provisionally_or_gets_no_place_unless_the_room_holds_no_visitor() -> None:
+def test_a_newcomer_that_cannot_show_a_page_passes_provisionally_or_gets_no_place_unless_the_room_holds_no_visitor() -> (
+    None
+):
     assert asked([], sent=BLIND)[0] is ArrivalQuestion.PROVISIONAL
-    assert asked([], covered(provisional_sessions=False), sent=BLIND)[0] is ArrivalQuestion.PLACELESS
+    assert (
+        asked([], covered(provisional_sessions=False), sent=BLIND)[0] is ArrivalQuestion.PLACELESS
+    )
     assert asked([], covered(holds_nobody=True), sent=BLIND)[0] is ArrivalQuestion.ARRIVE
-    assert asked([ticket()], sent=BLIND)[0] is ArrivalQuestion.POLL, "a ticket proves that it has a place already"
+    assert asked([ticket()], sent=BLIND)[0] is ArrivalQuestion.POLL, (
+        "a ticket proves that it has a place already"
+    )
 
 
 @pytest.mark.parametrize("kind", ["iframe", "frame", "embed", "object", "fencedframe"])
 def test_a_frame_on_another_site_takes_no_place_unless_the_room_may_be_embedded(kind: str) -> None:
     def framed(site: bytes) -> Arrival:
-        marks = ((b"sec-fetch-dest", kind.encode()), (b"sec-fetch-mode", b"navigate"), (b"sec-fetch-site", site))
+        marks = (
+            (b"sec-fetch-dest", kind.encode()),
+            (b"sec-fetch-mode", b"navigate"),
+            (b"sec-fetch-site", site),
+        )
         return arrival(headers=((b"accept", b"text/html"), *marks))
 
-    closed, partner = covered(provisional_sessions=False), covered(provisional_sessions=False, frame_ancestors="https://partner.example")
+    closed, partner = (
+        covered(provisional_sessions=False),
+        covered(provisional_sessions=False, frame_ancestors="https://partner.example"),
+    )
     assert asked([], closed, framed(b"cross-site"))[0] is ArrivalQuestion.PLACELESS
     assert asked([], covered(), framed(b"cross-site"))[0] is ArrivalQuestion.PROVISIONAL
     assert asked([], partner, framed(b"cross-site"))[0] is ArrivalQuestion.ARRIVE
@@ -115,16 +131,24 @@ def test_a_frame_on_another_site_takes_no_place_unless_the_room_may_be_embedded(
         (b"sec-fetch-mode", b"navigate"),
         (b"sec-fetch-site", b"cross-site"),
     )
-    assert asked([], closed, arrival(headers=window))[0] is ArrivalQuestion.ARRIVE, "a link on another site"
-    assert asked([INSIDE], closed, framed(b"cross-site"))[0] is ArrivalQuestion.VIEW, "a ticket proves that its bearer waits already"
+    assert asked([], closed, arrival(headers=window))[0] is ArrivalQuestion.ARRIVE, (
+        "a link on another site"
+    )
+    assert asked([INSIDE], closed, framed(b"cross-site"))[0] is ArrivalQuestion.VIEW, (
+        "a ticket proves that its bearer waits already"
+    )
 
 
 def test_leaving_comes_before_a_session_or_a_place_is_looked_at() -> None:
     for tickets in ([], [INSIDE], [ticket()]):
         assert asked(tickets, sent=LEAVES) == (ArrivalQuestion.LEAVE, tickets, True)
     assert asked([INSIDE], sent=arrival("POST", "greenroom=leave"))[0] is ArrivalQuestion.LEAVE
-    foreign = arrival("POST", "greenroom=leave", ((b"sec-fetch-site", b"cross-site"), (b"accept", b"text/html")))
-    assert asked([INSIDE], sent=foreign)[0] is ArrivalQuestion.VIEW, "another site must not throw a visitor out"
+    foreign = arrival(
+        "POST", "greenroom=leave", ((b"sec-fetch-site", b"cross-site"), (b"accept", b"text/html"))
+    )
+    assert asked([INSIDE], sent=foreign)[0] is ArrivalQuestion.VIEW, (
+        "another site must not throw a visitor out"
+    )
     assert asked([], sent=arrival("GET", "greenroom=leave"))[0] is ArrivalQuestion.ARRIVE
 
 
@@ -144,15 +168,24 @@ def test_an_accepted_ticket_is_looked_up_and_when_it_is_gone_the_next_one_is_ask
     assert decide_among(covered(), arrival(), NOW, (), True)[0] is ArrivalQuestion.ARRIVE
 
 
-def test_a_genuine_ticket_however_old_proves_that_its_bearer_may_wait_with_any_kind_of_request() -> None:
+def test_a_genuine_ticket_however_old_proves_that_its_bearer_may_wait_with_any_kind_of_request() -> (
+    None
+):
     old = ticket(checked=NOW - PLACE_KEPT_MS - 1)
     assert asked([old], sent=BLIND)[0] is ArrivalQuestion.ARRIVE
-    assert decide_among(covered(), BLIND, NOW, (), True)[0] is ArrivalQuestion.ARRIVE, "after a session that is over"
+    assert decide_among(covered(), BLIND, NOW, (), True)[0] is ArrivalQuestion.ARRIVE, (
+        "after a session that is over"
+    )
 
 
 @pytest.mark.parametrize(
     ("age", "question"),
-    [(20_000, ArrivalQuestion.POLL), (19_900, ArrivalQuestion.POLL), (19_899, ArrivalQuestion.PEEK), (0, ArrivalQuestion.PEEK)],
+    [
+        (20_000, ArrivalQuestion.POLL),
+        (19_900, ArrivalQuestion.POLL),
+        (19_899, ArrivalQuestion.PEEK),
+        (0, ArrivalQuestion.PEEK),
+    ],
 )
 def test_a_waiting_ticket_is_an_attempt_only_when_its_interval_has_passed(age, question) -> None:
     assert asked([ticket(checked=NOW - age)])[0] is question
@@ -165,13 +198,18 @@ def test_a_place_is_kept_five_minutes_after_the_last_check_in() -> None:
 
 def test_of_several_tickets_an_accepted_one_goes_first_then_the_earliest_place() -> None:
     early, late = ticket(arrived=NOW - 90_000, name=b"e"), ticket(arrived=NOW - 30_000, name=b"l")
-    inside, fresher = ticket(accepted=NOW - 9, checked=NOW - 9, name=b"i"), ticket(accepted=NOW - 9, checked=NOW - 3, name=b"f")
+    inside, fresher = (
+        ticket(accepted=NOW - 9, checked=NOW - 9, name=b"i"),
+        ticket(accepted=NOW - 9, checked=NOW - 3, name=b"f"),
+    )
     found = rank([(one, b"") for one in (late, inside, early, fresher)], NOW)
     assert [one for one, _ in found] == [fresher, inside, early, late]
 
 
 def test_the_documented_table_names_every_question_in_the_order_of_the_code() -> None:
-    rows = [line.split("|")[2].strip() for line in DOCUMENTED.splitlines() if line.startswith("|")][2:]
+    rows = [line.split("|")[2].strip() for line in DOCUMENTED.splitlines() if line.startswith("|")][
+        2:
+    ]
     named = [ArrivalQuestion[name] for name in rows]
     assert set(named) == set(ArrivalQuestion)
     assert [question for question in named if question < ArrivalQuestion.VIEW] == sorted(
@@ -184,6 +222,8 @@ def test_only_the_decision_service_and_explain_ask_what_to_do() -> None:
     users = []
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and any(alias.name == "may_take_place" for alias in node.names):
+            if isinstance(node, ast.ImportFrom) and any(
+                alias.name == "may_take_place" for alias in node.names
+            ):
                 users.append(str(path.relative_to(SOURCE)))
     assert users == ["core/decide.py"]

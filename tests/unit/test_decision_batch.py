@@ -73,7 +73,9 @@ def test_the_order_holds_beyond_the_size_of_a_batch(site: Site) -> None:
         site.batch.add(site.request(str(name)))
     site.turn()
     for step in ("asked", "decided"):
-        assert [name for what, name in site.happened if what == step] == [str(name) for name in range(2 * SIZE + 3)]
+        assert [name for what, name in site.happened if what == step] == [
+            str(name) for name in range(2 * SIZE + 3)
+        ]
 
 
 def test_what_comes_while_others_are_answered_waits_for_the_next_turn(site: Site) -> None:

@@ -13,16 +13,26 @@ from greenroom.decision.decision_counts import RESULTS, DecisionCounts
 from greenroom.decision.observer import Decided, DecisionEvent
 from greenroom.model.visit import Ticket, make_key
 
-ROOMS: dict[str, Effective] = {room_id: effective(small_room(id=room_id, name=room_id), (), 0) for room_id in ("a", "b", "c")}
+ROOMS: dict[str, Effective] = {
+    room_id: effective(small_room(id=room_id, name=room_id), (), 0) for room_id in ("a", "b", "c")
+}
 BEGIN_MS = 1_893_456_000_000
 
 decisions = st.tuples(st.sampled_from(sorted(ROOMS)), st.sampled_from(Decided))
-steps = st.lists(st.one_of(decisions, st.just("added"), st.sets(st.sampled_from(sorted(ROOMS)))), max_size=60)
+steps = st.lists(
+    st.one_of(decisions, st.just("added"), st.sets(st.sampled_from(sorted(ROOMS)))), max_size=60
+)
 
 
 @given(steps)
-def test_what_was_added_is_told_once_whatever_rooms_are_taken_out(story: list[tuple[str, Decided] | str | set[str]]) -> None:
-    counts, told, made = DecisionCounts(), Counter[tuple[str, Decided]](), Counter[tuple[str, Decided]]()
+def test_what_was_added_is_told_once_whatever_rooms_are_taken_out(
+    story: list[tuple[str, Decided] | str | set[str]],
+) -> None:
+    counts, told, made = (
+        DecisionCounts(),
+        Counter[tuple[str, Decided]](),
+        Counter[tuple[str, Decided]](),
+    )
     counts.added()
     since = Counter[tuple[str, Decided]]()
     for step in [*story, "added"]:
@@ -39,7 +49,9 @@ def test_what_was_added_is_told_once_whatever_rooms_are_taken_out(story: list[tu
                 told[room_id, decided] += more
     assert told == made
     for room_id in ROOMS:
-        assert counts.of(room_id) == {RESULTS[decided]: count for (of, decided), count in since.items() if of == room_id}
+        assert counts.of(room_id) == {
+            RESULTS[decided]: count for (of, decided), count in since.items() if of == room_id
+        }
 
 
 def test_nothing_is_kept_of_rooms_that_were_taken_out_where_nothing_is_recorded() -> None:
@@ -57,7 +69,9 @@ def test_each_decision_is_in_the_minute_of_its_own_time_and_in_the_counts_since_
     story: list[tuple[tuple[str, Decided], int]],
 ) -> None:
     counts, recorder = DecisionCounts(), Recorder("process-1", "here", BEGIN_MS)
-    counts.observe(DecisionEvent(BEGIN_MS, Decided.HELD, ROOMS["a"]))  # before anything was recorded
+    counts.observe(
+        DecisionEvent(BEGIN_MS, Decided.HELD, ROOMS["a"])
+    )  # before anything was recorded
     observe = recording(recorder, counts)
     now_ms, expected, waited = BEGIN_MS, Counter[tuple[int, str, str]](), Counter[tuple[int, str]]()
     since = Counter({("a", "held"): 1})
@@ -72,10 +86,20 @@ def test_each_decision_is_in_the_minute_of_its_own_time_and_in_the_counts_since_
             waited[now_ms // 60_000, room_id] += 1
     recorder.finish()
     parts = [part for minute in recorder.fetch() for part in minute.parts()]
-    found = {(part.minute, part.room, outcome): count for part in parts for outcome, count in part.rollup.outcomes.items()}
+    found = {
+        (part.minute, part.room, outcome): count
+        for part in parts
+        for outcome, count in part.rollup.outcomes.items()
+    }
     assert found == expected
-    assert {(part.minute, part.room): sum(part.rollup.waited.values()) for part in parts if part.rollup.waited} == waited
-    assert {(room_id, name): count for room_id in ROOMS for name, count in counts.of(room_id).items()} == since
+    assert {
+        (part.minute, part.room): sum(part.rollup.waited.values())
+        for part in parts
+        if part.rollup.waited
+    } == waited
+    assert {
+        (room_id, name): count for room_id in ROOMS for name, count in counts.of(room_id).items()
+    } == since
 
 
 def test_decisions_without_a_room_are_not_counted() -> None:

@@ -39,7 +39,10 @@ def test_who_has_no_place_any_more_leaves_without_troubling_the_application(site
 
 
 def test_the_farewell_is_shown_in_a_frame_only_where_the_page_itself_is(site_of: Open) -> None:
-    for sites, allowed in (("", b"frame-ancestors 'none'"), ("https://partner.example", b"frame-ancestors https://partner.example")):
+    for sites, allowed in (
+        ("", b"frame-ancestors 'none'"),
+        ("https://partner.example", b"frame-ancestors https://partner.example"),
+    ):
         reply = full(site_of(frame_ancestors=sites)).visit(method="POST", query="greenroom=leave")
         assert isinstance(reply, Answer)
         assert (reply.headers.get(b"Content-Security-Policy") or b"").endswith(allowed)
@@ -58,13 +61,21 @@ def test_no_other_site_can_make_a_visitor_leave(site_of: Open) -> None:
         b"",
         b"shop.example",
     ):
-        first.visit(method="POST", headers=(*LEAVE, (b"host", b"shop.example:8080"), (b"origin", origin)))
-        reply = first.visit(method="POST", query="greenroom=leave", headers=((b"host", b"shop.example:80"), (b"origin", origin)))
+        first.visit(
+            method="POST", headers=(*LEAVE, (b"host", b"shop.example:8080"), (b"origin", origin))
+        )
+        reply = first.visit(
+            method="POST",
+            query="greenroom=leave",
+            headers=((b"host", b"shop.example:80"), (b"origin", origin)),
+        )
         assert isinstance(reply, Forward), origin
     assert site.counted.of("r").get("left", 0) == 0
 
 
-def test_old_browsers_that_say_only_their_origin_can_leave_also_behind_a_proxy_that_ends_tls(site_of: Open) -> None:
+def test_old_browsers_that_say_only_their_origin_can_leave_also_behind_a_proxy_that_ends_tls(
+    site_of: Open,
+) -> None:
     for host, origin in (
         (b"shop.example", b"http://shop.example"),
         (b"shop.example", b"https://Shop.Example"),

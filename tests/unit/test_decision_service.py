@@ -84,14 +84,21 @@ def test_the_second_visitor_is_held_and_never_stored_by_a_cache(site_of: Open) -
     assert b"<html" in reply.body
 
 
-def test_in_a_long_line_whose_wait_is_not_known_the_page_says_how_long_it_is_at_least(site_of: Open) -> None:
+def test_in_a_long_line_whose_wait_is_not_known_the_page_says_how_long_it_is_at_least(
+    site_of: Open,
+) -> None:
     site = site_of()
     full(site)
     waiting = [held(site)[0] for _ in range(4)]
     waiting[0].wait()
     for _ in range(2):  # the first time takes the places
         told = [json.loads(browser.visit(headers=UPDATE).body)["greenroom"] for browser in waiting]  # type: ignore[union-attr]
-    assert sorted((one["position"], one["waitAtLeast"]) for one in told) == [(1, 0), (2, 1), (3, 2), (4, 3)]
+    assert sorted((one["position"], one["waitAtLeast"]) for one in told) == [
+        (1, 0),
+        (2, 1),
+        (3, 2),
+        (4, 3),
+    ]
 
 
 def test_a_status_that_is_not_200_comes_with_retry_after(site_of: Open) -> None:
@@ -225,7 +232,9 @@ def test_of_several_tickets_the_best_one_counts(site_of: Open) -> None:
     assert isinstance(reply, Forward)
 
 
-@pytest.mark.parametrize(("before", "after"), [(8, 0), (31, 0), (200, 0), (0, 200), (15, 200), (200, 15)])
+@pytest.mark.parametrize(
+    ("before", "after"), [(8, 0), (31, 0), (200, 0), (0, 200), (15, 200), (200, 15)]
+)
 def test_the_real_ticket_is_found_among_forged_ones(site_of: Open, before: int, after: int) -> None:
     site = site_of()
     first = full(site)
@@ -274,7 +283,9 @@ def test_a_ledger_that_fails_holds_the_visitor(site_of: Open) -> None:
     assert [str(error) for error in site.errors] == ["no books"]
 
 
-def test_ten_thousand_hits_without_cookies_cost_the_next_honest_visitor_nothing(site_of: Open) -> None:
+def test_ten_thousand_hits_without_cookies_cost_the_next_honest_visitor_nothing(
+    site_of: Open,
+) -> None:
     site = site_of(total_active_users=5, new_users_per_minute=5)
     honest = Browser(site)
     for _ in range(5):

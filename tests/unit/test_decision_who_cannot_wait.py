@@ -29,7 +29,9 @@ BLIND = {
 
 
 @pytest.mark.parametrize("request_of", BLIND.values(), ids=BLIND.keys())
-def test_what_cannot_wait_passes_an_empty_room_and_holds_its_place_for_seconds(site_of: Open, request_of: dict[str, object]) -> None:
+def test_what_cannot_wait_passes_an_empty_room_and_holds_its_place_for_seconds(
+    site_of: Open, request_of: dict[str, object]
+) -> None:
     site = site_of(new_users_per_minute=8)
     browser = Browser(site)
     assert isinstance(browser.visit(**request_of), Forward)
@@ -52,12 +54,19 @@ def test_a_provisional_session_becomes_a_full_one_when_its_ticket_comes_back(sit
         assert isinstance(browser.visit(), Forward)
         site.advance(30_000)
         assert isinstance(browser.visit(), Forward)
-        ended = {"active": 2, "admitted": 1}  # without renewal it ended with the duration of the room, and another one began
+        ended = {
+            "active": 2,
+            "admitted": 1,
+        }  # without renewal it ended with the duration of the room, and another one began
         assert site.counted.of("r") == {"provisional": 1, **(ended if fixed else {"active": 3})}
 
 
-@pytest.mark.parametrize(("what", "status"), [(what, 200 if what == "HEAD" else 503) for what in BLIND])
-def test_what_cannot_wait_gets_no_success_and_no_ticket_from_a_full_room(site_of: Open, what: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("what", "status"), [(what, 200 if what == "HEAD" else 503) for what in BLIND]
+)
+def test_what_cannot_wait_gets_no_success_and_no_ticket_from_a_full_room(
+    site_of: Open, what: str, status: int
+) -> None:
     site = site_of()
     full(site)
     browser, reply = held(site, **BLIND[what])
@@ -68,7 +77,9 @@ def test_what_cannot_wait_gets_no_success_and_no_ticket_from_a_full_room(site_of
     assert site.counted.of("r")["placeless"] == 1
 
 
-def test_a_room_can_do_without_provisional_sessions_and_answer_everything_alike_as_the_original_does(site_of: Open) -> None:
+def test_a_room_can_do_without_provisional_sessions_and_answer_everything_alike_as_the_original_does(
+    site_of: Open,
+) -> None:
     site = site_of(provisional_sessions=False, same_status_for_all=True, queueing_status_code=202)
     for what, request_of in BLIND.items():
         _, reply = held(site, **request_of)
@@ -78,20 +89,27 @@ def test_a_room_can_do_without_provisional_sessions_and_answer_everything_alike_
 def test_a_program_that_reads_json_is_told_in_json_that_it_must_wait(site_of: Open) -> None:
     site = site_of()
     full(site)
-    _, reply = held(site, headers=((b"sec-fetch-dest", b"empty"), (b"accept", b"application/json, */*")))
+    _, reply = held(
+        site, headers=((b"sec-fetch-dest", b"empty"), (b"accept", b"application/json, */*"))
+    )
     assert reply.status == 503
     assert header(reply, b"Content-Type") == b"application/problem+json"
     told = json.loads(reply.body)
     assert (told["status"], told["title"]) == (503, "Waiting room")
 
 
-def test_the_requests_of_a_waiting_visitors_page_are_no_success_and_keep_the_place(site_of: Open) -> None:
+def test_the_requests_of_a_waiting_visitors_page_are_no_success_and_keep_the_place(
+    site_of: Open,
+) -> None:
     site = site_of()
     full(site)
     browser, _ = held(site)
     browser.wait()
     browser.visit()
-    saved = browser.visit(method="POST", headers=((b"sec-fetch-dest", b"empty"), (b"content-type", b"application/json")))
+    saved = browser.visit(
+        method="POST",
+        headers=((b"sec-fetch-dest", b"empty"), (b"content-type", b"application/json")),
+    )
     assert isinstance(saved, Answer)
     assert saved.status == 503
     assert browser.jar
@@ -101,7 +119,9 @@ def test_a_session_that_ended_may_arrive_again_with_any_request_of_its_page(site
     site = site_of(new_users_per_minute=8)
     browser = full(site)
     site.advance(120_000)
-    assert isinstance(browser.visit(method="POST", headers=((b"sec-fetch-dest", b"empty"),)), Forward)
+    assert isinstance(
+        browser.visit(method="POST", headers=((b"sec-fetch-dest", b"empty"),)), Forward
+    )
     assert site.counted.of("r")["admitted"] == 2
 
 

@@ -83,11 +83,16 @@ def test_a_shortage_is_told_once_and_its_end_too() -> None:
         assert [log["event"] for log in logs] == ["descriptors_short"]
         descriptors.sweep(3.0 + QUIET_S)
         descriptors.sweep(4.0 + QUIET_S)
-    assert [(log["event"], log["closed"]) for log in logs] == [("descriptors_short", 1), ("descriptors_suffice", 6)]
+    assert [(log["event"], log["closed"]) for log in logs] == [
+        ("descriptors_short", 1),
+        ("descriptors_suffice", 6),
+    ]
 
 
 @pytest.mark.parametrize(("open_now", "is_short"), [(29, False), (30, True)])
-def test_what_the_gateway_holds_counts_whatever_number_a_connection_has(open_now: int, is_short: bool) -> None:
+def test_what_the_gateway_holds_counts_whatever_number_a_connection_has(
+    open_now: int, is_short: bool
+) -> None:
     counts = Counts()
     counts.connections_open, counts.origin_connections_open = open_now - 10, 10
     assert Descriptors(counts, LIMIT).short(3) is is_short

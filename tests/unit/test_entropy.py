@@ -7,7 +7,9 @@ import pytest
 from greenroom.runtime.entropy import FETCHED_BYTES, Entropy
 
 
-def test_bytes_are_as_many_as_asked_and_never_the_same_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_as_many_as_asked_and_never_the_same_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fetched = []
 
     def urandom(count: int) -> bytes:
@@ -44,7 +46,15 @@ def test_a_forked_process_never_uses_what_its_parent_fetched() -> None:
     child = os.fork()
     if child == 0:
         try:
-            os.write(writing, b"".join([*(entropy.take(12) for _ in range(10)), *(entropy.bits(64).to_bytes(12) for _ in range(10))]))
+            os.write(
+                writing,
+                b"".join(
+                    [
+                        *(entropy.take(12) for _ in range(10)),
+                        *(entropy.bits(64).to_bytes(12) for _ in range(10)),
+                    ]
+                ),
+            )
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -52,6 +62,8 @@ def test_a_forked_process_never_uses_what_its_parent_fetched() -> None:
     os.close(reading)
     os.close(writing)
     theirs = {sent[at : at + 12] for at in range(0, 240, 12)}
-    ours = {entropy.take(12) for _ in range(300)} | {entropy.bits(64).to_bytes(12) for _ in range(500)}
+    ours = {entropy.take(12) for _ in range(300)} | {
+        entropy.bits(64).to_bytes(12) for _ in range(500)
+    }
     assert len(theirs) == 20
     assert not theirs & ours

@@ -45,7 +45,11 @@ def problems(text: str) -> dict[str, str]:
 
 def test_times_may_be_quoted_or_not_and_carry_their_zone() -> None:
     found = event("prequeue_start_time = 2026-05-01T11:30:00+02:00")
-    assert (found.event_start_ms, found.event_end_ms, found.prequeue_start_ms) == (START_MS, START_MS + 7_200_000, START_MS - 1_800_000)
+    assert (found.event_start_ms, found.event_end_ms, found.prequeue_start_ms) == (
+        START_MS,
+        START_MS + 7_200_000,
+        START_MS - 1_800_000,
+    )
     assert event().prequeue_start_ms is None
 
 
@@ -75,7 +79,10 @@ def test_everything_an_event_may_override_can_be_written_and_what_is_not_written
 def test_a_template_may_stand_in_a_file_beside(tmp_path: Path) -> None:
     (tmp_path / "soon.html").write_text("<p>{{timeUntilEventStartFormatted}}</p>")
     found = config(SALE + 'custom_page_file = "soon.html"', tmp_path / "greenroom.toml")
-    assert next(iter(found.events.values()))[0].custom_page_html == "<p>{{timeUntilEventStartFormatted}}</p>"
+    assert (
+        next(iter(found.events.values()))[0].custom_page_html
+        == "<p>{{timeUntilEventStartFormatted}}</p>"
+    )
     assert tmp_path / "soon.html" in found.files
 
 
@@ -97,7 +104,9 @@ total_active_users = 200
     )
     assert "must be a time with a time zone" in found["rooms[0].events[0].event_start_time"]
     assert "is required" in found["rooms[0].events[0].event_end_time"]
-    assert "did you mean shuffle_at_event_start?" in found["rooms[0].events[0].shuffle_at_event_stat"]
+    assert (
+        "did you mean shuffle_at_event_start?" in found["rooms[0].events[0].shuffle_at_event_stat"]
+    )
     assert "rooms[0].events[0].custom_page_html" in found
     assert "one minute" in found["rooms[0].events[1].event_end_time"]
     assert "five minutes" in found["rooms[0].events[1].prequeue_start_time"]
@@ -114,7 +123,10 @@ def test_events_of_one_room_must_not_overlap() -> None:
 
 
 def test_check_says_what_events_do() -> None:
-    found = config(SALE + 'prequeue_start_time = "2026-05-01T08:00:00Z"\nshuffle_at_event_start = true\nqueueing_method = "random"\n')
+    found = config(
+        SALE
+        + 'prequeue_start_time = "2026-05-01T08:00:00Z"\nshuffle_at_event_start = true\nqueueing_method = "random"\n'
+    )
     assert event_lines(next(iter(found.events.values()))) == [
         "  event sale: 2026-05-01T10:00:00Z to 2026-05-01T12:00:00Z, pre-queue from 2026-05-01T08:00:00Z, places drawn at the start",
         "    queueing_method = random",

@@ -24,10 +24,25 @@ BROWSER = (("Accept", "text/html"), ("User-Agent", "Mozilla/5.0"))
 
 
 def room(name: str = "shop", host: str = "shop.example", **more) -> Room:
-    return Room(**{"id": name, "name": name, "host": host, "total_active_users": 10, "new_users_per_minute": 5, **more})
+    return Room(
+        **{
+            "id": name,
+            "name": name,
+            "host": host,
+            "total_active_users": 10,
+            "new_users_per_minute": 5,
+            **more,
+        }
+    )
 
 
-def asked(url: str, *plans: RoomDefinition, ledgers: dict[str, Seats] | None = None, headers=BROWSER, method: str = "GET") -> Explanation:
+def asked(
+    url: str,
+    *plans: RoomDefinition,
+    ledgers: dict[str, Seats] | None = None,
+    headers=BROWSER,
+    method: str = "GET",
+) -> Explanation:
     arrival = dry_run(url, method, headers, "192.0.2.7")
     assert isinstance(arrival, Arrival)
     return explain(arrival, plans, {}, NOTHING_KNOWN, NOW_MS, ledgers or {})
@@ -42,19 +57,35 @@ def test_the_most_specific_route_wins_and_the_others_say_why_not() -> None:
     plans = [
         RoomDefinition(room("all", "*")),
         RoomDefinition(room("site")),
-        RoomDefinition(room("sale", path="/sale", additional_routes=(Route("shop.example", "/deals"),), cookie_suffix="s")),
+        RoomDefinition(
+            room(
+                "sale",
+                path="/sale",
+                additional_routes=(Route("shop.example", "/deals"),),
+                cookie_suffix="s",
+            )
+        ),
         RoomDefinition(room("deep", path="/sale/shoes/red")),
         RoomDefinition(room("other", "other.example")),
     ]
     told = asked("https://shop.example/sale/%73hoes/?x=1", *plans)
     assert (told.room, told.url) == ("sale", "https://shop.example/sale/shoes/?x=1")
     seen = {(route.room, route.path): route.why for route in told.routes}
-    assert set(seen) == {("sale", "/sale"), ("sale", "/deals"), ("site", "/"), ("deep", "/sale/shoes/red"), ("all", "/")}
+    assert set(seen) == {
+        ("sale", "/sale"),
+        ("sale", "/deals"),
+        ("site", "/"),
+        ("deep", "/sale/shoes/red"),
+        ("all", "/"),
+    }
     assert told.routes[0].chosen
     assert sum(route.chosen for route in told.routes) == 1
     assert seen["site", "/"] == "also matches, but its path is shorter"
     assert seen["all", "/"] == "also matches, but * is less specific than the chosen host"
-    assert seen["deep", "/sale/shoes/red"] == "the path does not begin with /sale/shoes/red, segment by segment"
+    assert (
+        seen["deep", "/sale/shoes/red"]
+        == "the path does not begin with /sale/shoes/red, segment by segment"
+    )
     assert told.cookie == "__cfwaitingroom_s; Domain=shop.example; Path=/"
 
 
@@ -73,12 +104,30 @@ def test_without_a_room_the_request_goes_on() -> None:
         ({"queueing_method": "passthrough", "queue_all": True}, (), "waiting", "queue_all"),
         ({}, (), "depends", "limits"),
         ({}, (event(queueing_method="reject"),), "waiting", "reject"),
-        ({}, (event(event_start_ms=NOW_MS + 60_000, prequeue_start_ms=NOW_MS - 600_000),), "waiting", "prequeue"),
-        ({}, (event(event_start_ms=NOW_MS + 60_000, prequeue_start_ms=NOW_MS - 600_000, suspended=True),), "depends", "limits"),
+        (
+            {},
+            (event(event_start_ms=NOW_MS + 60_000, prequeue_start_ms=NOW_MS - 600_000),),
+            "waiting",
+            "prequeue",
+        ),
+        (
+            {},
+            (
+                event(
+                    event_start_ms=NOW_MS + 60_000,
+                    prequeue_start_ms=NOW_MS - 600_000,
+                    suspended=True,
+                ),
+            ),
+            "depends",
+            "limits",
+        ),
         ({"suspended": True}, (event(queueing_method="reject"),), "origin", "suspended"),
     ],
 )
-def test_the_verdict_follows_the_published_order(more: dict, events: tuple, result: str, word: str) -> None:
+def test_the_verdict_follows_the_published_order(
+    more: dict, events: tuple, result: str, word: str
+) -> None:
     told = asked("https://shop.example/", RoomDefinition(room(**more), events))
     assert (told.result, told.word) == (result, word)
     assert told.reason.endswith(".")
@@ -103,20 +152,32 @@ def test_a_rule_beats_everything_and_each_says_what_it_made_of_the_request() -> 
     told = asked("https://shop.example/", RoomDefinition(room(queue_all=True), (), rules))
     assert (told.result, told.word) == ("origin", "bypassed")
     assert told.reason == "A bypass rule holds (browsers): no cookie, not counted."
-    assert [rule.result for rule in told.rules] == ["switched off", "does not hold", "holds", "does not hold"]
+    assert [rule.result for rule in told.rules] == [
+        "switched off",
+        "does not hold",
+        "holds",
+        "does not hold",
+    ]
     suspended = asked("https://shop.example/", RoomDefinition(room(suspended=True), (), rules))
     assert suspended.rules == (), "nobody asks them there"
 
 
 def test_settings_say_where_they_come_from() -> None:
-    told = asked("https://shop.example/", RoomDefinition(room(session_duration=7), (event(queueing_method="random"),)))
+    told = asked(
+        "https://shop.example/",
+        RoomDefinition(room(session_duration=7), (event(queueing_method="random"),)),
+    )
     source = {setting.name: (setting.value, setting.source) for setting in told.settings}
     assert source["session_duration"] == (7, "room")
     assert source["queueing_method"] == ("random", "event")
     assert source["total_active_users"] == (10, "room")
     assert source["queue_all"] == (False, "default")
     assert told.event is not None
-    assert (told.event.name, told.event.phase, told.event.until_ms) == ("sale", "running", NOW_MS + 3_600_000)
+    assert (told.event.name, told.event.phase, told.event.until_ms) == (
+        "sale",
+        "running",
+        NOW_MS + 3_600_000,
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,22 +192,34 @@ def test_settings_say_where_they_come_from() -> None:
     ],
 )  # fmt: skip
 def test_what_the_visitor_would_get(more: dict, headers: tuple, answer: str) -> None:
-    assert asked("https://shop.example/", RoomDefinition(room(queue_all=True, **more)), headers=headers).answer == answer
+    assert (
+        asked(
+            "https://shop.example/", RoomDefinition(room(queue_all=True, **more)), headers=headers
+        ).answer
+        == answer
+    )
 
 
 def test_a_head_is_explained_like_its_get() -> None:
-    told = asked("https://shop.example/", RoomDefinition(room(queue_all=True)), method="HEAD").answer
+    told = asked(
+        "https://shop.example/", RoomDefinition(room(queue_all=True)), method="HEAD"
+    ).answer
     assert told.endswith("which refreshes by itself, without a cookie; only its head")
     assert "the built-in page" in told
 
 
 def test_a_reject_page_does_not_refresh() -> None:
-    assert asked("https://shop.example/", RoomDefinition(room(queueing_method="reject"))).answer.endswith("which does not refresh")
+    assert asked(
+        "https://shop.example/", RoomDefinition(room(queueing_method="reject"))
+    ).answer.endswith("which does not refresh")
 
 
 def test_a_ticket_is_noted_but_not_judged() -> None:
     cookie = (("Cookie", "a=b; __cfwaitingroom=xyz"),)
-    assert "has a ticket" in asked("https://shop.example/", RoomDefinition(room()), headers=cookie).notes[0]
+    assert (
+        "has a ticket"
+        in asked("https://shop.example/", RoomDefinition(room()), headers=cookie).notes[0]
+    )
     assert "new visitor" in asked("https://shop.example/", RoomDefinition(room())).notes[0]
 
 
@@ -162,7 +235,9 @@ def test_what_would_be_refused_is_told_as_that(url: str) -> None:
 
 
 def test_the_host_header_counts_as_it_does_for_a_real_request() -> None:
-    arrival = dry_run("http://127.0.0.1:8080/x", "GET", (("Host", "Shop.Example:8080"),), "192.0.2.7")
+    arrival = dry_run(
+        "http://127.0.0.1:8080/x", "GET", (("Host", "Shop.Example:8080"),), "192.0.2.7"
+    )
     assert isinstance(arrival, Arrival)
     assert (arrival.host, arrival.path) == ("shop.example", "/x")
 
@@ -193,7 +268,16 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_command_explains_a_file(file: Path) -> None:
-    options = ["explain", "https://a.example.com/x", "--config", str(file), "--client", "10.1.1.1", "-H", "X-Forwarded-For: 198.51.100.9"]
+    options = [
+        "explain",
+        "https://a.example.com/x",
+        "--config",
+        str(file),
+        "--client",
+        "10.1.1.1",
+        "-H",
+        "X-Forwarded-For: 198.51.100.9",
+    ]
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith(
@@ -205,7 +289,12 @@ def test_the_command_explains_a_file(file: Path) -> None:
         in done.stdout
     )
     told = json.loads(CliRunner().invoke(app, [*options, "--json"]).stdout)
-    assert (told["result"], told["word"], told["room"], told["client"]) == ("origin", "bypassed", "shop", "198.51.100.9")
+    assert (told["result"], told["word"], told["room"], told["client"]) == (
+        "origin",
+        "bypassed",
+        "shop",
+        "198.51.100.9",
+    )
 
 
 def test_the_command_says_what_is_wrong(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,9 @@ class Two:
         self.now_ms = START_MS
         self.coordinator = Coordinator(["paris", "oslo"], self.room, self.now_ms)
         self.coordinator.fence_ms = fence_ms
-        self.paris, self.oslo = (Ledger(self.room, name, 1, self.now_ms) for name in ("paris", "oslo"))
+        self.paris, self.oslo = (
+            Ledger(self.room, name, 1, self.now_ms) for name in ("paris", "oslo")
+        )
         self.in_touch = True
         self.contact_ms = 0
         self.pass_time(2_000)
@@ -88,11 +90,18 @@ def test_behind_the_fence_no_visitor_is_let_in_and_no_session_renewed() -> None:
     assert paris.view(alive, two.now_ms).renewed_ms == two.now_ms
     two.pass_time(10_000)
     assert paris.view(alive, two.now_ms).renewed_ms == two.contact_ms + FENCE_MS - 500
-    paris.lease.permits, paris.lease.granted_seen = paris.lease.permits + 1, paris.lease.granted_seen + 1
+    paris.lease.permits, paris.lease.granted_seen = (
+        paris.lease.permits + 1,
+        paris.lease.granted_seen + 1,
+    )
     assert paris.arrive(ticket_id(50), two.now_ms, 0).standing is Standing.WAITING
-    assert paris.poll(ticket_id(51), make_key(START_MS, 1), two.now_ms, 0).standing is Standing.WAITING
+    assert (
+        paris.poll(ticket_id(51), make_key(START_MS, 1), two.now_ms, 0).standing is Standing.WAITING
+    )
     assert paris.admit_mover(ticket_id(52), two.now_ms) is None
-    assert paris.view(alive, two.contact_ms + FENCE_MS - 500 + two.life_ms).standing is Standing.GONE
+    assert (
+        paris.view(alive, two.contact_ms + FENCE_MS - 500 + two.life_ms).standing is Standing.GONE
+    )
 
 
 def test_a_data_center_that_comes_back_begins_a_new_epoch_and_goes_on() -> None:
@@ -107,7 +116,10 @@ def test_a_data_center_that_comes_back_begins_a_new_epoch_and_goes_on() -> None:
     assert len(two.paris.sessions.inside) == sessions >= 3
     assert two.coordinator.data_centers["paris"].held >= sessions
     two.pass_time(two.life_ms + 10_000)
-    assert two.coordinator.pool + sum(center.held for center in two.coordinator.data_centers.values()) == 4
+    assert (
+        two.coordinator.pool + sum(center.held for center in two.coordinator.data_centers.values())
+        == 4
+    )
     assert two.fill(two.paris, 60) >= 3
 
 
@@ -117,13 +129,19 @@ def test_the_next_coordinator_gives_up_a_data_center_that_it_has_never_heard() -
     rows = {name: center_row(center, ()) for name, center in two.coordinator.data_centers.items()}
     assert rows["paris"].fence_ms == FENCE_MS
     two.in_touch = False
-    two.coordinator = recalled(two.room, ["paris", "oslo"], room_row(two.coordinator), rows, 0, two.now_ms, True)
+    two.coordinator = recalled(
+        two.room, ["paris", "oslo"], room_row(two.coordinator), rows, 0, two.now_ms, True
+    )
     two.coordinator.fence_ms = FENCE_MS
     began_ms = two.now_ms
     two.pass_until(began_ms + FENCE_MS + FENCE_SLACK_MS - 500)
     assert two.coordinator.data_centers["paris"].held >= 3
     two.pass_until(began_ms + FENCE_MS + FENCE_SLACK_MS + two.life_ms + 7_000)
-    assert two.coordinator.data_centers["paris"].held == two.coordinator.data_centers["paris"].orphans == 0
+    assert (
+        two.coordinator.data_centers["paris"].held
+        == two.coordinator.data_centers["paris"].orphans
+        == 0
+    )
 
 
 def lost_coordinator(fence_ms: int = FENCE_MS) -> Two:
@@ -144,7 +162,9 @@ def permits_in_oslo(two: Two) -> int:
     return two.oslo.lease.permits
 
 
-def test_a_coordinator_that_lost_its_state_waits_for_a_silent_data_center_until_its_fence_has_ended_its_sessions() -> None:
+def test_a_coordinator_that_lost_its_state_waits_for_a_silent_data_center_until_its_fence_has_ended_its_sessions() -> (
+    None
+):
     two = lost_coordinator()
     began_ms = two.now_ms
     before = permits_in_oslo(two)
@@ -168,7 +188,9 @@ def test_a_data_center_that_was_waited_for_in_vain_brings_no_permits_back() -> N
     assert two.coordinator.pool == 0
 
 
-def test_without_a_fence_a_coordinator_that_lost_its_state_waits_until_the_silent_data_center_is_off_the_list() -> None:
+def test_without_a_fence_a_coordinator_that_lost_its_state_waits_until_the_silent_data_center_is_off_the_list() -> (
+    None
+):
     two = lost_coordinator(fence_ms=0)
     two.pass_time(3_600_000)
     assert permits_in_oslo(two) < 4

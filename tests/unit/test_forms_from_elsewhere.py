@@ -16,7 +16,10 @@ from greenroom.model.room import CookieAttributes
 from greenroom.model.visit import Arrival
 
 RETURN = (*NAVIGATES, (b"sec-fetch-site", b"cross-site"), (b"origin", b"https://pay.example"))
-OLD_RETURN = ((b"accept", b"text/html"), (b"origin", b"https://pay.example"))  # over plain http there are no Sec-Fetch headers
+OLD_RETURN = (
+    (b"accept", b"text/html"),
+    (b"origin", b"https://pay.example"),
+)  # over plain http there are no Sec-Fetch headers
 SAME = (*NAVIGATES, (b"sec-fetch-site", b"same-origin"), (b"origin", b"http://shop.example"))
 
 Open = Callable[..., Site]
@@ -25,7 +28,10 @@ Open = Callable[..., Site]
 @pytest.fixture
 def site_of(tmp_path: Path) -> Open:
     def opened(**changes: object) -> Site:
-        return Site(tmp_path, small_room(**{"total_active_users": 8, "new_users_per_minute": 100, **changes}))
+        return Site(
+            tmp_path,
+            small_room(**{"total_active_users": 8, "new_users_per_minute": 100, **changes}),
+        )
 
     return opened
 
@@ -41,7 +47,16 @@ def arrival(headers: tuple[tuple[bytes, bytes], ...], method: str = "POST") -> A
         (arrival(OLD_RETURN), True),
         (arrival((*OLD_RETURN[:1], (b"origin", b"null"))), True),
         (arrival(SAME), False),
-        (arrival((*NAVIGATES, (b"sec-fetch-site", b"same-site"), (b"origin", b"http://pay.shop.example"))), False),
+        (
+            arrival(
+                (
+                    *NAVIGATES,
+                    (b"sec-fetch-site", b"same-site"),
+                    (b"origin", b"http://pay.shop.example"),
+                )
+            ),
+            False,
+        ),
         (arrival(((b"accept", b"text/html"), (b"origin", b"http://shop.example"))), False),
         (arrival(((b"accept", b"text/html"),)), False),
         (arrival(RETURN, "GET"), False),
@@ -53,7 +68,9 @@ def test_what_another_site_sends_into_a_window(sent: Arrival, elsewhere: bool) -
 
 
 @pytest.mark.parametrize("headers", [RETURN, OLD_RETURN])
-def test_with_a_lax_cookie_the_return_goes_on_and_never_sets_a_ticket(site_of: Open, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+def test_with_a_lax_cookie_the_return_goes_on_and_never_sets_a_ticket(
+    site_of: Open, headers: tuple[tuple[bytes, bytes], ...]
+) -> None:
     site = site_of()
     stranger = Browser(site)
     verdict = stranger.visit("/return", "POST", headers=headers)
@@ -64,7 +81,9 @@ def test_with_a_lax_cookie_the_return_goes_on_and_never_sets_a_ticket(site_of: O
     assert site.ledgers["r"].gauges().active == 0
 
 
-def test_with_a_lax_cookie_a_full_room_answers_the_return_without_a_place_and_without_a_ticket(site_of: Open) -> None:
+def test_with_a_lax_cookie_a_full_room_answers_the_return_without_a_place_and_without_a_ticket(
+    site_of: Open,
+) -> None:
     site = site_of(total_active_users=1, provisional_sessions=True)
     Browser(site).visit()
     answer = Browser(site).visit("/return", "POST", headers=RETURN)
@@ -84,7 +103,9 @@ def test_a_return_that_brings_its_ticket_is_the_visitor_it_was(site_of: Open) ->
     assert site.counted.of("r") == {"admitted": 1, "active": 1}
 
 
-def test_the_first_request_of_a_new_visitor_may_be_such_a_form_where_tickets_cross_sites(site_of: Open) -> None:
+def test_the_first_request_of_a_new_visitor_may_be_such_a_form_where_tickets_cross_sites(
+    site_of: Open,
+) -> None:
     site = site_of(cookie_attributes=CookieAttributes("none", "always"))
     verdict = Browser(site).visit("/return", "POST", headers=RETURN)
     assert isinstance(verdict, Forward)
@@ -101,10 +122,14 @@ def test_auto_follows_the_scheme_that_the_visitor_came_by() -> None:
     assert always.of("http").expire() == always.of("https").expire() == cookies.of("https").expire()
     never = small_room(cookie_attributes=CookieAttributes("auto", "never"))
     assert b"SameSite=Lax" in TicketCookies(never, always_use_https=False).of("https").expire()
-    assert not crosses_sites(small_room(cookie_attributes=CookieAttributes("lax", "auto")), https=True)
+    assert not crosses_sites(
+        small_room(cookie_attributes=CookieAttributes("lax", "auto")), https=True
+    )
 
 
-def test_a_revoked_ticket_is_taken_away_with_the_attributes_that_it_was_given_with(site_of: Open) -> None:
+def test_a_revoked_ticket_is_taken_away_with_the_attributes_that_it_was_given_with(
+    site_of: Open,
+) -> None:
     site = site_of(enabled_origin_commands=("revoke",))
     browser = Browser(site)
     sent = browser.arrival()

@@ -4,7 +4,13 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.decision.forwarded import HOPS_MAX, ForwardedPolicy, ForwardedVisitor, forwarding_lines, parse_address
+from greenroom.decision.forwarded import (
+    HOPS_MAX,
+    ForwardedPolicy,
+    ForwardedVisitor,
+    forwarding_lines,
+    parse_address,
+)
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.request_head import Peer, read_head
 
@@ -12,7 +18,9 @@ TRUSTED = ForwardedPolicy([ip_network("10.0.0.0/8"), ip_network("fd00::/8")])
 
 
 def visitor(*headers, peer="10.0.0.1", policy=TRUSTED):
-    return policy.visitor(peer, "http", tuple((name.encode(), value.encode("latin-1")) for name, value in headers))
+    return policy.visitor(
+        peer, "http", tuple((name.encode(), value.encode("latin-1")) for name, value in headers)
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,12 +55,18 @@ def test_what_cannot_be_read_leaves_the_peer_as_the_visitor(listed):
 
 
 def test_several_lines_of_the_list_are_one_list():
-    assert visitor(("x-forwarded-for", "1.2.3.4"), ("x-forwarded-for", "10.0.0.5")).client == "1.2.3.4"
-    assert visitor(("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "1.2.3.4")).client == "1.2.3.4"
+    assert (
+        visitor(("x-forwarded-for", "1.2.3.4"), ("x-forwarded-for", "10.0.0.5")).client == "1.2.3.4"
+    )
+    assert (
+        visitor(("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "1.2.3.4")).client == "1.2.3.4"
+    )
 
 
 def test_no_one_makes_us_read_a_long_list():
-    assert visitor(("x-forwarded-for", "1.2.3.4" + ", 10.0.0.1" * (HOPS_MAX - 1))).client == "1.2.3.4"
+    assert (
+        visitor(("x-forwarded-for", "1.2.3.4" + ", 10.0.0.1" * (HOPS_MAX - 1))).client == "1.2.3.4"
+    )
     assert visitor(("x-forwarded-for", "1.2.3.4" + ", 10.0.0.1" * HOPS_MAX)).client == "10.0.0.1"
     assert visitor(("x-forwarded-for", "6.6.6.6, " * 1000 + "1.2.3.4")).client == "1.2.3.4"
 
@@ -61,7 +75,10 @@ def test_no_one_makes_us_read_a_long_list():
     ("header", "found"),
     [
         ("for=1.2.3.4", ForwardedVisitor("1.2.3.4", "http")),
-        ('For="[2001:db8::1]:80";Proto=HTTPS;by=10.0.0.2', ForwardedVisitor("2001:db8::1", "https")),
+        (
+            'For="[2001:db8::1]:80";Proto=HTTPS;by=10.0.0.2',
+            ForwardedVisitor("2001:db8::1", "https"),
+        ),
         ("for=6.6.6.6;proto=http, for=1.2.3.4;proto=https", ForwardedVisitor("1.2.3.4", "https")),
         ("for=1.2.3.4, for=10.0.0.3", ForwardedVisitor("1.2.3.4", "http")),
         ("for=unknown", ForwardedVisitor("10.0.0.1", "http")),
@@ -76,12 +93,21 @@ def test_the_standard_header_is_understood_too(header, found):
 
 
 def test_the_list_counts_before_the_standard_header():
-    assert visitor(("forwarded", "for=6.6.6.6;proto=https"), ("x-forwarded-for", "1.2.3.4")) == ForwardedVisitor("1.2.3.4", "http")
+    assert visitor(
+        ("forwarded", "for=6.6.6.6;proto=https"), ("x-forwarded-for", "1.2.3.4")
+    ) == ForwardedVisitor("1.2.3.4", "http")
 
 
 @pytest.mark.parametrize(
     ("value", "scheme"),
-    [("https", "https"), ("HTTP", "http"), ("http, https", "https"), ("wss", "http"), ("", "http"), ("htt\xe9ps", "http")],
+    [
+        ("https", "https"),
+        ("HTTP", "http"),
+        ("http, https", "https"),
+        ("wss", "http"),
+        ("", "http"),
+        ("htt\xe9ps", "http"),
+    ],
 )
 def test_the_scheme_is_the_last_one_written_and_only_http_or_https(value, scheme):
     assert visitor(("x-forwarded-proto", value)).scheme == scheme
@@ -92,10 +118,16 @@ def test_the_host_is_believed_only_when_the_operator_says_so():
     assert visitor(*headers).host == b""
     believing = ForwardedPolicy(TRUSTED.trusted_proxies, trust_host=True)
     assert visitor(*headers, policy=believing).host == b"shop.example"
-    assert visitor(("forwarded", 'for=1.2.3.4;host="shop.example:81"'), policy=believing).host == b"shop.example:81"
+    assert (
+        visitor(("forwarded", 'for=1.2.3.4;host="shop.example:81"'), policy=believing).host
+        == b"shop.example:81"
+    )
 
 
-@pytest.mark.parametrize("policy", [ForwardedPolicy(), TRUSTED, ForwardedPolicy(TRUSTED.trusted_proxies, trust_host=True)])
+@pytest.mark.parametrize(
+    "policy",
+    [ForwardedPolicy(), TRUSTED, ForwardedPolicy(TRUSTED.trusted_proxies, trust_host=True)],
+)
 @pytest.mark.parametrize("address", ["203.0.113.5", "::1", "11.0.0.1"])
 def test_a_peer_that_is_not_trusted_is_never_believed(policy, address):
     block = (
@@ -116,7 +148,11 @@ def test_a_trusted_peer_is_known_in_every_spelling(address):
     assert (head.arrival.host, head.authority) == ("other", b"other")
 
 
-ZONED = ForwardedPolicy([ip_network("10.0.0.1/32")], trust_host=True, zones={"a.example": [ip_network("192.0.2.0/24")], "b.example": []})
+ZONED = ForwardedPolicy(
+    [ip_network("10.0.0.1/32")],
+    trust_host=True,
+    zones={"a.example": [ip_network("192.0.2.0/24")], "b.example": []},
+)
 
 
 @pytest.mark.parametrize(
@@ -137,17 +173,25 @@ def test_the_proxies_of_a_zone_are_believed_about_its_hosts_only(peer, host, cli
     connection = Peer(peer, tls=False, policy=ZONED)
     head = read_head(block, connection)
     assert (head.arrival.client, head.arrival.host) == (client, host)
-    assert f"x-forwarded-for: {client}\r\n".encode() in outgoing_head(head, connection, b"", frozenset())
+    assert f"x-forwarded-for: {client}\r\n".encode() in outgoing_head(
+        head, connection, b"", frozenset()
+    )
 
 
 def test_the_proxies_of_a_zone_chain_with_those_of_the_process():
     block = b"GET / HTTP/1.1\r\nHost: a.example\r\nX-Forwarded-For: 1.2.3.4, 192.0.2.9\r\n\r\n"
     assert read_head(block, Peer("10.0.0.1", tls=False, policy=ZONED)).arrival.client == "1.2.3.4"
     elsewhere = block.replace(b"a.example", b"b.example")
-    assert read_head(elsewhere, Peer("10.0.0.1", tls=False, policy=ZONED)).arrival.client == "192.0.2.9"
+    assert (
+        read_head(elsewhere, Peer("10.0.0.1", tls=False, policy=ZONED)).arrival.client
+        == "192.0.2.9"
+    )
 
 
-@pytest.mark.parametrize(("named", "host"), [("b.example", "a.example"), ("c.example", "a.example"), ("x.a.example", "x.a.example")])
+@pytest.mark.parametrize(
+    ("named", "host"),
+    [("b.example", "a.example"), ("c.example", "a.example"), ("x.a.example", "x.a.example")],
+)
 def test_a_proxy_of_one_zone_cannot_carry_a_request_into_another_by_name(named, host):
     block = f"GET / HTTP/1.1\r\nHost: a.example\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: {named}\r\n\r\n".encode()
     assert read_head(block, Peer("192.0.2.7", tls=False, policy=ZONED)).arrival.host == host
@@ -156,7 +200,9 @@ def test_a_proxy_of_one_zone_cannot_carry_a_request_into_another_by_name(named, 
 @pytest.mark.parametrize("said", ["", "u@x", "a b", "a/b", "a\xe9"])
 def test_a_forwarded_host_that_is_not_one_is_ignored(said):
     block = f"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: {said}\r\n\r\n".encode("latin-1")
-    peer = Peer("10.0.0.1", tls=False, policy=ForwardedPolicy(TRUSTED.trusted_proxies, trust_host=True))
+    peer = Peer(
+        "10.0.0.1", tls=False, policy=ForwardedPolicy(TRUSTED.trusted_proxies, trust_host=True)
+    )
     head = read_head(block, peer)
     assert (head.arrival.host, head.authority) == ("a", b"a")
 

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.wire.answer_head import end_of_lf_head, private_caching, publicly_cacheable, read_answer_head, visitor_lines
+from greenroom.gateway.wire.answer_head import (
+    end_of_lf_head,
+    private_caching,
+    publicly_cacheable,
+    read_answer_head,
+    visitor_lines,
+)
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, ChunkedBody, LengthBody, chunk
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.websocket import accept_of, valid_key
@@ -23,8 +29,15 @@ def cut(data: bytes, draw) -> list[bytes]:
 
 
 @given(pieces, extensions, trailers, st.binary(max_size=40), st.data())
-def test_a_chunked_body_is_read_back_however_it_arrives(payloads, extension, trailer, behind, data) -> None:
-    encoded = b"".join(b"%X%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in payloads) + b"0\r\n" + trailer + b"\r\n"
+def test_a_chunked_body_is_read_back_however_it_arrives(
+    payloads, extension, trailer, behind, data
+) -> None:
+    encoded = (
+        b"".join(b"%X%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in payloads)
+        + b"0\r\n"
+        + trailer
+        + b"\r\n"
+    )
     body, read, rest = ChunkedBody(), b"", b""
     for part in cut(encoded + behind, data.draw):
         if body.done:
@@ -99,7 +112,9 @@ def test_an_answers_head_keeps_what_is_meant_for_the_visitor_in_order() -> None:
     for _ in range(2):  # read, then remembered
         head = read_answer_head(HEAD % lines)
         assert head is not None
-        assert head.lines == b"HTTP/1.1 200 OK\r\nServer: x\r\nLocation: /a\r\nx-y:z\r\nfoo-bar: 2\r\n"
+        assert (
+            head.lines == b"HTTP/1.1 200 OK\r\nServer: x\r\nLocation: /a\r\nx-y:z\r\nfoo-bar: 2\r\n"
+        )
         assert (head.status, head.content_length, head.keep_alive) == (200, 5, True)
 
 
@@ -127,7 +142,10 @@ def test_whether_an_origin_keeps_the_connection(version, connection, lasts) -> N
         ((b"max-age=1", b"must-revalidate,public"), b"private, max-age=1, must-revalidate"),
         ((b'private="a, public", max-age=3',), b"private, max-age=3"),
         ((b'no-cache="Set-Cookie", max-age=60',), b'private, no-cache="Set-Cookie", max-age=60'),
-        ((b'max-age=60, no-cache="Set-Cookie, X-A", public',), b'private, max-age=60, no-cache="Set-Cookie, X-A"'),
+        (
+            (b'max-age=60, no-cache="Set-Cookie, X-A", public',),
+            b'private, max-age=60, no-cache="Set-Cookie, X-A"',
+        ),
         ((b'max-age=60, no-cache="Set-Cookie',), b"private, no-cache"),
         ((b",, ,",), b"private"),
     ],
@@ -138,9 +156,15 @@ def test_an_answer_for_one_visitor_is_private(said, line) -> None:
 
 
 def test_only_cookies_with_exactly_our_names_are_withheld() -> None:
-    head = read_answer_head(HEAD % b"Set-Cookie: mine=1\r\nSet-Cookie: mine2=2\r\nSet-Cookie:  mine =3\r\nSet-Cookie: Mine=4\r\n")
+    head = read_answer_head(
+        HEAD
+        % b"Set-Cookie: mine=1\r\nSet-Cookie: mine2=2\r\nSet-Cookie:  mine =3\r\nSet-Cookie: Mine=4\r\n"
+    )
     assert head is not None
-    assert visitor_lines(head, b"", frozenset((b"mine",))) == b"HTTP/1.1 200 OK\r\nSet-Cookie: mine2=2\r\nSet-Cookie: Mine=4\r\n"
+    assert (
+        visitor_lines(head, b"", frozenset((b"mine",)))
+        == b"HTTP/1.1 200 OK\r\nSet-Cookie: mine2=2\r\nSet-Cookie: Mine=4\r\n"
+    )
 
 
 def test_every_limit_is_described_and_the_defaults_are_within_bounds() -> None:
@@ -152,7 +176,11 @@ def test_every_limit_is_described_and_the_defaults_are_within_bounds() -> None:
 
 def test_all_limits_out_of_bounds_are_named_at_once() -> None:
     found = Limits(head_bytes=1, origin_connections=0, keep_alive_s=0).problems()
-    assert [problem.partition(":")[0] for problem in found] == ["head_bytes", "keep_alive_s", "origin_connections"]
+    assert [problem.partition(":")[0] for problem in found] == [
+        "head_bytes",
+        "keep_alive_s",
+        "origin_connections",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +199,18 @@ def test_an_origin_is_read_from_its_url(url, parts) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["shop", "ftp://shop", "http://", "http://a/b", "http://a?x", "http://u:p@a", "http://a:0", "http://a:99999", "http://a:x"]
+    "url",
+    [
+        "shop",
+        "ftp://shop",
+        "http://",
+        "http://a/b",
+        "http://a?x",
+        "http://u:p@a",
+        "http://a:0",
+        "http://a:99999",
+        "http://a:x",
+    ],
 )
 def test_what_is_no_origin_is_refused(url) -> None:
     with pytest.raises(ValueError, match=r"."):
@@ -193,7 +232,10 @@ def test_every_websocket_key_is_known_and_has_its_answer(raw) -> None:
     [
         (b"HTTP/1.1 200 OK\nX-A: 1\n\n", b"HTTP/1.1 200 OK\r\nX-A: 1\r\n"),
         (b"HTTP/1.1  200 OK\r\nX-A: \x1b[1m\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-A:  [1m\r\n"),
-        (b"HTTP/1.7 799 Odd\r\nX[a]: 1\r\nNonsense\r\nX-A: 1\r\n\r\n", b"HTTP/1.1 799 Odd\r\nX-A: 1\r\n"),
+        (
+            b"HTTP/1.7 799 Odd\r\nX[a]: 1\r\nNonsense\r\nX-A: 1\r\n\r\n",
+            b"HTTP/1.1 799 Odd\r\nX-A: 1\r\n",
+        ),
         (b"HTTP/1.1 200 OK\r\nHTTP/1.1 200 OK\r\nX-A: 1\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-A: 1\r\n"),
     ],
 )
@@ -213,7 +255,11 @@ def test_a_head_that_is_odd_but_clear_is_repaired(head, lines) -> None:
 def test_what_two_readers_could_understand_differently_is_not_repaired(line) -> None:
     assert read_answer_head(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n") is None
     lf = line.replace(b"\r\n", b"\n")
-    assert b"\r" in lf or read_answer_head(b"HTTP/1.1 200 OK\n" + lf + b"\n\n") is None or line.startswith(b"X: 1\n")
+    assert (
+        b"\r" in lf
+        or read_answer_head(b"HTTP/1.1 200 OK\n" + lf + b"\n\n") is None
+        or line.startswith(b"X: 1\n")
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,7 +293,9 @@ def test_a_repaired_head_never_says_more_than_its_lines(garbage) -> None:
         assert not any(byte in head.lines for byte in (b"\0", b"\x0b", b"\x7f"))
 
 
-@pytest.mark.parametrize("body", [b"5\nhello\n0\n\n", b"5 \t\r\nhello\n0\r\n\n", b"5;a=b\nhello\r\n0\nX-T: 1\n\r\n"])
+@pytest.mark.parametrize(
+    "body", [b"5\nhello\n0\n\n", b"5 \t\r\nhello\n0\r\n\n", b"5;a=b\nhello\r\n0\nX-T: 1\n\r\n"]
+)
 def test_chunks_of_an_origin_may_end_with_lf_and_those_of_a_visitor_not(body) -> None:
     for at in range(len(body)):
         reader = ChunkedBody(lenient=True)

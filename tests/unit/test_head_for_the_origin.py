@@ -23,7 +23,9 @@ WRITTEN_ANEW = [
 
 
 def sent(*lines, start="GET / HTTP/1.1", authority=b"", peer=PEER):
-    head = read_head("\r\n".join([start, "Host: shop.example:81", *lines, "", ""]).encode("latin-1"), peer)
+    head = read_head(
+        "\r\n".join([start, "Host: shop.example:81", *lines, "", ""]).encode("latin-1"), peer
+    )
     assert isinstance(head, RequestHead), head
     text = outgoing_head(head, peer, authority, OURS).decode("latin-1")
     assert text.endswith("\r\n\r\n")
@@ -39,12 +41,22 @@ def test_a_bare_request_is_sent_with_its_host_and_the_visitor():
 
 
 def test_the_origins_own_name_can_be_set_and_the_visitors_is_still_told():
-    assert sent(authority=b"app.internal:3000") == ["GET / HTTP/1.1", "host: app.internal:3000", *WRITTEN_ANEW]
+    assert sent(authority=b"app.internal:3000") == [
+        "GET / HTTP/1.1",
+        "host: app.internal:3000",
+        *WRITTEN_ANEW,
+    ]
 
 
 def test_headers_keep_order_and_bytes():
     lines = ["Accept: a,  b\t", "X-B: 1", "X-A:caf\xe9", "x-b: 2", "Range: bytes=0-1"]
-    assert sent(*lines)[2:-5] == ["accept: a,  b", "x-b: 1", "x-a: caf\xe9", "x-b: 2", "range: bytes=0-1"]
+    assert sent(*lines)[2:-5] == [
+        "accept: a,  b",
+        "x-b: 1",
+        "x-a: caf\xe9",
+        "x-b: 2",
+        "range: bytes=0-1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,15 +73,29 @@ def test_headers_keep_order_and_bytes():
     ],
 )  # fmt: skip
 def test_what_is_not_meant_for_the_origin_is_not_sent(line):
-    assert sent(line, "X-Kept: 1") == ["GET / HTTP/1.1", "host: shop.example:81", "x-kept: 1", *WRITTEN_ANEW]
+    assert sent(line, "X-Kept: 1") == [
+        "GET / HTTP/1.1",
+        "host: shop.example:81",
+        "x-kept: 1",
+        *WRITTEN_ANEW,
+    ]
 
 
-TRUSTED = Peer("10.0.0.1", tls=False, policy=ForwardedPolicy([ip_network("10.0.0.0/8")], kept=("X-Forwarded-Prefix", "X-Client-Cert")))
+TRUSTED = Peer(
+    "10.0.0.1",
+    tls=False,
+    policy=ForwardedPolicy(
+        [ip_network("10.0.0.0/8")], kept=("X-Forwarded-Prefix", "X-Client-Cert")
+    ),
+)
 
 
 @pytest.mark.parametrize(
     ("peer", "kept"),
-    [(TRUSTED, ["x-forwarded-prefix: /shop", "x-client-cert: abc"]), (Peer("203.0.113.5", tls=False, policy=TRUSTED.policy), [])],
+    [
+        (TRUSTED, ["x-forwarded-prefix: /shop", "x-client-cert: abc"]),
+        (Peer("203.0.113.5", tls=False, policy=TRUSTED.policy), []),
+    ],
 )
 def test_a_trusted_proxy_alone_may_say_how_visitors_came(peer, kept):
     lines = ["X-Forwarded-Prefix: /shop", "X-Client-Cert: abc", "X-Forwarded-Port: 1", "X-Kept: 1"]
@@ -83,7 +109,9 @@ def test_a_password_for_a_proxy_is_passed_unless_we_are_the_proxy():
 
 
 def test_what_connection_names_is_not_sent():
-    assert sent("X-Hop: 1", "Connection: x-hop, close", "X-Kept: 1", "x-HOP: 2")[2:-5] == ["x-kept: 1"]
+    assert sent("X-Hop: 1", "Connection: x-hop, close", "X-Kept: 1", "x-HOP: 2")[2:-5] == [
+        "x-kept: 1"
+    ]
     assert sent("X-Hop: 1", "Connection: x-hop")[2:-5] == []
 
 
@@ -102,7 +130,11 @@ def test_the_framing_is_what_was_understood(lines, framing):
 
 def test_a_websocket_keeps_its_upgrade_and_nothing_else_does():
     lines = ["Connection: keep-alive, Upgrade", "Upgrade: WebSocket", "Sec-WebSocket-Key: x"]
-    assert sent(*lines)[2:-5] == ["sec-websocket-key: x", "connection: Upgrade", "upgrade: websocket"]
+    assert sent(*lines)[2:-5] == [
+        "sec-websocket-key: x",
+        "connection: Upgrade",
+        "upgrade: websocket",
+    ]
     assert sent(*lines, start="POST / HTTP/1.1")[2:-5] == ["sec-websocket-key: x"]
 
 
@@ -136,7 +168,9 @@ def test_our_own_cookies_are_cut_out_and_the_others_keep_every_byte(value, left)
 
 
 def test_every_cookie_line_is_cut_by_itself():
-    assert sent("Cookie: a=1; __cfwaitingroom=x", "cookie: __cfwaitingroom=y", "Cookie: b=2")[2:-5] == ["cookie: a=1", "cookie: b=2"]
+    assert sent("Cookie: a=1; __cfwaitingroom=x", "cookie: __cfwaitingroom=y", "Cookie: b=2")[
+        2:-5
+    ] == ["cookie: a=1", "cookie: b=2"]
 
 
 def test_behind_a_trusted_proxy_the_visitor_is_told_and_not_the_proxy():

@@ -50,11 +50,24 @@ def test_a_browsers_head_is_understood():
         (b"host", b"Shop.Example.:8080"), (b"connection", b"keep-alive"), (b"user-agent", b"Browser/1 (x)"), (b"x-custom", b"a\tb"),
         (b"cookie", b"a=1"), (b"cookie", b"b=2"), (b"empty", b""),
     )  # fmt: skip
-    assert (head.method, head.target, head.minor, head.authority) == (b"GET", b"/shop/x?b=%2F", 1, b"Shop.Example.:8080")
-    assert (head.content_length, head.chunked, head.keep_alive, head.expect_continue, head.upgrade) == (None, False, True, False, b"")
+    assert (head.method, head.target, head.minor, head.authority) == (
+        b"GET",
+        b"/shop/x?b=%2F",
+        1,
+        b"Shop.Example.:8080",
+    )
+    assert (
+        head.content_length,
+        head.chunked,
+        head.keep_alive,
+        head.expect_continue,
+        head.upgrade,
+    ) == (None, False, True, False, b"")
 
 
-@pytest.mark.parametrize("method", ["GET", "get", "PROPFIND", "M-SEARCH", "X" * METHOD_MAX, "!#$%&'*+-.^_`|~"])
+@pytest.mark.parametrize(
+    "method", ["GET", "get", "PROPFIND", "M-SEARCH", "X" * METHOD_MAX, "!#$%&'*+-.^_`|~"]
+)
 def test_a_method_is_passed_as_it_was_sent(method):
     head = understood(start=f"{method} / HTTP/1.1")
     assert (head.method, head.arrival.method) == (method.encode(), method)
@@ -154,8 +167,18 @@ def test_a_host_that_is_no_host_is_refused(host, version):
     [
         (ForwardedPolicy(), ("10.0.0.1", 80), "10.0.0.1", b"10.0.0.1:80"),
         (ForwardedPolicy(), ("2001:db8::1", 80), "[2001:db8::1]", b"[2001:db8::1]:80"),
-        (ForwardedPolicy(default_host="Shop.example:81"), ("10.0.0.1", 80), "shop.example", b"Shop.example:81"),
-        (ForwardedPolicy([ip_network("10.0.0.0/8")], default_host="shop.example"), ("10.0.0.1", 80), "shop.example", b"shop.example"),
+        (
+            ForwardedPolicy(default_host="Shop.example:81"),
+            ("10.0.0.1", 80),
+            "shop.example",
+            b"Shop.example:81",
+        ),
+        (
+            ForwardedPolicy([ip_network("10.0.0.0/8")], default_host="shop.example"),
+            ("10.0.0.1", 80),
+            "shop.example",
+            b"shop.example",
+        ),
     ],
 )
 def test_http_1_0_without_a_host_goes_to_the_default_host(policy, server, host, authority):
@@ -164,12 +187,18 @@ def test_http_1_0_without_a_host_goes_to_the_default_host(policy, server, host, 
     assert isinstance(head, RequestHead), head
     assert (head.arrival.host, head.arrival.path, head.authority) == (host, "/a", authority)
     assert b"\r\nhost: %b\r\n" % authority in outgoing_head(head, peer, b"", frozenset())
-    for lines in (b"GET /a HTTP/1.1\r\nX-A: 1\r\n\r\n", b"GET /a HTTP/1.0\r\nHost:\r\n\r\n", b"GET http://shop.example/a HTTP/1.1\r\n\r\n"):
+    for lines in (
+        b"GET /a HTTP/1.1\r\nX-A: 1\r\n\r\n",
+        b"GET /a HTTP/1.0\r\nHost:\r\n\r\n",
+        b"GET http://shop.example/a HTTP/1.1\r\n\r\n",
+    ):
         assert isinstance(read_head(lines, peer), Refusal)
 
 
 def test_a_host_is_required_once_in_http_1_1():
-    assert status(host="") == status(host="", start="GET / HTTP/1.0") == 400, "there is no default where the listener is unknown"
+    assert status(host="") == status(host="", start="GET / HTTP/1.0") == 400, (
+        "there is no default where the listener is unknown"
+    )
     assert status("Host: shop.example") == status("host: other.example") == 400
 
 
@@ -184,7 +213,9 @@ def test_a_host_is_required_once_in_http_1_1():
 )  # fmt: skip
 def test_a_header_line_that_is_not_name_colon_value_is_refused(line):
     if line == "":
-        assert isinstance(read_head(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nX: a\r\n\r\n", PEER), Refusal)
+        assert isinstance(
+            read_head(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nX: a\r\n\r\n", PEER), Refusal
+        )
     else:
         assert status("Before: 1", line, "After: 1") == 400
         assert status(line) == 400
@@ -208,22 +239,35 @@ def test_bytes_beyond_ascii_and_tabs_may_stand_in_a_value():
 
 
 def test_a_name_with_an_underscore_is_not_heard():
-    head = understood("X_Forwarded_For: 1.2.3.4", "Content_Length: 5", "_: a", "Transfer_Encoding: chunked", "Kept: 1")
+    head = understood(
+        "X_Forwarded_For: 1.2.3.4",
+        "Content_Length: 5",
+        "_: a",
+        "Transfer_Encoding: chunked",
+        "Kept: 1",
+    )
     assert [name for name, _ in head.arrival.headers] == [b"host", b"kept"]
     assert not head.chunked
     assert head.content_length is None
 
 
 @pytest.mark.parametrize("unheard", [0, 1, 2, 3])
-@pytest.mark.parametrize("beside", [[], ["Connection: keep-alive"], ["Upgrade: x"], ["Connection: keep-alive", "Upgrade: x"]])
+@pytest.mark.parametrize(
+    "beside",
+    [[], ["Connection: keep-alive"], ["Upgrade: x"], ["Connection: keep-alive", "Upgrade: x"]],
+)
 @pytest.mark.parametrize("times", [1, 2, 3, 4])
 def test_facts_are_given_exactly_when_no_name_comes_twice(times, beside, unheard):
     """A ticket was once remembered by the last of two Cookie lines, so that a visitor who sent that line alone came in with it."""
-    arrival = understood(*beside, *["X_Y: 1"] * unheard, *[f"Cookie: c{number}=1" for number in range(times)]).arrival
+    arrival = understood(
+        *beside, *["X_Y: 1"] * unheard, *[f"Cookie: c{number}=1" for number in range(times)]
+    ).arrival
     assert [name for name, _ in arrival.headers].count(b"cookie") == times
     assert (arrival.facts is None) == (times > 1)
     assert arrival.header(b"cookie") == b"c0=1"
-    assert arrival.header(b"connection") == (b"keep-alive" if "Connection: keep-alive" in beside else None)
+    assert arrival.header(b"connection") == (
+        b"keep-alive" if "Connection: keep-alive" in beside else None
+    )
 
 
 @pytest.mark.parametrize("unheard", [0, 1, 2])
@@ -238,7 +282,9 @@ def test_facts_are_given_exactly_when_no_name_comes_twice(times, beside, unheard
         ["Expect: foo", "Expect: 100-continue"],
     ],
 )
-def test_what_must_stand_alone_is_refused_twice_with_anything_else_beside_it(twice, beside, unheard):
+def test_what_must_stand_alone_is_refused_twice_with_anything_else_beside_it(
+    twice, beside, unheard
+):
     assert status(*beside, *["X_Y: 1"] * unheard, *twice, start="POST / HTTP/1.1") == 400
 
 
@@ -291,7 +337,9 @@ def test_a_body_announced_doubtfully_is_refused(lines):
 
 def test_http_1_0_has_no_chunks_and_no_100_continue():
     assert status("Transfer-Encoding: chunked", start="POST / HTTP/1.0") == 400
-    assert not understood("Expect: 100-continue", "Content-Length: 5", start="POST / HTTP/1.0").expect_continue
+    assert not understood(
+        "Expect: 100-continue", "Content-Length: 5", start="POST / HTTP/1.0"
+    ).expect_continue
 
 
 @pytest.mark.parametrize(
@@ -308,19 +356,38 @@ def test_a_connection_stays_when_both_sides_say_so(version, lines, stays):
 
 
 @pytest.mark.parametrize(
-    "named", ["host", "Cookie", "x-a, AUTHORIZATION", "content-length", "transfer-encoding", "X-Forwarded-For", "a b", "(", "caf\xe9"]
+    "named",
+    [
+        "host",
+        "Cookie",
+        "x-a, AUTHORIZATION",
+        "content-length",
+        "transfer-encoding",
+        "X-Forwarded-For",
+        "a b",
+        "(",
+        "caf\xe9",
+    ],
 )
 def test_connection_may_not_name_what_is_meant_for_the_origin(named):
     assert status(f"Connection: {named}") == 400
 
 
 def test_a_second_connection_line_cannot_hide_a_name():
-    assert status("Connection: keep-alive", "Connection: cookie") == status("Connection: cookie", "Connection: keep-alive") == 400
+    assert (
+        status("Connection: keep-alive", "Connection: cookie")
+        == status("Connection: cookie", "Connection: keep-alive")
+        == 400
+    )
 
 
 def test_the_one_expectation_that_is_met_is_100_continue_for_a_body():
-    assert understood("Expect: 100-Continue", "Content-Length: 5", start="POST / HTTP/1.1").expect_continue
-    assert understood("Expect: 100-continue", "Transfer-Encoding: chunked", start="POST / HTTP/1.1").expect_continue
+    assert understood(
+        "Expect: 100-Continue", "Content-Length: 5", start="POST / HTTP/1.1"
+    ).expect_continue
+    assert understood(
+        "Expect: 100-continue", "Transfer-Encoding: chunked", start="POST / HTTP/1.1"
+    ).expect_continue
     assert not understood("Expect: 100-continue").expect_continue
     assert not understood("Expect: 100-continue", "Content-Length: 0").expect_continue
     assert status("Expect: 200-ok") == status("Expect:") == 417
@@ -334,10 +401,18 @@ def test_the_one_expectation_that_is_met_is_100_continue_for_a_body():
         ("GET / HTTP/1.1", ["Connection: keep-alive, upgrade", "Upgrade: WebSocket"], b"websocket"),
         ("GET / HTTP/1.1", ["Upgrade: websocket"], b""),
         ("GET / HTTP/1.1", ["Connection: Upgrade"], b""),
-        ("GET / HTTP/1.1", ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AA"], b""),
+        (
+            "GET / HTTP/1.1",
+            ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AA"],
+            b"",
+        ),
         ("GET / HTTP/1.1", ["Connection: Upgrade", "Upgrade: websocket, h2c"], b""),
         ("GET / HTTP/1.1", ["Connection: Upgrade", "Upgrade: h2c", "Upgrade: websocket"], b""),
-        ("GET / HTTP/1.1", ["Connection: Upgrade", "Upgrade: websocket", "Upgrade: websocket"], b""),
+        (
+            "GET / HTTP/1.1",
+            ["Connection: Upgrade", "Upgrade: websocket", "Upgrade: websocket"],
+            b"",
+        ),
         ("GET / HTTP/1.1", ["Connection: Upgrade", "Upgrade: websocket", "Content-Length: 5"], b""),
         ("POST / HTTP/1.1", ["Connection: Upgrade", "Upgrade: websocket"], b""),
         ("GET / HTTP/1.0", ["Connection: Upgrade", "Upgrade: websocket"], b""),
@@ -348,10 +423,18 @@ def test_only_a_plain_websocket_request_is_an_upgrade(start, lines, upgrade):
 
 
 def test_a_reason_never_repeats_what_was_sent():
-    for found in (read("<b>x"), read(start="<b> / HTTP/1.1\x00"), read(host="Host: <b>"), read("Expect: <b>"), read("Connection: <b>(")):
+    for found in (
+        read("<b>x"),
+        read(start="<b> / HTTP/1.1\x00"),
+        read(host="Host: <b>"),
+        read("Expect: <b>"),
+        read("Connection: <b>("),
+    ):
         assert "<b>" not in found.reason
 
 
 def test_the_scheme_is_that_of_the_connection():
     block = b"GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n"
-    assert read_head(block, Peer("::1", tls=True, policy=ForwardedPolicy())).arrival.scheme == "https"
+    assert (
+        read_head(block, Peer("::1", tls=True, policy=ForwardedPolicy())).arrival.scheme == "https"
+    )

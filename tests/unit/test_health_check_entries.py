@@ -46,15 +46,25 @@ def test_every_field_can_be_written() -> None:
         type="HTTPS",
         interval=10,
         check_regions=("WEU", "ENAM"),
-        http_config=HttpCheck(path="/health", port=443, expected_codes=("2xx",), header={"Host": ("shop.example.com",)}),
+        http_config=HttpCheck(
+            path="/health",
+            port=443,
+            expected_codes=("2xx",),
+            header={"Host": ("shop.example.com",)},
+        ),
     )
-    (tcp,) = checks('[[health_checks]]\nname = "db"\naddress = "db"\ntype = "TCP"\ntcp_config = { port = 5432 }\n')
+    (tcp,) = checks(
+        '[[health_checks]]\nname = "db"\naddress = "db"\ntype = "TCP"\ntcp_config = { port = 5432 }\n'
+    )
     assert tcp.tcp_config == TcpCheck(port=5432)
     assert tcp.http_config is None
 
 
 def test_an_id_depends_on_the_name_alone() -> None:
-    one, two = (checks(f'[[health_checks]]\nname = "a"\naddress = "{address}"\n')[0] for address in ("x", "y"))
+    one, two = (
+        checks(f'[[health_checks]]\nname = "a"\naddress = "{address}"\n')[0]
+        for address in ("x", "y")
+    )
     assert one.id == two.id
     assert len(one.id) == 32
 
@@ -86,7 +96,13 @@ http_config = { pfad = "/" }
 
 
 @pytest.mark.parametrize(
-    "text", ["health_checks = 1", "health_checks = [1]", "[health_checks]", '[[health_checks]]\nname="a"\naddress="b"\nhttp_config = 1']
+    "text",
+    [
+        "health_checks = 1",
+        "health_checks = [1]",
+        "[health_checks]",
+        '[[health_checks]]\nname="a"\naddress="b"\nhttp_config = 1',
+    ],
 )
 def test_what_is_no_table_is_refused(text: str) -> None:
     assert len(problems(text)) == 1
@@ -105,14 +121,36 @@ def test_a_check_of_the_file_is_in_the_zone_that_covers_what_it_serves() -> None
         address = "elsewhere.org"
         """
     )
-    stored, _ = applied(Configuration(), [Put(Zone(id="z", name="example.com")), Put(HealthCheck(id="h", name="h", address="h"), "z")], 1)
-    homes = {record.name: parent for record, parent in file_records(file, stored) if isinstance(record, HealthCheck)}
+    stored, _ = applied(
+        Configuration(),
+        [
+            Put(Zone(id="z", name="example.com")),
+            Put(HealthCheck(id="h", name="h", address="h"), "z"),
+        ],
+        1,
+    )
+    homes = {
+        record.name: parent
+        for record, parent in file_records(file, stored)
+        if isinstance(record, HealthCheck)
+    }
     assert homes == {"behind": "z", "elsewhere": FILE_ZONE_ID}
-    assert [check.name for check in merged(file, stored).health_checks] == ["behind", "elsewhere", "h"]
+    assert [check.name for check in merged(file, stored).health_checks] == [
+        "behind",
+        "elsewhere",
+        "h",
+    ]
 
 
 def test_an_id_that_is_taken_in_the_store_is_refused() -> None:
     file = read_config(START + '[[health_checks]]\nid = "h"\nname = "a"\naddress = "x"\n')
-    stored, _ = applied(Configuration(), [Put(Zone(id="z", name="example.com")), Put(HealthCheck(id="h", name="h", address="h"), "z")], 1)
+    stored, _ = applied(
+        Configuration(),
+        [
+            Put(Zone(id="z", name="example.com")),
+            Put(HealthCheck(id="h", name="h", address="h"), "z"),
+        ],
+        1,
+    )
     with pytest.raises(InvalidConfig, match="made through the API"):
         merged(file, stored)

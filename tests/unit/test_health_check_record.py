@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from greenroom.errors import InvalidConfig
-from greenroom.model.health_check import REGIONS, HealthCheck, HttpCheck, TcpCheck, effective, health_check_problems
+from greenroom.model.health_check import (
+    REGIONS,
+    HealthCheck,
+    HttpCheck,
+    TcpCheck,
+    effective,
+    health_check_problems,
+)
 
 
 def made(**fields: Any) -> HealthCheck:
@@ -13,7 +20,9 @@ def made(**fields: Any) -> HealthCheck:
 
 
 def test_zeros_and_missing_parts_become_the_defaults_that_count() -> None:
-    zeros = dict.fromkeys(("interval", "timeout", "retries", "consecutive_fails", "consecutive_successes"), 0)
+    zeros = dict.fromkeys(
+        ("interval", "timeout", "retries", "consecutive_fails", "consecutive_successes"), 0
+    )
     check = made(**zeros, type="https", http_config=HttpCheck(port=0), tcp_config=TcpCheck(port=0))
     assert (check.type, check.interval, check.timeout, check.retries) == ("HTTPS", 60, 5, 2)
     assert (check.consecutive_fails, check.consecutive_successes) == (1, 1)
@@ -26,16 +35,35 @@ def test_zeros_and_missing_parts_become_the_defaults_that_count() -> None:
 def test_a_check_without_configuration_gets_that_of_its_type(kind: str, port: int) -> None:
     check = made(type=kind)
     assert check.port == port
-    assert (check.tcp_config is not None, check.http_config is not None) == (kind == "TCP", kind != "TCP")
+    assert (check.tcp_config is not None, check.http_config is not None) == (
+        kind == "TCP",
+        kind != "TCP",
+    )
 
 
-@pytest.mark.parametrize("address", ["origin.example.com", "10.0.0.1", "2001:db8::1", "my_app", "localhost", "EXAMPLE.com."])
+@pytest.mark.parametrize(
+    "address",
+    ["origin.example.com", "10.0.0.1", "2001:db8::1", "my_app", "localhost", "EXAMPLE.com."],
+)
 def test_addresses_that_can_be_connected_to(address: str) -> None:
     assert made(address=address).address == address
 
 
 @pytest.mark.parametrize(
-    "address", ["http://a", "a:80", "a/b", "127.1", "2130706433", "0x7f.0.0.1", "a b", "-a.example.com", "a..b", "fe80::1%eth0/64", "[::1]"]
+    "address",
+    [
+        "http://a",
+        "a:80",
+        "a/b",
+        "127.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "a b",
+        "-a.example.com",
+        "a..b",
+        "fe80::1%eth0/64",
+        "[::1]",
+    ],
 )
 def test_addresses_that_programs_read_differently_or_that_are_none(address: str) -> None:
     with pytest.raises(InvalidConfig, match="address"):
@@ -56,11 +84,17 @@ def test_addresses_that_programs_read_differently_or_that_are_none(address: str)
         ({"http_config": HttpCheck(path="x")}, "http_config.path"),
         ({"http_config": HttpCheck(path="/a b")}, "http_config.path"),
         ({"http_config": HttpCheck(path="/a#b")}, "http_config.path"),
-        ({"http_config": HttpCheck(expected_codes=("200", "6xx"))}, "http_config.expected_codes[1]"),
+        (
+            {"http_config": HttpCheck(expected_codes=("200", "6xx"))},
+            "http_config.expected_codes[1]",
+        ),
         ({"http_config": HttpCheck(expected_codes=())}, "http_config.expected_codes"),
         ({"http_config": HttpCheck(expected_body="x" * 10_241)}, "http_config.expected_body"),
         ({"http_config": HttpCheck(port=65_536)}, "http_config.port"),
-        ({"http_config": HttpCheck(header={"User-Agent": ("x",)})}, "http_config.header.User-Agent"),
+        (
+            {"http_config": HttpCheck(header={"User-Agent": ("x",)})},
+            "http_config.header.User-Agent",
+        ),
         ({"http_config": HttpCheck(header={"a b": ("x",)})}, "http_config.header.a b"),
         ({"http_config": HttpCheck(header={"Host": ("a", "b")})}, "http_config.header.Host"),
         ({"http_config": HttpCheck(header={"X": ("a\r\nY: b",)})}, "http_config.header.X[0]"),
@@ -74,9 +108,13 @@ def test_what_is_wrong_is_named(fields: dict[str, Any], pointer: str) -> None:
 
 
 def test_everything_wrong_is_said_at_once() -> None:
-    problems = health_check_problems({"name": "", "interval": "x", "http_config": HttpCheck(path="", port=-1)}, "health_checks[0].")
+    problems = health_check_problems(
+        {"name": "", "interval": "x", "http_config": HttpCheck(path="", port=-1)},
+        "health_checks[0].",
+    )
     assert {problem.pointer for problem in problems} == {
-        f"health_checks[0].{name}" for name in ("name", "address", "interval", "http_config.path", "http_config.port")
+        f"health_checks[0].{name}"
+        for name in ("name", "address", "interval", "http_config.path", "http_config.port")
     }
 
 

@@ -14,7 +14,11 @@ NUMBERS_OF_SECONDS = frozenset((b"Refresh", b"Retry-After"))
 """Drawn for every answer of its own, so that a crowd does not come back at once."""
 
 CRAWLER = (b"user-agent", b"Mozilla/5.0 (compatible; Googlebot/2.1)")
-FRAME = ((b"sec-fetch-dest", b"iframe"), (b"sec-fetch-mode", b"navigate"), (b"sec-fetch-site", b"cross-site"))
+FRAME = (
+    (b"sec-fetch-dest", b"iframe"),
+    (b"sec-fetch-mode", b"navigate"),
+    (b"sec-fetch-site", b"cross-site"),
+)
 REQUESTS = {
     "a page": NAVIGATES,
     "a page, compressed": (*NAVIGATES, (b"accept-encoding", b"gzip")),
@@ -47,20 +51,29 @@ ROOMS = {
 def told(answer: object) -> tuple[int, set[tuple[bytes, bytes]], int]:
     """Status, headers and the length of what is told."""
     assert isinstance(answer, Answer)
-    pairs = {(name, b"" if name in NUMBERS_OF_SECONDS else value) for name, value in answer.headers.pairs}
+    pairs = {
+        (name, b"" if name in NUMBERS_OF_SECONDS else value) for name, value in answer.headers.pairs
+    }
     return answer.status, pairs, len(answer.body)
 
 
 @pytest.mark.parametrize("changes", ROOMS.values(), ids=ROOMS.keys())
-def test_a_head_is_answered_like_its_get_and_takes_no_place(changes: dict[str, object], tmp_path: Path) -> None:
-    site = Site(tmp_path, small_room(**{"total_active_users": 1, "new_users_per_minute": 1, **changes}))
+def test_a_head_is_answered_like_its_get_and_takes_no_place(
+    changes: dict[str, object], tmp_path: Path
+) -> None:
+    site = Site(
+        tmp_path, small_room(**{"total_active_users": 1, "new_users_per_minute": 1, **changes})
+    )
     Browser(site).visit()
     for what, headers in REQUESTS.items():
         inside, held = site.ledgers["r"].gauges(), site.counted.of("r").get("held", 0)
         browser = Browser(site)
         head = browser.visit(method="HEAD", headers=headers)
         assert browser.jar == {}, what
-        assert (site.ledgers["r"].gauges(), site.counted.of("r").get("held", 0)) == (inside, held), "it waits for nothing"
+        assert (site.ledgers["r"].gauges(), site.counted.of("r").get("held", 0)) == (
+            inside,
+            held,
+        ), "it waits for nothing"
         assert told(head) == told(Browser(site).visit(headers=headers)), what
     assert site.errors == []
 
@@ -71,7 +84,10 @@ def test_a_head_passes_while_there_is_room(tmp_path: Path) -> None:
 
 
 def test_a_head_says_how_long_the_line_is_as_get_does(tmp_path: Path) -> None:
-    site = Site(tmp_path, small_room(total_active_users=1, new_users_per_minute=1, json_response_enabled=True))
+    site = Site(
+        tmp_path,
+        small_room(total_active_users=1, new_users_per_minute=1, json_response_enabled=True),
+    )
     for _ in range(12):
         browser = Browser(site)
         browser.visit()
@@ -83,7 +99,10 @@ def test_a_head_says_how_long_the_line_is_as_get_does(tmp_path: Path) -> None:
         assert isinstance(answer, Answer)
         seen.append(json.loads(answer.body))
     head, got = seen
-    for told_s in (("cfWaitingRoom", "refreshIntervalSeconds"), ("greenroom", "nextTrySeconds")):  # drawn for each answer
+    for told_s in (
+        ("cfWaitingRoom", "refreshIntervalSeconds"),
+        ("greenroom", "nextTrySeconds"),
+    ):  # drawn for each answer
         head[told_s[0]].pop(told_s[1]), got[told_s[0]].pop(told_s[1])
     assert head == got
     assert head["greenroom"]["peopleAhead"] > 0

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.core.kept_form import FIELDS_MAX, FORM_BYTES_MAX, FormField, KeptForm, form_of, may_keep_form
+from greenroom.core.kept_form import (
+    FIELDS_MAX,
+    FORM_BYTES_MAX,
+    FormField,
+    KeptForm,
+    form_of,
+    may_keep_form,
+)
 from greenroom.decision.render import render
 from greenroom.decision.verdict import Hold
 from greenroom.model.answer import Answer
@@ -22,19 +29,41 @@ from greenroom.pages.form_on_page import FORM_HTML_MAX, FORM_ID
 URLENCODED = b"application/x-www-form-urlencoded"
 SAME = ((b"sec-fetch-mode", b"navigate"), (b"sec-fetch-site", b"same-origin"))
 OLD = ((b"accept", b"text/html"), (b"origin", b"http://shop.example"))
-LIMITS = {"name": "shop", "host": "shop.example", "total_active_users": 1, "new_users_per_minute": 1}
+LIMITS = {
+    "name": "shop",
+    "host": "shop.example",
+    "total_active_users": 1,
+    "new_users_per_minute": 1,
+}
 PAGE = compile_page(Room(**LIMITS))
 OWN = compile_page(Room(**LIMITS, custom_page_html="<body><h1>Wait</h1></body>"))
-WAITING = Held(1_790_000_000_000, "fifo", 1_790_000_000_000, 20, 20, position=3, ahead=2, waiting=9, in_line=True)
+WAITING = Held(
+    1_790_000_000_000,
+    "fifo",
+    1_790_000_000_000,
+    20,
+    20,
+    position=3,
+    ahead=2,
+    waiting=9,
+    in_line=True,
+)
 CLOSED = Held(1_790_000_000_000, "reject", 1_790_000_000_000, 0)
 
 
-def post(*headers: tuple[bytes, bytes], kind: bytes = URLENCODED, method: str = "POST", scheme: str = "http") -> Arrival:
+def post(
+    *headers: tuple[bytes, bytes],
+    kind: bytes = URLENCODED,
+    method: str = "POST",
+    scheme: str = "http",
+) -> Arrival:
     sent = (*headers, (b"host", b"shop.example"), (b"content-type", kind))
     return Arrival(method, scheme, "shop.example", "/order", "", sent, "192.0.2.1")
 
 
-def answer(arrival: Arrival, body: bytes | None, held: Held = WAITING, page: Page = PAGE, status: int = 200) -> Answer:
+def answer(
+    arrival: Arrival, body: bytes | None, held: Held = WAITING, page: Page = PAGE, status: int = 200
+) -> Answer:
     return render(Hold("room", page, status, False, False, held), arrival, body)
 
 
@@ -74,7 +103,9 @@ def test_only_a_form_of_the_same_origin_may_be_kept(sent: Arrival, kept: bool) -
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=20)
 LINES = st.lists(TEXTS, max_size=3).map("\r\n".join)
-FIELDS = st.lists(st.tuples(TEXTS.filter(lambda name: name and name.lower() != "_charset_"), LINES), max_size=6)
+FIELDS = st.lists(
+    st.tuples(TEXTS.filter(lambda name: name and name.lower() != "_charset_"), LINES), max_size=6
+)
 
 
 class Form(HTMLParser):
@@ -92,7 +123,9 @@ class Form(HTMLParser):
         if tag == "form" and found.get("id") in ("kept", FORM_ID):
             self.how, self.inside = found, True
         elif tag == "input" and self.inside:
-            self.fields.append(FormField(found["name"] or "", found.get("value") or "", found["type"] == "file"))
+            self.fields.append(
+                FormField(found["name"] or "", found.get("value") or "", found["type"] == "file")
+            )
 
     def handle_endtag(self, tag: str) -> None:
         self.inside = self.inside and tag != "form"
@@ -114,17 +147,34 @@ def test_the_page_sends_exactly_what_was_sent(page: Page, fields: list[tuple[str
 
 
 def multipart(fields: list[tuple[str, str]], boundary: str = "----a1", more: str = "") -> bytes:
-    parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields]
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in fields
+    ]
     return f"{''.join(parts)}{more}--{boundary}--\r\n".encode()
 
 
 NO_FILE = '------a1\r\nContent-Disposition: form-data; name="photo"; filename=""\r\nContent-Type: application/octet-stream\r\n\r\n\r\n'
 
 
-@given(FIELDS.filter(lambda fields: not any(set(name) & {'"', "\\"} or "----a1" in value for name, value in fields)))
+@given(
+    FIELDS.filter(
+        lambda fields: (
+            not any(set(name) & {'"', "\\"} or "----a1" in value for name, value in fields)
+        )
+    )
+)
 def test_the_same_as_multipart_with_a_field_for_a_file(fields: list[tuple[str, str]]) -> None:
-    form = read(answer(post(*SAME, kind=b"multipart/form-data; boundary=----a1"), multipart(fields, more=NO_FILE)).body)
-    assert form.fields == [*[FormField(name, value) for name, value in fields], FormField("photo", "", True)]
+    form = read(
+        answer(
+            post(*SAME, kind=b"multipart/form-data; boundary=----a1"),
+            multipart(fields, more=NO_FILE),
+        ).body
+    )
+    assert form.fields == [
+        *[FormField(name, value) for name, value in fields],
+        FormField("photo", "", True),
+    ]
     assert form.how["enctype"] == "multipart/form-data"
 
 
@@ -156,8 +206,14 @@ def test_any_body_gives_a_page_with_the_form_or_without_it(body: bytes) -> None:
         (b"multipart/form-data; boundary=a", b"--a\r\n\r\n1\r\n--a--\r\n"),
     ],
 )  # fmt: skip
-def test_what_cannot_come_out_as_it_went_in_is_not_kept_and_the_page_says_so(kind: bytes, body: bytes) -> None:
-    assert form_of(post(*SAME, kind=kind), body[:FORM_BYTES_MAX]) is None or len(body) > FORM_BYTES_MAX or b'"' in body
+def test_what_cannot_come_out_as_it_went_in_is_not_kept_and_the_page_says_so(
+    kind: bytes, body: bytes
+) -> None:
+    assert (
+        form_of(post(*SAME, kind=kind), body[:FORM_BYTES_MAX]) is None
+        or len(body) > FORM_BYTES_MAX
+        or b'"' in body
+    )
     said = answer(post(*SAME, kind=kind), body)
     assert b"id=lost" in said.body
     assert said.headers.get(b"Refresh") == b"20"
@@ -174,7 +230,11 @@ def test_a_page_with_a_form_never_refreshes_but_says_when_to_retry() -> None:
     kept, lost = answer(post(*SAME), b"a=1"), answer(post(*SAME), None)
     assert (kept.headers.get(b"Refresh"), lost.headers.get(b"Refresh")) == (None, b"20")
     busy = answer(post(*SAME), b"a=1", status=503)
-    assert (busy.status, busy.headers.get(b"Refresh"), busy.headers.get(b"Retry-After")) == (503, None, b"20")
+    assert (busy.status, busy.headers.get(b"Refresh"), busy.headers.get(b"Retry-After")) == (
+        503,
+        None,
+        b"20",
+    )
     for said in (kept, lost, busy):
         assert b"no-store" in (said.headers.get(b"Cache-Control") or b"")
         assert said.headers.get(b"Content-Encoding") is None
@@ -185,7 +245,12 @@ def test_a_form_without_a_field_is_kept_too() -> None:
 
 
 def test_hostile_fields_stay_fields_and_only_a_page_with_a_form_may_lead_elsewhere() -> None:
-    evil = [("submit", "1"), ('"><script>alert(1)</script>', "</form><form action=//evil>"), ("id", "kept"), ("action", "javascript:1")]
+    evil = [
+        ("submit", "1"),
+        ('"><script>alert(1)</script>', "</form><form action=//evil>"),
+        ("id", "kept"),
+        ("action", "javascript:1"),
+    ]
     said = answer(post(*SAME), urlencode(evil).encode())
     policy = (said.headers.get(b"Content-Security-Policy") or b"").decode()
     assert len(re.findall(rb"<script", said.body)) == 2, "that of the page and that of the form"
@@ -208,7 +273,9 @@ def test_every_language_has_the_place_and_the_words(tag: str) -> None:
         assert len(set(re.findall(r"<(?:p|button)>([^<]{4,})<", unescape(said)))) >= 2
 
 
-def test_a_page_of_the_operators_own_gets_the_form_at_its_end_and_sends_it_when_it_would_refresh() -> None:
+def test_a_page_of_the_operators_own_gets_the_form_at_its_end_and_sends_it_when_it_would_refresh() -> (
+    None
+):
     said = answer(post(*SAME), b"a=1", page=OWN)
     assert said.body.startswith(b"<body><h1>Wait</h1><form")
     assert said.body.endswith(b",20000)</script></body>")
@@ -219,7 +286,9 @@ def test_a_page_of_the_operators_own_gets_the_form_at_its_end_and_sends_it_when_
 
 
 def test_a_form_of_another_site_that_has_no_place_is_told_so_too() -> None:
-    held = render(Hold("room", PAGE, 200, False, False), post(SAME[0], (b"sec-fetch-site", b"cross-site")))
+    held = render(
+        Hold("room", PAGE, 200, False, False), post(SAME[0], (b"sec-fetch-site", b"cross-site"))
+    )
     assert (held.status, b"was not kept" in held.body) == (503, True)
 
 
@@ -227,4 +296,6 @@ def test_urlencoded_pairs_are_read_as_browsers_write_them() -> None:
     body = b"a=1+2%2B3&b&c=&d=%E2%82%AC&&e==="
     form = form_of(post(*SAME), body)
     assert form is not None
-    assert [(field.name, field.value) for field in form.fields] == parse_qsl(body.decode(), keep_blank_values=True)
+    assert [(field.name, field.value) for field in form.fields] == parse_qsl(
+        body.decode(), keep_blank_values=True
+    )

@@ -14,7 +14,14 @@ from greenroom.decision.tickets import Sealer
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.visit import Ticket, make_key
 from greenroom.stores.key_file import KEYS_MAX, KeysOnDisk
-from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_AGE_MAX_MS, KEY_OVERLAP_MS, RETRY_MS, SEALS_MAX, KeyRing
+from greenroom.stores.keys import (
+    ACTIVATION_DELAY_MS,
+    KEY_AGE_MAX_MS,
+    KEY_OVERLAP_MS,
+    RETRY_MS,
+    SEALS_MAX,
+    KeyRing,
+)
 
 NOW = 1_700_000_000_000
 ROOM = b"room"
@@ -40,7 +47,9 @@ def test_the_first_start_makes_one_key_that_only_its_owner_can_read(tmp_path: Pa
     assert sorted(path.name for path in data.iterdir()) == ["keys.json", "keys.lock"]
 
 
-def test_the_file_is_never_open_to_others_not_even_while_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_never_open_to_others_not_even_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the most careless umask, every file that appears has mode 600 when it is opened."""
     modes = []
     real = os.open
@@ -70,7 +79,8 @@ def test_a_file_that_others_can_touch_stops_the_start(tmp_path: Path, mode: int)
     KeyRing(tmp_path, NOW)
     (tmp_path / "keys.json").chmod(mode)
     with pytest.raises(
-        InvalidConfig, match=f"keys.json: holds secrets and must not be open to others: its mode is {mode:04o}, do chmod 600"
+        InvalidConfig,
+        match=f"keys.json: holds secrets and must not be open to others: its mode is {mode:04o}, do chmod 600",
     ):
         KeyRing(tmp_path, NOW)
 
@@ -108,11 +118,15 @@ def _row(**changes: object) -> dict[str, object]:
     ],
     ids=lambda text: repr(text)[:40],
 )
-def test_a_malformed_file_stops_the_start_and_is_left_as_it_is(tmp_path: Path, text: str | bytes) -> None:
+def test_a_malformed_file_stops_the_start_and_is_left_as_it_is(
+    tmp_path: Path, text: str | bytes
+) -> None:
     path = tmp_path / "keys.json"
     rewrite(path, text)
     before = path.read_bytes()
-    with pytest.raises(InvalidConfig, match=r"keys\.json: .*; restore it, or remove it to begin with new keys"):
+    with pytest.raises(
+        InvalidConfig, match=r"keys\.json: .*; restore it, or remove it to begin with new keys"
+    ):
         KeyRing(tmp_path, NOW)
     assert path.read_bytes() == before
 
@@ -135,13 +149,26 @@ def test_a_place_where_nothing_can_be_made_stops_the_start(tmp_path: Path) -> No
         KeyRing(tmp_path / "file" / "data", NOW)
 
 
-def test_no_secret_shows_in_reprs_errors_or_logs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_secret_shows_in_reprs_errors_or_logs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     ring = KeyRing(tmp_path, NOW)
     secret = ring.current.secret
-    shown = repr(ring) + str(ring) + repr(ring.current) + str(ring.current) + f"{[getattr(ring, name) for name in dir(ring)]}" + caplog.text
+    shown = (
+        repr(ring)
+        + str(ring)
+        + repr(ring.current)
+        + str(ring.current)
+        + f"{[getattr(ring, name) for name in dir(ring)]}"
+        + caplog.text
+    )
     text = (tmp_path / "keys.json").read_text()
-    for broken in (text[:-3], text.replace('"format": 1', '"format": 9'), text.replace(secret.hex(), secret.hex()[:-2])):
+    for broken in (
+        text[:-3],
+        text.replace('"format": 1', '"format": 9'),
+        text.replace(secret.hex(), secret.hex()[:-2]),
+    ):
         rewrite(tmp_path / "keys.json", broken)
         with pytest.raises(InvalidConfig) as caught:
             KeyRing(tmp_path, NOW)
@@ -165,7 +192,9 @@ def test_a_new_key_is_published_before_it_seals(tmp_path: Path) -> None:
     assert not ring.tend(NOW + ACTIVATION_DELAY_MS + 1)
 
 
-def test_a_replaced_key_opens_until_every_ticket_was_renewed_and_then_leaves_memory_and_file(tmp_path: Path) -> None:
+def test_a_replaced_key_opens_until_every_ticket_was_renewed_and_then_leaves_memory_and_file(
+    tmp_path: Path,
+) -> None:
     ring = KeyRing(tmp_path, NOW)
     old = ring.current
     sealed = Sealer(ring).seal(TICKET, ROOM)
@@ -193,7 +222,9 @@ def test_a_key_rotates_after_a_day(tmp_path: Path) -> None:
     assert ring.current.id != first
 
 
-def test_a_key_goes_on_beyond_its_day_while_other_machines_could_not_hear_of_a_new_one(tmp_path: Path) -> None:
+def test_a_key_goes_on_beyond_its_day_while_other_machines_could_not_hear_of_a_new_one(
+    tmp_path: Path,
+) -> None:
     ring = KeyRing(tmp_path, NOW)
     later = NOW + KEY_AGE_MAX_MS + 3_600_000
     ring.tend(later, rotates=False)
@@ -239,14 +270,19 @@ def test_when_the_day_is_over_only_one_of_several_processes_makes_a_key(tmp_path
 
 def test_processes_that_start_together_agree_on_one_key(tmp_path: Path) -> None:
     code = "import sys, pathlib; from greenroom.stores.keys import KeyRing; print(KeyRing(pathlib.Path(sys.argv[1]), 1).current.id)"
-    started = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE) for _ in range(6)]
+    started = [
+        subprocess.Popen([sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE)
+        for _ in range(6)
+    ]
     ids = {process.communicate()[0] for process in started}
     assert {process.returncode for process in started} == {0}
     assert len(ids) == 1
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format": 1, "keys": []}'])
-def test_a_file_broken_while_running_is_reported_and_changes_nothing(tmp_path: Path, text: str) -> None:
+def test_a_file_broken_while_running_is_reported_and_changes_nothing(
+    tmp_path: Path, text: str
+) -> None:
     ring = KeyRing(tmp_path, NOW)
     sealed, good = Sealer(ring).seal(TICKET, ROOM), (tmp_path / "keys.json").read_bytes()
     rewrite(tmp_path / "keys.json", text)
@@ -277,7 +313,9 @@ def test_rotating_after_the_file_was_removed_keeps_the_old_key_valid(tmp_path: P
     assert opens(KeyRing(tmp_path, NOW + 1_000), sealed)
 
 
-def test_when_a_new_key_cannot_be_written_the_old_one_goes_on_and_it_is_tried_again_later(tmp_path: Path) -> None:
+def test_when_a_new_key_cannot_be_written_the_old_one_goes_on_and_it_is_tried_again_later(
+    tmp_path: Path,
+) -> None:
     """A folder in the way of the file that is written beside: the disk refuses, really."""
     ring = KeyRing(tmp_path, NOW)
     first = ring.current.id
@@ -305,13 +343,18 @@ def test_what_a_process_that_died_while_writing_left_behind_does_no_harm(tmp_pat
 
 def test_a_process_that_holds_the_lock_stops_no_other_from_serving(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path, NOW)
-    with KeysOnDisk(tmp_path / "keys.json", "ticket", "").alone(wait=True), pytest.raises(StorageFailed):
+    with (
+        KeysOnDisk(tmp_path / "keys.json", "ticket", "").alone(wait=True),
+        pytest.raises(StorageFailed),
+    ):
         ring.tend(NOW + KEY_AGE_MAX_MS)
     ring.tend(NOW + KEY_AGE_MAX_MS + RETRY_MS)
     assert len(ring.opening) == 2
 
 
-def test_rotating_in_a_loop_ends_with_an_error_and_a_file_that_can_still_be_read(tmp_path: Path) -> None:
+def test_rotating_in_a_loop_ends_with_an_error_and_a_file_that_can_still_be_read(
+    tmp_path: Path,
+) -> None:
     ring = KeyRing(tmp_path, NOW)
     for _ in range(KEYS_MAX - 1):
         ring.rotate(NOW)

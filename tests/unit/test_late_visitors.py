@@ -23,7 +23,9 @@ GAP_MS = 60_000
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """One inside; the session of the first visitor never ends by itself while it browses."""
-    return Site(tmp_path, small_room(total_active_users=1, new_users_per_minute=60, session_duration=5))
+    return Site(
+        tmp_path, small_room(total_active_users=1, new_users_per_minute=60, session_duration=5)
+    )
 
 
 def waits(browser: Browser) -> bool:
@@ -40,7 +42,9 @@ def in_front(site: Site) -> tuple[Browser, Browser]:
     return inside, sleeper
 
 
-def comes_late(browser: Browser, done: Callable[[Verdict], None], held: bool = True) -> LateTry | None:
+def comes_late(
+    browser: Browser, done: Callable[[Verdict], None], held: bool = True
+) -> LateTry | None:
     """A request whose answer may be held."""
     tries: list[LateTry] = []
 
@@ -122,7 +126,9 @@ def test_a_permit_is_kept_no_longer_than_the_gap_and_a_little(site: Site) -> Non
     assert not waits(sleeper) or header(sleeper.visit(), b"Refresh"), "the place itself is not lost"  # type: ignore[arg-type]
 
 
-def test_a_visitor_whose_connection_breaks_while_the_answer_is_held_keeps_place_and_permit(site: Site) -> None:
+def test_a_visitor_whose_connection_breaks_while_the_answer_is_held_keeps_place_and_permit(
+    site: Site,
+) -> None:
     _, sleeper = in_front(site)
     site.advance(GAP_MS)
     trying = comes_late(sleeper, lambda _: None)
@@ -165,7 +171,10 @@ def ledger_with_line() -> Ledger:
     """Three in line, no permit."""
     ledger = Ledger(small_room(), "here", 1, START_MS)
     for number in range(3):
-        assert ledger.poll(ticket_id(number), make_key(START_MS, number), START_MS, 0).standing is Standing.WAITING
+        assert (
+            ledger.poll(ticket_id(number), make_key(START_MS, number), START_MS, 0).standing
+            is Standing.WAITING
+        )
     return ledger
 
 

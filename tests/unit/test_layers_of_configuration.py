@@ -46,16 +46,38 @@ def stored(*puts: Put) -> Configuration:
     return configuration
 
 
-ZONE = Put(zone("z1", name="example.com", origin="http://127.0.0.1:4000", trusted_proxies=("192.0.2.1", "192.0.2.2")))
+ZONE = Put(
+    zone(
+        "z1",
+        name="example.com",
+        origin="http://127.0.0.1:4000",
+        trusted_proxies=("192.0.2.1", "192.0.2.2"),
+    )
+)
 
 
 def test_everything_of_both_is_there(file: Config) -> None:
-    lists = [Put(RuleList(id="l1", name="office", kind="ip")), Put(ListItem(id="i1", value="192.0.2.0/24"), "l1")]
-    both = merged(file, stored(ZONE, Put(room("r1"), "z1"), Put(event("e1"), "r1"), Put(rules("r1", "ssl"), "r1"), *lists))
+    lists = [
+        Put(RuleList(id="l1", name="office", kind="ip")),
+        Put(ListItem(id="i1", value="192.0.2.0/24"), "l1"),
+    ]
+    both = merged(
+        file,
+        stored(
+            ZONE,
+            Put(room("r1"), "z1"),
+            Put(event("e1"), "r1"),
+            Put(rules("r1", "ssl"), "r1"),
+            *lists,
+        ),
+    )
     assert [found.name for found in both.rooms] == ["infile", "r1"]
     assert [found.name for found in both.events["r1"]] == ["e1"]
     assert [rule.expression for rule in both.rules["r1"]] == ["ssl"]
-    assert [(found.name, found.items) for found in both.lists] == [("staff", ("10.0.0.0/8",)), ("office", ("192.0.2.0/24",))]
+    assert [(found.name, found.items) for found in both.lists] == [
+        ("staff", ("10.0.0.0/8",)),
+        ("office", ("192.0.2.0/24",)),
+    ]
     assert both.trusted_proxies == ("192.0.2.1",)
     assert both.zone_proxies == {"example.com": ("192.0.2.1", "192.0.2.2")}
     assert both.zones["r1"].name == "example.com"
@@ -73,10 +95,22 @@ def test_a_zone_adds_its_own_to_its_rooms(file: Config) -> None:
 @pytest.mark.parametrize(
     ("put", "said"),
     [
-        (Put(room("r1", host="file.example.com"), "z1"), "room r1: file.example.com/ is already covered by room infile"),
-        (Put(RuleList(id="l1", name="staff", kind="asn")), "list staff: is already in the configuration file"),
-        (Put(replace(ZONE.record, origin="ftp://x")), "zone example.com: origin: must be http://host"),
-        (Put(replace(ZONE.record, origin="http://127.0.0.1:8080")), "zone example.com: origin: must not be greenroom's own address"),
+        (
+            Put(room("r1", host="file.example.com"), "z1"),
+            "room r1: file.example.com/ is already covered by room infile",
+        ),
+        (
+            Put(RuleList(id="l1", name="staff", kind="asn")),
+            "list staff: is already in the configuration file",
+        ),
+        (
+            Put(replace(ZONE.record, origin="ftp://x")),
+            "zone example.com: origin: must be http://host",
+        ),
+        (
+            Put(replace(ZONE.record, origin="http://127.0.0.1:8080")),
+            "zone example.com: origin: must not be greenroom's own address",
+        ),
         (Put(replace(full_room("r1"), additional_routes=()), "z1"), ""),
     ],
 )
@@ -109,31 +143,46 @@ def test_the_id_of_a_room_in_the_file_cannot_be_taken(file: Config) -> None:
         ("", 3000),
     ],
 )
-def test_a_host_goes_to_its_own_origin_else_to_that_of_the_smallest_zone_around_it(host: str, port: int, file: Config) -> None:
+def test_a_host_goes_to_its_own_origin_else_to_that_of_the_smallest_zone_around_it(
+    host: str, port: int, file: Config
+) -> None:
     inner = Put(zone("z2", name="inner.example.com", origin="http://127.0.0.1:5000"))
-    found = origins(merged(file, stored(ZONE, inner, Put(zone("z3", name="none.example.com")))))(host)
+    found = origins(merged(file, stored(ZONE, inner, Put(zone("z3", name="none.example.com")))))(
+        host
+    )
     assert found is not None
     assert found.port == port
 
 
 def test_without_any_origin_a_host_has_none() -> None:
-    assert origins(merged(read_config("", Path("/etc/greenroom.toml")), stored(ZONE)))("elsewhere.org") is None
+    assert (
+        origins(merged(read_config("", Path("/etc/greenroom.toml")), stored(ZONE)))("elsewhere.org")
+        is None
+    )
 
 
-def test_the_api_sees_the_file_marked_read_only_in_the_zone_that_covers_it(file: Config, tmp_path: Path) -> None:
+def test_the_api_sees_the_file_marked_read_only_in_the_zone_that_covers_it(
+    file: Config, tmp_path: Path
+) -> None:
     store = SqlStore(default_url(tmp_path))
     layered = LayeredStore(store, lambda: file, MonotonicClock().now_ms)
     alone = layered.read()
-    assert [(entry.id, entry.record.name, entry.read_only) for entry in alone.zones.values()] == [(FILE_ZONE_ID, "file", True)]
+    assert [(entry.id, entry.record.name, entry.read_only) for entry in alone.zones.values()] == [
+        (FILE_ZONE_ID, "file", True)
+    ]
     assert layered.read() is alone, "put together once"
     both = layered.write([ZONE, Put(room("r1"), "z1")], expected=0, author="me", now_ms=1)
-    assert [(entry.record.name, entry.parent, entry.read_only) for entry in both.rooms.values()] == [
+    assert [
+        (entry.record.name, entry.parent, entry.read_only) for entry in both.rooms.values()
+    ] == [
         ("r1", "z1", False),
         ("infile", "z1", True),
     ]
     assert FILE_ZONE_ID not in both.zones
     assert [entry.record.value for entry in both.list_items.values()] == ["10.0.0.0/8"]
-    assert [rule.expression for rule in both.rules[file.rooms[0].id].record.rules] == ["ip.src in $staff"]
+    assert [rule.expression for rule in both.rules[file.rooms[0].id].record.rules] == [
+        "ip.src in $staff"
+    ]
     assert both.rooms[file.rooms[0].id].created_ms == alone.rooms[file.rooms[0].id].created_ms
     assert layered.revision() == store.revision() == 1
     gone = layered.write([Remove("zone", "z1")], expected=1, author="me", now_ms=1)
@@ -144,7 +193,9 @@ def test_the_api_sees_the_file_marked_read_only_in_the_zone_that_covers_it(file:
 
 def test_a_file_that_changed_is_shown_as_it_is_now(file: Config, tmp_path: Path) -> None:
     shown = [file]
-    layered = LayeredStore(SqlStore(default_url(tmp_path)), lambda: shown[0], MonotonicClock().now_ms)
+    layered = LayeredStore(
+        SqlStore(default_url(tmp_path)), lambda: shown[0], MonotonicClock().now_ms
+    )
     before = layered.read().rooms[file.rooms[0].id]
     shown[0] = replace(file, rooms=(replace(file.rooms[0], description="new"),))
     after = layered.read().rooms[file.rooms[0].id]

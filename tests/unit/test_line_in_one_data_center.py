@@ -16,7 +16,9 @@ class TwoLines:
         self.room = small_room(total_active_users=8, new_users_per_minute=100)
         self.now_ms = START_MS
         self.coordinator = Coordinator(["paris", "oslo"], self.room, self.now_ms)
-        self.paris, self.oslo = (Ledger(self.room, name, 1, self.now_ms) for name in ("paris", "oslo"))
+        self.paris, self.oslo = (
+            Ledger(self.room, name, 1, self.now_ms) for name in ("paris", "oslo")
+        )
         self.in_touch = [self.paris, self.oslo]
         self.came = 0
         self.waiting: dict[int, tuple[Ledger, int]] = {}
@@ -29,7 +31,11 @@ class TwoLines:
             self.waiting[self.came] = ledger, make_key(ledger.line_ms(self.now_ms), self.came)
             ledger.sweep(self.now_ms)
         for number, (ledger, key) in list(self.waiting.items()):
-            if ledger in self.in_touch and ledger.poll(ticket_id(number), key, self.now_ms, number).standing is Standing.ADMITTED:
+            if (
+                ledger in self.in_touch
+                and ledger.poll(ticket_id(number), key, self.now_ms, number).standing
+                is Standing.ADMITTED
+            ):
                 del self.waiting[number]
                 self.inside[number] = ledger, self.now_ms
                 self.entered[ledger.data_center] += 1
@@ -38,7 +44,10 @@ class TwoLines:
                 ledger.leave(ticket_id(number), self.now_ms)
                 del self.inside[number]
         for ledger in self.in_touch:
-            ledger.apply(self.coordinator.sync(ledger.report(self.now_ms), self.now_ms, self.came), self.now_ms)
+            ledger.apply(
+                self.coordinator.sync(ledger.report(self.now_ms), self.now_ms, self.came),
+                self.now_ms,
+            )
         self.now_ms += 1_000
 
     def seconds(self, count: int) -> None:

@@ -76,14 +76,25 @@ def test_every_place_is_found_from_a_few_knots(rush: str, waiting: int) -> None:
 
 def test_a_table_of_ten_million_is_two_kilobytes() -> None:
     draw = Random(3)
-    knots = tuple(Knot(START_MS + place * HOUR_MS, 150_000 * place + draw.randrange(9), 86_400.0) for place in range(KNOTS_MAX))
-    assert len(body_of(LineTable(START_MS, 10_000_000, True, 10_000_000, START_MS + HOUR_MS, knots))) < 2_300
+    knots = tuple(
+        Knot(START_MS + place * HOUR_MS, 150_000 * place + draw.randrange(9), 86_400.0)
+        for place in range(KNOTS_MAX)
+    )
+    assert (
+        len(body_of(LineTable(START_MS, 10_000_000, True, 10_000_000, START_MS + HOUR_MS, knots)))
+        < 2_300
+    )
 
 
-def line_of(many: int, room: Room = SHARED, now_ms: int = START_MS) -> tuple[Ledger, dict[int, Outcome]]:
+def line_of(
+    many: int, room: Room = SHARED, now_ms: int = START_MS
+) -> tuple[Ledger, dict[int, Outcome]]:
     """A ledger whose permits come by hand, with a line of so many who came a second apart."""
     ledger = Ledger(room, "here", 1, now_ms)
-    told = {number: ledger.poll(ticket_id(number), make_key(now_ms + number * 1_000, 0), now_ms, number) for number in range(many)}
+    told = {
+        number: ledger.poll(ticket_id(number), make_key(now_ms + number * 1_000, 0), now_ms, number)
+        for number in range(many)
+    }
     return ledger, told
 
 
@@ -96,7 +107,11 @@ def test_the_table_tells_everyone_the_place_that_a_check_in_would() -> None:
     for number, outcome in told.items():
         assert round(read(knots, START_MS + number * 1_000)) == number
         assert outcome.refresh_ms <= FIRST_REFRESH_MS * 1.1
-    again = [ledger.poll(ticket_id(number), 0, START_MS + 1, number).refresh_ms for number in told if number != 7]
+    again = [
+        ledger.poll(ticket_id(number), 0, START_MS + 1, number).refresh_ms
+        for number in told
+        if number != 7
+    ]
     assert 50_000 < max(again) <= CHECK_IN_S * 1_100
     later = ledger.line_table(START_MS)
     assert [knot.ahead for knot in later.knots] == [0, 48]
@@ -117,7 +132,9 @@ def test_permits_that_come_at_once_wake_those_whose_turn_it_is_and_no_others() -
     assert ledger.line_table(START_MS + 3_000).due == 0
 
 
-def test_those_who_leave_are_out_of_the_table_after_their_minute_and_the_called_after_seconds() -> None:
+def test_those_who_leave_are_out_of_the_table_after_their_minute_and_the_called_after_seconds() -> (
+    None
+):
     ledger, _ = line_of(100)
     told = {number: ledger.poll(ticket_id(number), 0, START_MS, number) for number in range(100)}
     assert told[0].refresh_ms <= 2_500
@@ -158,7 +175,9 @@ def test_the_ledger_is_asked_once_a_second_however_many_ask() -> None:
     assert len({id(answer) for answer in answers}) == 1
     assert shared.answer(START_MS + FRESH_MS - 1, answers.append) is answers[0]
     assert not ledger.asked
-    assert shared.answer(START_MS + FRESH_MS, answers.append) is answers[0]  # while a newer one is on its way
+    assert (
+        shared.answer(START_MS + FRESH_MS, answers.append) is answers[0]
+    )  # while a newer one is on its way
     assert len(ledger.asked) == 1
 
 
@@ -209,8 +228,17 @@ def table_of(answer: object) -> dict:
 def test_everyone_gets_the_same_bytes_for_a_second_and_no_cookie(tmp_path: Path) -> None:
     site = Site(tmp_path, SHARED)
     waiting = crowd(site, 12)
-    odd = ((b"cookie", b"__cfwaitingroom=x"), (b"x-forwarded-for", b"1.2.3.4"), (b"accept", b"text/html"), (b"greenroom-update", b"leave"))
-    answers = [one.visit(query=LINE, headers=headers) for one in (*waiting, Browser(site)) for headers in ((), UPDATE, odd)]
+    odd = (
+        (b"cookie", b"__cfwaitingroom=x"),
+        (b"x-forwarded-for", b"1.2.3.4"),
+        (b"accept", b"text/html"),
+        (b"greenroom-update", b"leave"),
+    )
+    answers = [
+        one.visit(query=LINE, headers=headers)
+        for one in (*waiting, Browser(site))
+        for headers in ((), UPDATE, odd)
+    ]
     answers.append(Browser(site).visit(path="/any/page", method="HEAD", query=LINE))
     assert len({answer.body for answer in answers}) == 1
     assert {answer.set_cookie for answer in answers} == {b""}
@@ -226,9 +254,20 @@ def test_everyone_gets_the_same_bytes_for_a_second_and_no_cookie(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "query", ["greenroom=line&x=1", "x=1&greenroom=line", "greenroom=line&", "greenroom=Line", "greenroom%3Dline", "greenroom=line#", ""]
+    "query",
+    [
+        "greenroom=line&x=1",
+        "x=1&greenroom=line",
+        "greenroom=line&",
+        "greenroom=Line",
+        "greenroom%3Dline",
+        "greenroom=line#",
+        "",
+    ],
 )
-def test_no_other_query_is_the_table_so_caches_keep_one_copy_and_nothing_of_a_visitor(tmp_path: Path, query: str) -> None:
+def test_no_other_query_is_the_table_so_caches_keep_one_copy_and_nothing_of_a_visitor(
+    tmp_path: Path, query: str
+) -> None:
     site = Site(tmp_path, SHARED)
     crowd(site, 6)
     answer = Browser(site).visit(query=query)
@@ -246,20 +285,26 @@ def test_only_a_read_gets_the_table(tmp_path: Path, method: str) -> None:
 def test_where_there_is_no_table_the_request_is_like_any_other(tmp_path: Path) -> None:
     plain = Site(tmp_path / "plain", small_room())
     assert isinstance(Browser(plain).visit(query=LINE), Forward)
-    assert isinstance(Browser(Site(tmp_path / "off", replace(SHARED, suspended=True))).visit(query=LINE), Forward)
+    assert isinstance(
+        Browser(Site(tmp_path / "off", replace(SHARED, suspended=True))).visit(query=LINE), Forward
+    )
     elsewhere = Site(tmp_path / "path", replace(SHARED, path="/sale"))
     assert isinstance(Browser(elsewhere).visit(path="/", query=LINE), Forward)
     assert elsewhere.events_seen[-1].decided is Decided.UNCOVERED
     assert isinstance(Browser(elsewhere).visit(path="/sale/now", query=LINE), Answer)
 
 
-def test_a_rule_that_lets_some_visitors_by_does_not_put_their_page_in_place_of_the_table(tmp_path: Path) -> None:
+def test_a_rule_that_lets_some_visitors_by_does_not_put_their_page_in_place_of_the_table(
+    tmp_path: Path,
+) -> None:
     site = Site(tmp_path, SHARED, bypass=lambda _arrival, _now: object())  # type: ignore[arg-type,return-value]
     assert isinstance(Browser(site).visit(), Forward)
     assert isinstance(Browser(site).visit(query=LINE), Answer)
 
 
-def test_pages_that_read_the_table_check_in_once_a_minute_and_others_as_ever(tmp_path: Path) -> None:
+def test_pages_that_read_the_table_check_in_once_a_minute_and_others_as_ever(
+    tmp_path: Path,
+) -> None:
     site = Site(tmp_path, SHARED)
     waiting = crowd(site, 60)
     site.advance(5_000)
@@ -273,7 +318,9 @@ def test_pages_that_read_the_table_check_in_once_a_minute_and_others_as_ever(tmp
     assert 53 <= told["nextTrySeconds"] <= 67
     assert told["position"] > 1
     site.advance(2_000)
-    assert json.loads(last.visit(headers=READS).body)["greenroom"]["nextTrySeconds"] > 50  # counted, although it was not its time
+    assert (
+        json.loads(last.visit(headers=READS).body)["greenroom"]["nextTrySeconds"] > 50
+    )  # counted, although it was not its time
 
 
 def test_a_sleeper_whose_turn_has_come_is_let_in_before_its_time(tmp_path: Path) -> None:
@@ -283,7 +330,9 @@ def test_a_sleeper_whose_turn_has_come_is_let_in_before_its_time(tmp_path: Path)
     site.advance(3_000)
     told = json.loads(sleeper.visit(headers=READS).body)["greenroom"]
     assert told["nextTrySeconds"] > 30
-    site.configure(replace(SHARED, total_active_users=500, new_users_per_minute=500, pace_admissions=False))
+    site.configure(
+        replace(SHARED, total_active_users=500, new_users_per_minute=500, pace_admissions=False)
+    )
     site.advance(6_000)
     table = table_of(Browser(site).visit(query=LINE))
     assert table["checkInUpToMs"] >= told["joinedMs"]
@@ -296,8 +345,15 @@ def test_a_sleeper_whose_turn_has_come_is_let_in_before_its_time(tmp_path: Path)
 
 # -- what is refused ---------------------------------------------------------------------------------------------------------------
 
-EVENT = {"name": "sale", "event_start_ms": START_MS + HOUR_MS, "event_end_ms": START_MS + 2 * HOUR_MS}
-DRAWING = ({"shuffle_at_event_start": True, "prequeue_start_ms": START_MS}, {"queueing_method": "random"})
+EVENT = {
+    "name": "sale",
+    "event_start_ms": START_MS + HOUR_MS,
+    "event_end_ms": START_MS + 2 * HOUR_MS,
+}
+DRAWING = (
+    {"shuffle_at_event_start": True, "prequeue_start_ms": START_MS},
+    {"queueing_method": "random"},
+)
 
 
 @pytest.mark.parametrize("method", ["random", "passthrough", "reject"])
@@ -330,7 +386,11 @@ event_end_time = 2026-05-01T12:00:00Z
 
 
 @pytest.mark.parametrize(
-    "more", ['prequeue_start_time = "2026-05-01T09:00:00Z"\nshuffle_at_event_start = true', 'queueing_method = "random"']
+    "more",
+    [
+        'prequeue_start_time = "2026-05-01T09:00:00Z"\nshuffle_at_event_start = true',
+        'queueing_method = "random"',
+    ],
 )
 def test_a_file_whose_event_draws_places_is_refused(more: str) -> None:
     with pytest.raises(InvalidConfig, match="must not draw places while the room has line_table"):
@@ -341,14 +401,25 @@ def test_a_file_whose_event_draws_places_is_refused(more: str) -> None:
 def test_the_api_refuses_a_draw_beside_a_table_and_a_table_beside_a_draw() -> None:
     service = DeskInMemory()
     zone = service.do(zones.create({"name": "example.com"}, lambda _pointer, _url: []))["id"]
-    fields = {"name": "shop", "host": "shop.example.com", "new_users_per_minute": 200, "total_active_users": 300}
+    fields = {
+        "name": "shop",
+        "host": "shop.example.com",
+        "new_users_per_minute": 200,
+        "total_active_users": 300,
+    }
     room = service.do(rooms.create(zone, {**fields, "greenroom": {"line_table": True}}))["id"]
-    sale = {"name": "sale", "event_start_time": "2030-01-01T11:00:00Z", "event_end_time": "2030-01-01T12:00:00Z"}
+    sale = {
+        "name": "sale",
+        "event_start_time": "2030-01-01T11:00:00Z",
+        "event_end_time": "2030-01-01T12:00:00Z",
+    }
     with pytest.raises(Refused, match="must not draw places"):
         service.do(events.create(zone, room, {**sale, "queueing_method": "random"}))
     service.do(rooms.change(zone, room, {"greenroom": {"line_table": False}}, False))
     service.do(events.create(zone, room, {**sale, "queueing_method": "random"}))
-    with pytest.raises(Refused, match="must be false while an event of the room draws places: sale") as refused:
+    with pytest.raises(
+        Refused, match="must be false while an event of the room draws places: sale"
+    ) as refused:
         service.do(rooms.change(zone, room, {"greenroom": {"line_table": True}}, False))
     assert refused.value.faults[0].pointer == "/greenroom/line_table"
 
@@ -356,7 +427,9 @@ def test_the_api_refuses_a_draw_beside_a_table_and_a_table_beside_a_draw() -> No
 # -- the page ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_names_one_table_for_its_room_and_its_policy_allows_the_script(tmp_path: Path) -> None:
+def test_the_page_names_one_table_for_its_room_and_its_policy_allows_the_script(
+    tmp_path: Path,
+) -> None:
     site = Site(tmp_path, replace(SHARED, path="/a'b", follow_accept_language=True))
     page = crowd_page(site, "/a'b/x")
     body = page.body.decode()
@@ -364,8 +437,13 @@ def test_the_page_names_one_table_for_its_room_and_its_policy_allows_the_script(
     script = body.partition("<script>")[2].partition("</script>")[0]
     assert f"'sha256-{hash_of(script)}'".encode() in header(page, b"Content-Security-Policy")
     assert "greenroomLine" in script
-    several = replace(SHARED, host="a.example", additional_routes=(Route("b.example", "/"),), cookie_suffix="s")
-    assert b'data-table="?greenroom=line"' in crowd_page(Site(tmp_path / "several", several), "/x", "b.example").body
+    several = replace(
+        SHARED, host="a.example", additional_routes=(Route("b.example", "/"),), cookie_suffix="s"
+    )
+    assert (
+        b'data-table="?greenroom=line"'
+        in crowd_page(Site(tmp_path / "several", several), "/x", "b.example").body
+    )
 
 
 def crowd_page(site: Site, path: str, host: str = "shop.example") -> Answer:

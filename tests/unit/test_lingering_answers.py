@@ -26,7 +26,11 @@ class Client:
             await asyncio.sleep(0.01)  # it is a slow client
         self._left -= 1
         self.taken += 1
-        return {"type": "http.request", "body": PIECE, "more_body": self._left > 0 or not self._ends}
+        return {
+            "type": "http.request",
+            "body": PIECE,
+            "more_body": self._left > 0 or not self._ends,
+        }
 
     async def send(self, message: Any) -> None:
         self.got.append((self.taken, message))
@@ -39,13 +43,17 @@ async def refuses(_scope: Any, receive: Any, send: Any) -> None:
 
 
 async def at_once(_scope: Any, _receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"3")]})
+    await send(
+        {"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"3")]}
+    )
     await send({"type": "http.response.body", "body": b"big"})
 
 
 def ask(client: Client, app: Any = refuses, limits: LingerLimits = LIMITS, **headers: str) -> None:
     sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    asyncio.run(LingeringApp(app, limits)({"type": "http", "headers": sent}, client.receive, client.send))
+    asyncio.run(
+        LingeringApp(app, limits)({"type": "http", "headers": sent}, client.receive, client.send)
+    )
 
 
 @pytest.mark.parametrize("app", [refuses, at_once])
@@ -72,15 +80,24 @@ def test_a_client_that_falls_silent_is_not_waited_for() -> None:
 
 def test_a_client_that_trickles_is_not_waited_for_either() -> None:
     client = Client(1_000_000, hurries=False)
-    ask(client, limits=LingerLimits(most_bytes=1 << 40, silence_s=30, most_s=0.1), content_length="999999999")
+    ask(
+        client,
+        limits=LingerLimits(most_bytes=1 << 40, silence_s=30, most_s=0.1),
+        content_length="999999999",
+    )
     assert 1 <= client.taken <= 11
 
 
-@pytest.mark.parametrize("headers", [{}, {"content_length": "0"}, {"content_length": "10000", "expect": "100-continue"}])
+@pytest.mark.parametrize(
+    "headers", [{}, {"content_length": "0"}, {"content_length": "10000", "expect": "100-continue"}]
+)
 def test_a_client_that_sends_no_body_is_not_waited_for(headers) -> None:
     client = Client(0, ends=False)
     ask(client, at_once, **headers)
-    assert [message["type"] for _, message in client.got] == ["http.response.start", "http.response.body"]
+    assert [message["type"] for _, message in client.got] == [
+        "http.response.start",
+        "http.response.body",
+    ]
 
 
 def test_a_client_that_was_asked_for_its_body_may_finish_it() -> None:

@@ -32,8 +32,16 @@ LONDON = {
     "continent": {"code": "EU"},
     "city": {"names": {"en": "London"}},
     "postal": {"code": "SE1"},
-    "location": {"latitude": 51.5, "longitude": -0.125, "time_zone": "Europe/London", "metro_code": 7},
-    "subdivisions": [{"iso_code": "ENG", "names": {"en": "England"}}, {"iso_code": "SWK", "names": {"en": "Southwark"}}],
+    "location": {
+        "latitude": 51.5,
+        "longitude": -0.125,
+        "time_zone": "Europe/London",
+        "metro_code": 7,
+    },
+    "subdivisions": [
+        {"iso_code": "ENG", "names": {"en": "England"}},
+        {"iso_code": "SWK", "names": {"en": "Southwark"}},
+    ],
 }
 GOOGLE = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
@@ -57,11 +65,28 @@ def test_without_any_file_the_country_is_known_and_what_follows_from_it() -> Non
 
 
 def test_supplied_files_say_more_and_count_more(tmp_path: Path) -> None:
-    geo = open_database(database(tmp_path / "city.mmdb", {"8.8.8.0/24": LONDON, "2001:db8::/32": {"country": {"iso_code": "CH"}}}))
-    systems = open_database(database(tmp_path / "asn.mmdb", {"8.8.8.0/24": {"autonomous_system_number": 15169}}))
+    geo = open_database(
+        database(
+            tmp_path / "city.mmdb",
+            {"8.8.8.0/24": LONDON, "2001:db8::/32": {"country": {"iso_code": "CH"}}},
+        )
+    )
+    systems = open_database(
+        database(tmp_path / "asn.mmdb", {"8.8.8.0/24": {"autonomous_system_number": 15169}})
+    )
     place = Places(geo, systems).place("8.8.8.8")
-    assert (place.country, place.city, place.postal_code, place.metro_code) == ("GB", "London", "SE1", "7")
-    assert (place.subdivision_1, place.subdivision_2, place.region, place.region_code) == ("GB-ENG", "GB-SWK", "England", "ENG")
+    assert (place.country, place.city, place.postal_code, place.metro_code) == (
+        "GB",
+        "London",
+        "SE1",
+        "7",
+    )
+    assert (place.subdivision_1, place.subdivision_2, place.region, place.region_code) == (
+        "GB-ENG",
+        "GB-SWK",
+        "England",
+        "ENG",
+    )
     assert (place.latitude, place.longitude, place.timezone) == ("51.5", "-0.125", "Europe/London")
     assert (place.as_number, place.in_european_union) == (15169, False)
     assert Places(geo, systems).place("2001:db8::1").country == "CH"
@@ -70,13 +95,19 @@ def test_supplied_files_say_more_and_count_more(tmp_path: Path) -> None:
 
 
 def test_a_database_of_another_shape_says_nothing_and_breaks_nothing(tmp_path: Path) -> None:
-    odd = {"1.0.0.0/8": ["a list"], "2.0.0.0/8": {"country": "DE", "city": {"names": []}}, "3.0.0.0/8": {"autonomous_system_number": "x"}}
+    odd = {
+        "1.0.0.0/8": ["a list"],
+        "2.0.0.0/8": {"country": "DE", "city": {"names": []}},
+        "3.0.0.0/8": {"autonomous_system_number": "x"},
+    }
     places = Places(open_database(database(tmp_path / "odd.mmdb", odd)))
     for client in ("1.1.1.1", "2.2.2.2", "3.3.3.3"):
         assert places.place(client) == Places().place(client)
 
 
-def test_a_database_is_read_once_until_it_changes_and_survives_being_overwritten(tmp_path: Path) -> None:
+def test_a_database_is_read_once_until_it_changes_and_survives_being_overwritten(
+    tmp_path: Path,
+) -> None:
     path = database(tmp_path / "a.mmdb", {"8.8.8.0/24": LONDON})
     first = open_database(path)
     assert open_database(path) is first
@@ -91,7 +122,9 @@ def test_a_database_is_read_once_until_it_changes_and_survives_being_overwritten
 
 def test_every_member_of_the_european_union_has_a_continent() -> None:
     assert len(EUROPEAN_UNION) == 27
-    assert {country: CONTINENT_OF[country] for country in EUROPEAN_UNION} == dict.fromkeys(EUROPEAN_UNION, "EU")
+    assert {country: CONTINENT_OF[country] for country in EUROPEAN_UNION} == dict.fromkeys(
+        EUROPEAN_UNION, "EU"
+    )
     assert len(CONTINENT_OF) == 250
 
 
@@ -101,7 +134,9 @@ def test_every_member_of_the_european_union_has_a_continent() -> None:
 class World:
     """A name system in which answers come when the test says so. `silent` names no one answers for."""
 
-    def __init__(self, backwards: dict[str, str], forwards: dict[str, list[str]], silent: Sequence[str] = ()) -> None:
+    def __init__(
+        self, backwards: dict[str, str], forwards: dict[str, list[str]], silent: Sequence[str] = ()
+    ) -> None:
         self._backwards, self._forwards, self.silent = backwards, forwards, set(silent)
         self.asked: list[str] = []
         self.gate = asyncio.Event()
@@ -118,7 +153,10 @@ class World:
         return self._forwards.get(name, [])
 
 
-HONEST = World({"66.249.66.1": "crawl-66-249-66-1.GoogleBot.com."}, {"crawl-66-249-66-1.googlebot.com": ["66.249.66.1"]})
+HONEST = World(
+    {"66.249.66.1": "crawl-66-249-66-1.GoogleBot.com."},
+    {"crawl-66-249-66-1.googlebot.com": ["66.249.66.1"]},
+)
 
 
 class Time:
@@ -200,7 +238,9 @@ def test_liars_fill_nothing_up() -> None:
         await settled()
         assert len(world.asked) == UNDER_WAY_MAX
         assert len(names._pending) <= PENDING_MAX
-        assert len({address.rpartition(".")[0] for address in world.asked}) == UNDER_WAY_MAX, "one question for each network"
+        assert len({address.rpartition(".")[0] for address in world.asked}) == UNDER_WAY_MAX, (
+            "one question for each network"
+        )
         world.gate.set()
         await settled(PENDING_MAX * 10)
         names.name_of("66.249.66.1")
@@ -232,35 +272,66 @@ def crawlers(*own: Crawler, name: str = "") -> Crawlers:
 
 
 def test_a_crawler_must_say_so_and_be_so() -> None:
-    assert crawlers(name="crawl-1.googlebot.com").category("66.249.66.1", GOOGLE) == "Search Engine Crawler"
-    assert crawlers(name="").category("66.249.66.1", GOOGLE) == "", "the User-Agent alone proves nothing"
+    assert (
+        crawlers(name="crawl-1.googlebot.com").category("66.249.66.1", GOOGLE)
+        == "Search Engine Crawler"
+    )
+    assert crawlers(name="").category("66.249.66.1", GOOGLE) == "", (
+        "the User-Agent alone proves nothing"
+    )
     assert crawlers(name="crawl-1.googlebot.com").category("66.249.66.1", "Mozilla/5.0") == ""
     assert crawlers(name="crawl.googlebot.com.example.net").category("66.249.66.1", GOOGLE) == ""
     assert crawlers(name="evilgooglebot.com").category("66.249.66.1", GOOGLE) == ""
-    assert crawlers(name="msnbot-1.search.msn.com").category("66.249.66.1", GOOGLE) == "", "another crawler's name"
+    assert crawlers(name="msnbot-1.search.msn.com").category("66.249.66.1", GOOGLE) == "", (
+        "another crawler's name"
+    )
 
 
 def test_who_claims_nothing_is_never_asked_about() -> None:
     asked: list[str] = []
-    Crawlers((), lambda address: asked.append(address) or "").category("192.0.2.1", "Mozilla/5.0 (X11; Linux) Firefox/140")
+    Crawlers((), lambda address: asked.append(address) or "").category(
+        "192.0.2.1", "Mozilla/5.0 (X11; Linux) Firefox/140"
+    )
     assert asked == []
 
 
 def test_published_networks_need_no_question() -> None:
-    duck = Crawler(name="DuckDuckBot", user_agents=("duckduckbot",), ranges=("20.191.45.212", "40.88.21.0/24", "2001:db8::/32"))
-    for client, found in (("40.88.21.9", True), ("20.191.45.212", True), ("2001:db8::7", True), ("40.88.22.1", False), ("unix", False)):
+    duck = Crawler(
+        name="DuckDuckBot",
+        user_agents=("duckduckbot",),
+        ranges=("20.191.45.212", "40.88.21.0/24", "2001:db8::/32"),
+    )
+    for client, found in (
+        ("40.88.21.9", True),
+        ("20.191.45.212", True),
+        ("2001:db8::7", True),
+        ("40.88.22.1", False),
+        ("unix", False),
+    ):
         assert bool(crawlers(duck).category(client, "DuckDuckBot/1.1")) is found
 
 
 def test_an_operator_may_replace_what_is_built_in() -> None:
-    own = Crawler(name="Googlebot", category="Feed Fetcher", user_agents=("GoogleBot",), ranges=("192.0.2.0/24",))
+    own = Crawler(
+        name="Googlebot",
+        category="Feed Fetcher",
+        user_agents=("GoogleBot",),
+        ranges=("192.0.2.0/24",),
+    )
     assert crawlers(own).category("192.0.2.1", GOOGLE) == "Feed Fetcher"
     assert crawlers(own, name="crawl-1.googlebot.com").category("66.249.66.1", GOOGLE) == ""
 
 
 def test_networks_are_read_as_they_are_published(tmp_path: Path) -> None:
     file = tmp_path / "bot.json"
-    file.write_text(json.dumps({"creationTime": "now", "prefixes": [{"ipv4Prefix": "192.0.2.0/24"}, {"ipv6Prefix": "2001:db8::/32"}]}))
+    file.write_text(
+        json.dumps(
+            {
+                "creationTime": "now",
+                "prefixes": [{"ipv4Prefix": "192.0.2.0/24"}, {"ipv6Prefix": "2001:db8::/32"}],
+            }
+        )
+    )
     assert read_ranges(file) == ("192.0.2.0/24", "2001:db8::/32")
     file.write_text("# ours\n192.0.2.0/24\n\n2001:db8::1 # one\n")
     assert read_ranges(file) == ("192.0.2.0/24", "2001:db8::1")
@@ -282,7 +353,9 @@ def test_every_built_in_crawler_can_be_verified() -> None:
 
 def test_rules_see_all_of_it() -> None:
     looked = LocalLookups(Places(), crawlers(name="crawl-1.googlebot.com"))
-    visit = Arrival("GET", "https", "a", "/", "", ((b"user-agent", GOOGLE.encode()),), "66.249.66.1")
+    visit = Arrival(
+        "GET", "https", "a", "/", "", ((b"user-agent", GOOGLE.encode()),), "66.249.66.1"
+    )
     for expression in (
         'cf.verified_bot_category == "Search Engine Crawler"',
         "cf.client.bot",

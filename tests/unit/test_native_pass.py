@@ -35,7 +35,15 @@ NOW = 1_700_000_000_000
 
 
 def room(**changes: Any) -> Room:
-    return small_room(**{"native_pass": "hs256", "name": "shop", "path": "/shop", "session_duration": 5, **changes})
+    return small_room(
+        **{
+            "native_pass": "hs256",
+            "name": "shop",
+            "path": "/shop",
+            "session_duration": 5,
+            **changes,
+        }
+    )
 
 
 def active(renewed_ms: int = NOW, ends_ms: int = NOW + 300_000) -> Outcome:
@@ -43,7 +51,15 @@ def active(renewed_ms: int = NOW, ends_ms: int = NOW + 300_000) -> Outcome:
 
 
 def visit(host: str = "shop.example", scheme: str = "http") -> Arrival:
-    return Arrival("GET", scheme, host.lower().partition(":")[0], "/shop", "", ((b"host", host.encode()),), "192.0.2.1")
+    return Arrival(
+        "GET",
+        scheme,
+        host.lower().partition(":")[0],
+        "/shop",
+        "",
+        ((b"host", host.encode()),),
+        "192.0.2.1",
+    )
 
 
 def decoded(text: bytes) -> bytes:
@@ -54,12 +70,23 @@ def value(cookie: bytes) -> bytes:
     return cookie.partition(b";")[0].partition(b"=")[2]
 
 
-def passed(kind: str, host: str = "shop.example", outcome: Outcome | None = None, now_ms: int = NOW) -> bytes:
-    return value(PassWriter(room(native_pass=kind), KEYS, False).cookie(visit(host), outcome or active(), now_ms))
+def passed(
+    kind: str, host: str = "shop.example", outcome: Outcome | None = None, now_ms: int = NOW
+) -> bytes:
+    return value(
+        PassWriter(room(native_pass=kind), KEYS, False).cookie(
+            visit(host), outcome or active(), now_ms
+        )
+    )
 
 
-@pytest.mark.parametrize(("scheme", "always", "crosses"), [("http", False, False), ("https", False, True), ("http", True, True)])
-def test_a_pass_crosses_sites_exactly_when_the_ticket_does(scheme: str, always: bool, crosses: bool) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "always", "crosses"),
+    [("http", False, False), ("https", False, True), ("http", True, True)],
+)
+def test_a_pass_crosses_sites_exactly_when_the_ticket_does(
+    scheme: str, always: bool, crosses: bool
+) -> None:
     cookie = PassWriter(room(), KEYS, always).cookie(visit(scheme=scheme), active(), NOW)
     ticket = TicketCookies(room(), always).of(scheme).set(b"sealed", 5, NOW)
     attributes = [line.partition(b"; ")[2].partition(b"; Max-Age")[0] for line in (cookie, ticket)]
@@ -71,7 +98,12 @@ def test_a_pass_crosses_sites_exactly_when_the_ticket_does(scheme: str, always: 
 def test_a_jwt_says_room_host_path_and_end_and_nothing_else(kind: str) -> None:
     head, claims, signature = passed(kind).split(b".")
     assert json.loads(decoded(head)) == {"alg": kind.upper(), "typ": "JWT"}
-    assert json.loads(decoded(claims)) == {"aud": "shop", "host": "shop.example", "path": "/shop", "exp": NOW // 1000 + 5}
+    assert json.loads(decoded(claims)) == {
+        "aud": "shop",
+        "host": "shop.example",
+        "path": "/shop",
+        "exp": NOW // 1000 + 5,
+    }
     signed = head + b"." + claims
     if kind == "hs256":
         assert decoded(signature) == hmac.digest(SECRET.encode(), signed, "sha256")
@@ -82,18 +114,29 @@ def test_a_jwt_says_room_host_path_and_end_and_nothing_else(kind: str) -> None:
 
 
 def test_a_secure_link_is_what_nginx_computes() -> None:
-    made = base64.urlsafe_b64encode(hmac.digest(SECRET.encode(), b'secure_link ["shop", "/shop"]', "sha256"))[:22].decode()
+    made = base64.urlsafe_b64encode(
+        hmac.digest(SECRET.encode(), b'secure_link ["shop", "/shop"]', "sha256")
+    )[:22].decode()
     for host in ("shop.example", "Shop.example:8080", "a" * 53):
         digest, until = passed("secure_link", host).split(b",")
         assert int(until) == NOW // 1000 + 4, "nginx counts the whole second that it names"
         assert decoded(digest) == hashlib.md5(f"{until.decode()}{host}{made}".encode()).digest()
-    assert passed("secure_link", "a" * 54) == b"", "of that, MD5 would read a step without the secret"
+    assert passed("secure_link", "a" * 54) == b"", (
+        "of that, MD5 would read a step without the secret"
+    )
     assert passed("hs256", "a" * 54) != b""
 
 
 def test_each_room_and_path_has_a_link_secret_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SECRET + "\n")
-    asked = [("shop", "/"), ("shop", "/a"), ("shop2", "/"), ("shop /", "a"), ("shop", '/"'), ("shop", '/\\"')]
+    asked = [
+        ("shop", "/"),
+        ("shop", "/a"),
+        ("shop2", "/"),
+        ("shop /", "a"),
+        ("shop", '/"'),
+        ("shop", '/\\"'),
+    ]
     made = [KEYS.link_secret(*one) for one in asked]
     assert len(set(made)) == len(made)
     printed = CliRunner().invoke(app, ["pass-secret", str(tmp_path / "secret"), "shop", "/a"])
@@ -148,13 +191,22 @@ def test_a_pass_never_opens_another_room() -> None:
     ):
         plain = room(host="shop.example")
         assert no_pass_because(plain, KEYS, [plain, harmless]) == ""
-    for host, other in (("*", "a.example"), ("*.example", "a.example"), ("a.b.example", "*.example"), ("*.b.example", "*.example")):
+    for host, other in (
+        ("*", "a.example"),
+        ("*.example", "a.example"),
+        ("a.b.example", "*.example"),
+        ("*.b.example", "*.example"),
+    ):
         wanting = room(host=host)
-        assert no_pass_because(wanting, KEYS, [wanting, small_room(id="b", name="vip", host=other, path="/shop/vip")])
+        assert no_pass_because(
+            wanting, KEYS, [wanting, small_room(id="b", name="vip", host=other, path="/shop/vip")]
+        )
 
 
 def test_rooms_that_can_have_no_pass() -> None:
-    assert "one route" in no_pass_because(room(additional_routes=(Route("b.example", "/"),), cookie_suffix="s"), KEYS, [])
+    assert "one route" in no_pass_because(
+        room(additional_routes=(Route("b.example", "/"),), cookie_suffix="s"), KEYS, []
+    )
     assert "one route" in no_pass_because(room(case_insensitive_paths=True), KEYS, [])
     assert "secret_file" in no_pass_because(room(), PassKeys(), [])
     assert "key_file" in no_pass_because(room(native_pass="es256"), PassKeys(SECRET), [])
@@ -186,7 +238,10 @@ native_pass = "{kind}"
 def test_keys_come_from_files_and_what_is_wrong_is_said(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SECRET + "\n")
     (tmp_path / "key.pem").write_bytes(KEY.private_bytes(*PEM))
-    config = read_config(TOML.format(keys='secret_file = "secret"\nkey_file = "key.pem"', kind="es256"), tmp_path / "greenroom.toml")
+    config = read_config(
+        TOML.format(keys='secret_file = "secret"\nkey_file = "key.pem"', kind="es256"),
+        tmp_path / "greenroom.toml",
+    )
     assert config.rooms[0].native_pass == "es256"
     assert {tmp_path / "secret", tmp_path / "key.pem"} <= set(config.files), "they are watched"
     (tmp_path / "short").write_text("x")
@@ -201,7 +256,10 @@ def test_keys_come_from_files_and_what_is_wrong_is_said(tmp_path: Path) -> None:
 
 
 def pass_site(folder: Path, **changes: Any) -> Site:
-    site = Site(folder, room(total_active_users=2, new_users_per_minute=1_000, pace_admissions=False, **changes))
+    site = Site(
+        folder,
+        room(total_active_users=2, new_users_per_minute=1_000, pace_admissions=False, **changes),
+    )
     site._passes = lambda one: pass_writer(one, KEYS, site.rooms, False)
     site.settle()
     return site
@@ -219,10 +277,17 @@ def test_while_a_pass_is_valid_the_ledger_counts_the_session_and_asking_would_ch
 ) -> None:
     """The law behind exact limits: a request on a pass is one that would have been let by, and that would have left no trace."""
     chance = Random(seed)
-    site = pass_site(tmp_path_factory.mktemp("site"), session_duration=duration, disable_session_renewal=not renews, native_pass=kind)
+    site = pass_site(
+        tmp_path_factory.mktemp("site"),
+        session_duration=duration,
+        disable_session_renewal=not renews,
+        native_pass=kind,
+    )
     ledger = site.ledgers["r"]
     people = [Browser(site, client=f"192.0.2.{number}") for number in range(5)]
-    valid: dict[bytes, tuple[bytes, int, int]] = {}  # pass -> ticket id, until when, the renewal it came with
+    valid: dict[
+        bytes, tuple[bytes, int, int]
+    ] = {}  # pass -> ticket id, until when, the renewal it came with
     for _ in range(60):
         site.advance(int(chance.expovariate(1 / chance.choice([300, 2_000, 20_000]))))
         now = site.clock.ms
@@ -238,7 +303,11 @@ def test_while_a_pass_is_valid_the_ledger_counts_the_session_and_asking_would_ch
         reply = chance.choice(people).visit("/shop")
         if isinstance(reply, Forward) and reply.pass_cookie:
             text = value(reply.pass_cookie)
-            until_s = int(text.split(b",")[1]) + 1 if kind == "secure_link" else json.loads(decoded(text.split(b".")[1]))["exp"]
+            until_s = (
+                int(text.split(b",")[1]) + 1
+                if kind == "secure_link"
+                else json.loads(decoded(text.split(b".")[1]))["exp"]
+            )
             outcome = site.events_seen[-1].outcome
             assert outcome is not None
             assert reply.ticket is not None

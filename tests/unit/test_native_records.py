@@ -51,7 +51,14 @@ def form(request: pytest.FixtureRequest) -> Any:
 
 def test_fields_properties_methods_and_the_docstring_are_there(form: Any) -> None:
     seen = form["Seen"](5)
-    assert (seen.at_ms, seen.by, seen.names, seen.late, seen.later(2), form["Seen"].__doc__) == (5, "nobody", {}, True, 7, "One.")
+    assert (seen.at_ms, seen.by, seen.names, seen.late, seen.later(2), form["Seen"].__doc__) == (
+        5,
+        "nobody",
+        {},
+        True,
+        7,
+        "One.",
+    )
     assert form["Seen"].__struct_fields__ == ("at_ms", "by", "names")
     assert form["__doc__"] == "What it is for."
 
@@ -79,7 +86,11 @@ def test_records_are_equal_when_all_fields_are_and_of_one_class(form: Any) -> No
 
 
 def test_only_a_frozen_record_has_a_hash_and_it_goes_by_its_fields(form: Any) -> None:
-    assert hash(form["Seen"](5, "me", ())) == hash(form["Seen"](5, "me", ())) != hash(form["Seen"](6, "me", ()))
+    assert (
+        hash(form["Seen"](5, "me", ()))
+        == hash(form["Seen"](5, "me", ()))
+        != hash(form["Seen"](6, "me", ()))
+    )
     with pytest.raises(TypeError):
         hash(form["Open"](1))
 
@@ -131,11 +142,20 @@ def test_a_kind_of_record_that_would_become_something_else_ends_the_build(source
 
 
 def test_all_problems_are_told_at_once() -> None:
-    assert len(problems("@final\nclass A(msgspec.Struct, B, order=True):\n    x: int = f()\nclass C(D, gc=False): ...")) == 5
+    assert (
+        len(
+            problems(
+                "@final\nclass A(msgspec.Struct, B, order=True):\n    x: int = f()\nclass C(D, gc=False): ..."
+            )
+        )
+        == 5
+    )
 
 
 def test_what_the_source_has_besides_records_stays_as_it_is() -> None:
-    plain = "class A(Protocol):\n    x: int\n\nclass B(A):\n\n    def f(self) -> int:\n        return 1"
+    plain = (
+        "class A(Protocol):\n    x: int\n\nclass B(A):\n\n    def f(self) -> int:\n        return 1"
+    )
     assert native(plain).endswith(plain)
 
 
@@ -160,7 +180,8 @@ def add() -> None:
 def test_what_is_assigned_once_without_a_type_is_final_in_compiled_code() -> None:
     made = native(CONSTANTS)
     assert (
-        "LIMIT: Final = 1\nlow: Final = 2\nSHARES = (0.25, 0.5)\nKEPT: int = 3\nName = dict[str, int]\nT = TypeVar('T')\n_sum = 0\n" in made
+        "LIMIT: Final = 1\nlow: Final = 2\nSHARES = (0.25, 0.5)\nKEPT: int = 3\nName = dict[str, int]\nT = TypeVar('T')\n_sum = 0\n"
+        in made
     )
     assert made.count("Final = ") == 2
 

@@ -26,7 +26,17 @@ def full(tmp_path: Path) -> Open:
     """A room in which one visitor a minute is let in, and one has been, so that the wait of the next is known."""
 
     def opened(**changes: object) -> Site:
-        site = Site(tmp_path, small_room(**{"total_active_users": 5, "new_users_per_minute": 1, "json_response_enabled": True, **changes}))
+        site = Site(
+            tmp_path,
+            small_room(
+                **{
+                    "total_active_users": 5,
+                    "new_users_per_minute": 1,
+                    "json_response_enabled": True,
+                    **changes,
+                }
+            ),
+        )
         Browser(site).visit()
         site.advance(2_000)
         return site
@@ -37,7 +47,17 @@ def full(tmp_path: Path) -> Open:
 def arrival(headers: Headers) -> Arrival:
     """As the gateway makes it of lines that it knows."""
     facts = dict(headers)
-    return Arrival("GET", "http", "shop.example", "/", "", headers, "192.0.2.1", facts=facts, signs=signs_of(facts))
+    return Arrival(
+        "GET",
+        "http",
+        "shop.example",
+        "/",
+        "",
+        headers,
+        "192.0.2.1",
+        facts=facts,
+        signs=signs_of(facts),
+    )
 
 
 def asked(site: Site, headers: Headers, always: bool = False) -> tuple[list[bytes], set[bool]]:
@@ -55,8 +75,12 @@ def asked(site: Site, headers: Headers, always: bool = False) -> tuple[list[byte
     return [reply.body for reply in replies if isinstance(reply, Answer)], told
 
 
-@pytest.mark.parametrize(("headers", "changes"), [(JSON, {}), (UPDATE, {}), (NAVIGATES, {"custom_page_html": OWN_PAGE})])
-def test_who_may_be_told_numbers_is_told_an_estimate(full: Open, headers: Headers, changes: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("headers", "changes"), [(JSON, {}), (UPDATE, {}), (NAVIGATES, {"custom_page_html": OWN_PAGE})]
+)
+def test_who_may_be_told_numbers_is_told_an_estimate(
+    full: Open, headers: Headers, changes: dict[str, object]
+) -> None:
     site = full(**changes)
     bodies, told = asked(site, headers)
     assert (len(bodies), told) == (20, {True})
@@ -103,7 +127,14 @@ def test_newcomers_of_one_second_are_shown_one_page_and_given_a_ticket_each(full
 def test_a_newcomer_is_shown_what_has_changed_within_the_same_second(full: Open) -> None:
     site = full(default_template_language="en-US")
     first = shown(site)
-    site.configure(small_room(total_active_users=5, new_users_per_minute=1, default_template_language="de-DE", queueing_status_code=202))
+    site.configure(
+        small_room(
+            total_active_users=5,
+            new_users_per_minute=1,
+            default_template_language="de-DE",
+            queueing_status_code=202,
+        )
+    )
     other = shown(site)
     assert (first.status, other.status) == (200, 202)
     assert b"<html lang=de-DE" in other.body

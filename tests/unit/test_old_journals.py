@@ -29,7 +29,9 @@ def test_only_the_journals_of_rooms_that_were_removed_long_ago_go(tmp_path: Path
     data = DataDir(tmp_path)
     rooms = tmp_path / "rooms"
     for room_id in ("r1", "gone", "back.soon"):
-        journal(rooms, room_id, JOURNAL_KEPT_S + 60 if room_id != "back.soon" else JOURNAL_KEPT_S - 3600)
+        journal(
+            rooms, room_id, JOURNAL_KEPT_S + 60 if room_id != "back.soon" else JOURNAL_KEPT_S - 3600
+        )
     (rooms / "notes.txt").touch()
     kept = {path.name for path in rooms.iterdir()} - {f"gone{suffix}" for suffix in JOURNAL_FILES}
 
@@ -38,7 +40,9 @@ def test_only_the_journals_of_rooms_that_were_removed_long_ago_go(tmp_path: Path
         await store.restore(lambda _: [room("r1")])
         left = {path.name for path in rooms.iterdir()}
         await store.close()
-        assert left == kept - {"r1.journal.new"}, "only what the room itself clears away is missing besides"
+        assert left == kept - {"r1.journal.new"}, (
+            "only what the room itself clears away is missing besides"
+        )
 
     asyncio.run(start())
     data.release()

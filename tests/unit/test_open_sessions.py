@@ -23,7 +23,17 @@ def site_of(tmp_path: Path) -> Open:
     """A site with one room: one inside, sessions of a minute, so that q is one second."""
 
     def opened(**changes: object) -> Site:
-        return Site(tmp_path, small_room(**{"total_active_users": 1, "new_users_per_minute": 100, "session_duration": 1, **changes}))
+        return Site(
+            tmp_path,
+            small_room(
+                **{
+                    "total_active_users": 1,
+                    "new_users_per_minute": 100,
+                    "session_duration": 1,
+                    **changes,
+                }
+            ),
+        )
 
     return opened
 
@@ -81,7 +91,10 @@ def test_a_room_may_leave_streams_open(site_of: Open) -> None:
 
 
 def test_a_room_that_is_suspended_or_gone_ends_no_stream(site_of: Open) -> None:
-    for changed in ((small_room(suspended=True),), (small_room(id="other", name="other", host="other.example"),)):
+    for changed in (
+        (small_room(suspended=True),),
+        (small_room(id="other", name="other", host="other.example"),),
+    ):
         site = site_of(disable_session_renewal=True)
         _, session = stream(site)
         site.ledgers["other"] = site.ledgers["r"]
@@ -89,7 +102,9 @@ def test_a_room_that_is_suspended_or_gone_ends_no_stream(site_of: Open) -> None:
         assert stays_open(site, session, 2 * MINUTE_MS) == 2 * MINUTE_MS
 
 
-def test_the_stream_of_a_provisional_session_makes_it_a_full_one_only_when_it_lasts(site_of: Open) -> None:
+def test_the_stream_of_a_provisional_session_makes_it_a_full_one_only_when_it_lasts(
+    site_of: Open,
+) -> None:
     site = site_of(total_active_users=8)
     _, short = stream(site, headers=SOCKET)
     assert stays_open(site, short, 6_000) == 6_000
@@ -101,7 +116,9 @@ def test_the_stream_of_a_provisional_session_makes_it_a_full_one_only_when_it_la
     assert site.ledgers["r"].gauges().active == 1
 
 
-def test_a_ledger_that_does_not_answer_ends_a_stream_only_when_its_session_must_have_ended(site_of: Open) -> None:
+def test_a_ledger_that_does_not_answer_ends_a_stream_only_when_its_session_must_have_ended(
+    site_of: Open,
+) -> None:
     site = site_of()
     _, session = stream(site)
     assert stays_open(site, session, 5_000) == 5_000
@@ -120,7 +137,9 @@ def test_a_look_that_is_not_answered_yet_is_not_asked_again(site_of: Open) -> No
     assert len(asked) == 1
 
 
-def test_ten_thousand_streams_are_looked_at_spread_over_time_and_not_more_often_than_half_of_q(site_of: Open) -> None:
+def test_ten_thousand_streams_are_looked_at_spread_over_time_and_not_more_often_than_half_of_q(
+    site_of: Open,
+) -> None:
     site = site_of(session_duration=5, total_active_users=10_000, new_users_per_minute=10_000)
     _, first = stream(site)
     looks: list[int] = []
@@ -131,7 +150,9 @@ def test_ten_thousand_streams_are_looked_at_spread_over_time_and_not_more_often_
         view(ticket_id, then)
 
     site.change_ledger("view", counted)
-    sessions = [first] + [OpenSession(first._forward, site.decisions, place) for place in range(1, 1_000)]
+    sessions = [first] + [
+        OpenSession(first._forward, site.decisions, place) for place in range(1, 1_000)
+    ]
     for _ in range(40):
         for session in sessions:
             assert not session.is_over()

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from visitors import Browser, Site
 
-from greenroom.core.health.origin import RELEASE_MS, OriginChecks, OriginHold, held_after, origin_status
+from greenroom.core.health.origin import (
+    RELEASE_MS,
+    OriginChecks,
+    OriginHold,
+    held_after,
+    origin_status,
+)
 from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
@@ -21,7 +27,11 @@ JSON = ((b"accept", b"application/json"),)
 
 
 def shop(folder: Path, *events: Event, **settings: object) -> Site:
-    return Site(folder, small_room(json_response_enabled=True, on_unhealthy_origin="hold", **settings), events=events)
+    return Site(
+        folder,
+        small_room(json_response_enabled=True, on_unhealthy_origin="hold", **settings),
+        events=events,
+    )
 
 
 def schedule(site: Site) -> RoomSchedule:
@@ -73,8 +83,16 @@ def test_a_room_that_turns_away_goes_on_turning_away(tmp_path: Path) -> None:
     assert schedule(site).now.effective.ledger_room.queue_all is False
 
 
-def test_an_event_that_begins_meanwhile_holds_too_and_its_settings_count_afterwards(tmp_path: Path) -> None:
-    event = Event(id="e", name="sale", event_start_ms=START_MS + 60_000, event_end_ms=START_MS + 600_000, session_duration=1)
+def test_an_event_that_begins_meanwhile_holds_too_and_its_settings_count_afterwards(
+    tmp_path: Path,
+) -> None:
+    event = Event(
+        id="e",
+        name="sale",
+        event_start_ms=START_MS + 60_000,
+        event_end_ms=START_MS + 600_000,
+        session_duration=1,
+    )
     site = shop(tmp_path, event)
     schedule(site).hold_for_origin(True)
     site.advance(120_000)
@@ -96,8 +114,15 @@ def test_what_was_written_down_never_changes(tmp_path: Path) -> None:
     assert schedule(site).now == before
 
 
-@given(st.lists(st.tuples(st.sampled_from(["healthy", "unhealthy", "unknown", ""]), st.integers(1, 20_000)), max_size=40))
-def test_a_room_holds_at_once_and_lets_go_only_after_ten_seconds_without_trouble(course: list[tuple[str, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["healthy", "unhealthy", "unknown", ""]), st.integers(1, 20_000)),
+        max_size=40,
+    )
+)
+def test_a_room_holds_at_once_and_lets_go_only_after_ten_seconds_without_trouble(
+    course: list[tuple[str, int]],
+) -> None:
     hold, now_ms, last_bad = OriginHold(), 1_000, None
     for status, wait_ms in course:
         now_ms += wait_ms
@@ -126,7 +151,14 @@ def check(id: str, address: str, host: str = "", port: int = 80, **more: object)
 
 def room(host: str, *more: str) -> Room:
     routes = tuple(Route(other) for other in more)
-    return Room(name="r", host=host, additional_routes=routes, cookie_suffix="r", total_active_users=1, new_users_per_minute=1)
+    return Room(
+        name="r",
+        host=host,
+        additional_routes=routes,
+        cookie_suffix="r",
+        total_active_users=1,
+        new_users_per_minute=1,
+    )
 
 
 CHECKS = OriginChecks(
@@ -144,13 +176,19 @@ CHECKS = OriginChecks(
     ("place", "origin", "found"),
     [
         (room("shop.example.com"), None, ("by-host",)),
-        (room("shop.example.com", "www.example.com"), ("10.0.0.9", 3000), ("by-host", "by-name", "by-address")),
+        (
+            room("shop.example.com", "www.example.com"),
+            ("10.0.0.9", 3000),
+            ("by-host", "by-name", "by-address"),
+        ),
         (room("*.example.com"), None, ("by-host", "by-name")),
         (room("*"), ("10.0.0.9", 3000), ("by-address",)),
         (room("elsewhere.example.com"), ("10.0.0.9", 80), ()),
     ],
 )
-def test_which_checks_speak_for_a_room(place: Room, origin: tuple[str, int] | None, found: tuple[str, ...]) -> None:
+def test_which_checks_speak_for_a_room(
+    place: Room, origin: tuple[str, int] | None, found: tuple[str, ...]
+) -> None:
     assert CHECKS.of(place, origin) == found
 
 

@@ -10,7 +10,15 @@ from greenroom.errors import InvalidConfig
 from greenroom.outbound import OutboundPolicy, OutboundRefused, read_target
 from greenroom.outbound.policy import is_public, unwrapped
 
-PUBLIC = ["8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "2001:4860:4860::8888", "64:ff9b::8.8.8.8", "::ffff:8.8.8.8"]
+PUBLIC = [
+    "8.8.8.8",
+    "1.1.1.1",
+    "93.184.216.34",
+    "2606:4700:4700::1111",
+    "2001:4860:4860::8888",
+    "64:ff9b::8.8.8.8",
+    "::ffff:8.8.8.8",
+]
 INSIDE = """127.0.0.1 127.9.9.9 0.0.0.0 0.1.2.3 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 100.64.0.1 192.0.0.8 192.0.2.1
 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255 192.88.99.1 :: ::1 ::7f00:1 ::ffff:127.0.0.1
 ::ffff:a9fe:a9fe ::ffff:0:127.0.0.1 64:ff9b::7f00:1 64:ff9b::169.254.169.254 64:ff9b:1::1 2002:7f00:1:: 2002:a9fe:a9fe::1 2001::1 fe80::1
@@ -27,21 +35,33 @@ def test_no_other_address_is_allowed(written: str) -> None:
     assert "not a public address" in OutboundPolicy().address_problem(ip_address(written))
 
 
-@pytest.mark.parametrize("written", ["127.0.0.1", "::ffff:127.0.0.1", "::7f00:1", "64:ff9b::7f00:1", "2002:7f00:1::"])
+@pytest.mark.parametrize(
+    "written", ["127.0.0.1", "::ffff:127.0.0.1", "::7f00:1", "64:ff9b::7f00:1", "2002:7f00:1::"]
+)
 def test_a_network_that_is_allowed_counts_however_the_address_is_wrapped(written: str) -> None:
     assert OutboundPolicy(allowed=("127.0.0.0/8",)).address_problem(ip_address(written)) == ""
-    assert "deny" in OutboundPolicy(allowed=("127.0.0.0/8",), denied=("127.0.0.1",)).address_problem(ip_address(written))
+    assert "deny" in OutboundPolicy(
+        allowed=("127.0.0.0/8",), denied=("127.0.0.1",)
+    ).address_problem(ip_address(written))
 
 
 def test_a_public_network_can_be_denied_in_both_forms() -> None:
-    assert "deny" in OutboundPolicy(denied=("8.8.8.0/24",)).address_problem(ip_address("::ffff:8.8.8.8"))
-    assert "deny" in OutboundPolicy(denied=("64:ff9b::/96",)).address_problem(ip_address("64:ff9b::8.8.8.8"))
+    assert "deny" in OutboundPolicy(denied=("8.8.8.0/24",)).address_problem(
+        ip_address("::ffff:8.8.8.8")
+    )
+    assert "deny" in OutboundPolicy(denied=("64:ff9b::/96",)).address_problem(
+        ip_address("64:ff9b::8.8.8.8")
+    )
 
 
 @given(st.integers(0, 2**32 - 1).map(IPv4Address))
 def test_no_wrapping_makes_an_address_better_than_it_is(plain: IPv4Address) -> None:
     number = int(plain)
-    wrapped = [IPv6Address(0xFFFF << 32 | number), IPv6Address(0x64FF9B << 96 | number), IPv6Address(0x2002 << 112 | number << 80)]
+    wrapped = [
+        IPv6Address(0xFFFF << 32 | number),
+        IPv6Address(0x64FF9B << 96 | number),
+        IPv6Address(0x2002 << 112 | number << 80),
+    ]
     wrapped += [IPv6Address(number)] if number > 1 else []
     assert {unwrapped(each) for each in wrapped} == {plain}
     assert {is_public(unwrapped(each)) for each in wrapped} == {is_public(plain)}
@@ -114,10 +134,19 @@ def test_schemes_and_ports_are_set_by_the_operator() -> None:
     assert "port 8443" in strict.target_problem(read_target("https://a.example:8443/"))
     assert strict.target_problem(read_target("https://a.example/")) == ""
     assert OutboundPolicy(ports=()).target_problem(read_target("https://a.example:8443/")) == ""
-    assert "not a public address" in OutboundPolicy().target_problem(read_target("http://127.0.0.1/"))
+    assert "not a public address" in OutboundPolicy().target_problem(
+        read_target("http://127.0.0.1/")
+    )
 
 
 def test_a_policy_that_cannot_be_used_says_everything_wrong() -> None:
     with pytest.raises(InvalidConfig) as caught:
-        OutboundPolicy(schemes=("ftp",), ports=(0,), allowed=("10.0.0.0/8", "inside"), denied=("::/129",))
-    assert [problem.pointer for problem in caught.value.problems] == ["schemes[0]", "ports[0]", "allowed[1]", "denied[0]"]
+        OutboundPolicy(
+            schemes=("ftp",), ports=(0,), allowed=("10.0.0.0/8", "inside"), denied=("::/129",)
+        )
+    assert [problem.pointer for problem in caught.value.problems] == [
+        "schemes[0]",
+        "ports[0]",
+        "allowed[1]",
+        "denied[0]",
+    ]

@@ -43,7 +43,9 @@ def crowd_at_once(**changes: object) -> list[int]:
 
 
 def most_within(entered: list[int], span_ms: int) -> int:
-    return max(sum(1 for other in entered if at_ms <= other < at_ms + span_ms) for at_ms in set(entered))
+    return max(
+        sum(1 for other in entered if at_ms <= other < at_ms + span_ms) for at_ms in set(entered)
+    )
 
 
 def test_a_crowd_after_a_quiet_time_is_spread_over_the_minute() -> None:
@@ -72,7 +74,9 @@ def test_a_small_room_is_not_held_up() -> None:
 
 
 @given(st.integers(1, 2_000_000), st.lists(st.integers(0, 700), min_size=2, max_size=200))
-def test_never_more_than_a_second_or_four_visitors_ahead_of_the_pace(gap_us: int, pauses: list[int]) -> None:
+def test_never_more_than_a_second_or_four_visitors_ahead_of_the_pace(
+    gap_us: int, pauses: list[int]
+) -> None:
     now_ms, spent_until_us, times = START_MS, 0, []
     for pause_ms in pauses:
         now_ms += pause_ms
@@ -81,7 +85,9 @@ def test_never_more_than_a_second_or_four_visitors_ahead_of_the_pace(gap_us: int
             times.append(now_ms)
     for first in range(len(times)):
         for last in range(first, len(times)):
-            assert (last - first) * gap_us <= (times[last] - times[first]) * 1000 + max(pacing.SAVED_US, 3 * gap_us)
+            assert (last - first) * gap_us <= (times[last] - times[first]) * 1000 + max(
+                pacing.SAVED_US, 3 * gap_us
+            )
 
 
 @pytest.mark.parametrize("gap_us", [1, 999, 33_333, 5_000_000])
@@ -96,7 +102,12 @@ def test_who_waits_a_gap_is_allowed(gap_us: int) -> None:
 
 
 def test_a_room_that_let_everybody_pass_lets_in_in_order_at_once_when_they_are_gone() -> None:
-    room = small_room(total_active_users=500, new_users_per_minute=600, queueing_method="passthrough", confirm_newcomers=False)
+    room = small_room(
+        total_active_users=500,
+        new_users_per_minute=600,
+        queueing_method="passthrough",
+        confirm_newcomers=False,
+    )
     clock = HandClock()
     ledger = MemoryLedger(room, clock, bits(1))
     for number in range(3_000):
@@ -110,7 +121,9 @@ def test_a_room_that_let_everybody_pass_lets_in_in_order_at_once_when_they_are_g
 
 
 def test_visitors_whose_session_was_elsewhere_do_not_use_the_pace_of_others_up() -> None:
-    ledger = Ledger(small_room(total_active_users=500, new_users_per_minute=600), "here", 1, START_MS)
+    ledger = Ledger(
+        small_room(total_active_users=500, new_users_per_minute=600), "here", 1, START_MS
+    )
     ledger.lease.permits, ledger.lease.gap_us = 300, 100_000
     for number in range(200):
         assert ledger.admit_mover(ticket_id(number), START_MS)

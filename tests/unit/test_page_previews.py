@@ -24,7 +24,9 @@ BRANDED = compile_page(Room(**LIMITS, branding=Branding("Shop", "", "#ffcc00", "
 
 def test_every_view_of_the_page_can_be_looked_at() -> None:
     shown = {view_of(state.held(NOW_MS)) for state in SHOWN_STATES.values()}
-    assert set(LAYOUTS) - shown == {"drawn"}  # a line whose words are those of the pre-queue with a draw
+    assert set(LAYOUTS) - shown == {
+        "drawn"
+    }  # a line whose words are those of the pre-queue with a draw
 
 
 @pytest.mark.parametrize("name", SHOWN_STATES)
@@ -41,20 +43,30 @@ def test_a_theme_is_decided_for_the_page_and_its_style_fits_the_policy(theme: st
     assert b"prefers-color-scheme" in page
     assert b"prefers-color-scheme" not in shown
     assert (b"(min-width:0)" in shown) is (theme == "dark")
-    assert f"color-scheme: {theme}".encode() in shown.replace(b"color-scheme:", b"color-scheme: ").replace(b":  ", b": ")
+    assert f"color-scheme: {theme}".encode() in shown.replace(
+        b"color-scheme:", b"color-scheme: "
+    ).replace(b":  ", b": ")
     style = re.findall(rb"<style>(.*?)</style>", shown, re.S)[0]
     policy = preview_policy(BRANDED, shown)
     assert f"'sha256-{b64encode(sha256(style).digest()).decode()}'" in policy
-    assert policy.startswith("sandbox allow-scripts; frame-ancestors 'self'; default-src 'none'; script-src 'sha256-")
+    assert policy.startswith(
+        "sandbox allow-scripts; frame-ancestors 'self'; default-src 'none'; script-src 'sha256-"
+    )
     assert "unsafe" not in policy
     assert "allow-same-origin" not in policy
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_templates_are_shown_in_a_theme_too(theme: str) -> None:
-    page = compile_page(Room(**LIMITS, custom_page_html="<style>@media ( Prefers-Color-Scheme : dark ){a{}}</style>"))
+    page = compile_page(
+        Room(
+            **LIMITS, custom_page_html="<style>@media ( Prefers-Color-Scheme : dark ){a{}}</style>"
+        )
+    )
     shown = in_theme(page.html(SHOWN_STATES["fifo"].held(NOW_MS)), theme)
-    assert shown == b"<style>@media %b{a{}}</style>" % (b"(min-width:0)" if theme == "dark" else b"(max-width:0)")
+    assert shown == b"<style>@media %b{a{}}</style>" % (
+        b"(min-width:0)" if theme == "dark" else b"(max-width:0)"
+    )
     assert preview_policy(page, shown) == "sandbox allow-scripts; frame-ancestors 'self'"
 
 
@@ -74,7 +86,10 @@ def test_nothing_is_said_about_what_is_no_colour(text: str) -> None:
 
 def test_every_language_has_a_name_and_every_example_is_right() -> None:
     assert set(LANGUAGE_NAMES) == set(LANGUAGES)
-    assert set(STARTERS) == {path.stem for path in (Path(__file__).resolve().parents[2] / "examples" / "templates").glob("*.html")}
+    assert set(STARTERS) == {
+        path.stem
+        for path in (Path(__file__).resolve().parents[2] / "examples" / "templates").glob("*.html")
+    }
     for name in STARTERS:
         text = starter(name)
         assert text

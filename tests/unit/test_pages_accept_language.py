@@ -12,7 +12,15 @@ from greenroom.pages import compile_page
 from greenroom.pages.accept_language import HEADER_MAX, asked_for
 
 HELD = Held(
-    now_ms=1_000_000, method="fifo", last_updated_ms=1_000_000, refresh_s=20, next_try_s=20, position=3, ahead=2, waiting=5, in_line=True
+    now_ms=1_000_000,
+    method="fifo",
+    last_updated_ms=1_000_000,
+    refresh_s=20,
+    next_try_s=20,
+    position=3,
+    ahead=2,
+    waiting=5,
+    in_line=True,
 )
 
 
@@ -71,7 +79,10 @@ def test_a_room_speaks_to_each_in_his_language_and_says_so_to_caches() -> None:
         assert page.speaking(header) is page
         assert b"<html lang=fr-FR" in page.html(HELD)
     for head in (page.html_headers, page.json_headers, german.html_headers):
-        assert re.fullmatch(rb"Accept-Language, (Accept-Encoding, )?Accept, Cookie, Greenroom-Update", head.get(b"Vary"))
+        assert re.fullmatch(
+            rb"Accept-Language, (Accept-Encoding, )?Accept, Cookie, Greenroom-Update",
+            head.get(b"Vary"),
+        )
     assert german.speaking(b"fr").language == "fr-FR"
     assert page.speaking(b"de-AT") is german, "made once"
 
@@ -79,9 +90,14 @@ def test_a_room_speaks_to_each_in_his_language_and_says_so_to_caches() -> None:
 def test_where_it_is_switched_off_nothing_is_looked_at() -> None:
     page = compile_page(room(follow_accept_language=False))
     assert page.speaking(b"de") is page
-    assert all(b"Accept-Language" not in head.get(b"Vary") for head in (page.html_headers, page.json_headers))
+    assert all(
+        b"Accept-Language" not in head.get(b"Vary")
+        for head in (page.html_headers, page.json_headers)
+    )
 
 
 def test_a_custom_page_stays_as_it_is() -> None:
-    page = compile_page(room(follow_accept_language=True, custom_page_html="<p>{{waitTimeFormatted}}"))
+    page = compile_page(
+        room(follow_accept_language=True, custom_page_html="<p>{{waitTimeFormatted}}")
+    )
     assert page.speaking(b"de").html(HELD) == page.html(HELD) == b"<p>unavailable"

@@ -19,7 +19,12 @@ from greenroom.model.visit import Arrival, Held
 from greenroom.pages import Page, compile_page
 from greenroom.pages.brand import CONTRAST, GROUNDS, contrast, readable
 
-LIMITS: dict[str, Any] = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
+LIMITS: dict[str, Any] = {
+    "name": "a",
+    "host": "*",
+    "total_active_users": 1,
+    "new_users_per_minute": 1,
+}
 COLORS = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 
 
@@ -28,15 +33,34 @@ def picture(data: bytes, kind: str = "image/png") -> str:
 
 
 PNG = b"\x89PNG\r\n\x1a\n"
-SHOP = Branding("H&M <Shop>", picture(PNG), "#0b5fff", "We open at 10 & stay", "https://help.example.com/?a=1&b=2")
+SHOP = Branding(
+    "H&M <Shop>",
+    picture(PNG),
+    "#0b5fff",
+    "We open at 10 & stay",
+    "https://help.example.com/?a=1&b=2",
+)
 
 
-def branded(branding: Branding = SHOP, messages: tuple[LocalMessage, ...] = (), **fields: Any) -> Page:
+def branded(
+    branding: Branding = SHOP, messages: tuple[LocalMessage, ...] = (), **fields: Any
+) -> Page:
     return compile_page(Room(**LIMITS, branding=branding, branding_messages=messages, **fields))
 
 
 def waiting(position: int = 3) -> Held:
-    return Held(1_790_000_000_000, "fifo", 1_790_000_000_000, 20, 20, None, position=position, ahead=position - 1, waiting=9, in_line=True)
+    return Held(
+        1_790_000_000_000,
+        "fifo",
+        1_790_000_000_000,
+        20,
+        20,
+        None,
+        position=position,
+        ahead=position - 1,
+        waiting=9,
+        in_line=True,
+    )
 
 
 def test_the_page_shows_name_logo_message_and_help() -> None:
@@ -51,21 +75,30 @@ def test_the_page_shows_name_logo_message_and_help() -> None:
 @pytest.mark.parametrize("name", ['"', "\\", "</script>", "'", "a’s", "商店", "&amp;"])
 def test_updates_carry_the_title_as_json(name: str) -> None:
     page = branded(Branding(site_name=name))
-    assert json.loads(page.update(waiting(), b"fifo"))["greenroom"]["words"]["title"] == f"3 in line · {name}"
+    assert (
+        json.loads(page.update(waiting(), b"fifo"))["greenroom"]["words"]["title"]
+        == f"3 in line · {name}"
+    )
     assert json.loads(page.json(waiting()))["greenroom"]["words"]["title"] == f"3 in line · {name}"
 
 
 def test_a_room_without_branding_shows_what_it_always_did() -> None:
     plain = compile_page(Room(**LIMITS))
     page = plain.html(waiting()).decode()
-    assert not any(part in page for part in ("id=site", "id=message", "id=help", "data-site", "{", " · ")[:4])
+    assert not any(
+        part in page for part in ("id=site", "id=message", "id=help", "data-site", "{", " · ")[:4]
+    )
     assert "<title>3 in line</title>" in page
     assert branded(Branding()).html(waiting()) == plain.html(waiting())
 
 
 def test_the_message_of_the_language_counts() -> None:
-    page = branded(messages=(LocalMessage("de-DE", "Wir öffnen um 10"),), follow_accept_language=True)
-    assert "<p id=message dir=auto>Wir öffnen um 10" in page.speaking(b"de").html(waiting()).decode()
+    page = branded(
+        messages=(LocalMessage("de-DE", "Wir öffnen um 10"),), follow_accept_language=True
+    )
+    assert (
+        "<p id=message dir=auto>Wir öffnen um 10" in page.speaking(b"de").html(waiting()).decode()
+    )
     assert "<p id=message dir=auto>We open" in page.speaking(b"fr").html(waiting()).decode()
     assert "Hilfe</a>" in page.speaking(b"de").html(waiting()).decode()
 
@@ -80,7 +113,10 @@ def test_who_is_next_is_told_so() -> None:
     page = compile_page(Room(**LIMITS))
     assert "<p id=first>You are next" in page.html(waiting(1)).decode()
     assert "<p id=first hidden>" in page.html(waiting(2)).decode()
-    assert [json.loads(page.update(waiting(place), b"fifo"))["greenroom"]["words"]["first"] for place in (1, 2)] == ["You are next", ""]
+    assert [
+        json.loads(page.update(waiting(place), b"fifo"))["greenroom"]["words"]["first"]
+        for place in (1, 2)
+    ] == ["You are next", ""]
 
 
 def test_the_policy_names_the_style_with_the_accent() -> None:
@@ -95,15 +131,24 @@ def test_the_policy_names_the_style_with_the_accent() -> None:
 def policy_fits(page: bytes, headers: AnswerHeaders) -> bool:
     """Whether the policy names the style of the page."""
     style = page.partition(b"<style>")[2].partition(b"</style>")[0]
-    return base64.b64encode(sha256(style).digest()) in (headers.get(b"Content-Security-Policy") or b"")
+    return base64.b64encode(sha256(style).digest()) in (
+        headers.get(b"Content-Security-Policy") or b""
+    )
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("language", [b"de", b"en", b"", b"xx"])
-def test_farewell_and_pages_about_the_origin_belong_to_the_site_too(method: str, language: bytes) -> None:
+def test_farewell_and_pages_about_the_origin_belong_to_the_site_too(
+    method: str, language: bytes
+) -> None:
     page = branded(messages=(LocalMessage("de-DE", "Wir öffnen um 10"),))
-    arrival = Arrival(method, "http", "shop.example", "/", "", ((b"accept-language", language),), "192.0.2.1")
-    answers = [left_answer(page, arrival, b""), *(origin_error(status, arrival, b"", page) for status in (502, 503, 504))]
+    arrival = Arrival(
+        method, "http", "shop.example", "/", "", ((b"accept-language", language),), "192.0.2.1"
+    )
+    answers = [
+        left_answer(page, arrival, b""),
+        *(origin_error(status, arrival, b"", page) for status in (502, 503, 504)),
+    ]
     for answer in answers:
         assert b" \xc2\xb7 H&amp;M &lt;Shop&gt;</title>" in answer.body
         assert b'<p id=site><img src="data:image/png' in answer.body
@@ -124,7 +169,8 @@ def test_every_accent_can_be_read_in_both_themes(color: str, ground: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "ratio"), [("#000000", "#ffffff", 21.0), ("#777777", "#ffffff", 4.48), ("#ff0000", "#ffffff", 4.0)]
+    ("one", "other", "ratio"),
+    [("#000000", "#ffffff", 21.0), ("#777777", "#ffffff", 4.48), ("#ff0000", "#ffffff", 4.0)],
 )
 def test_contrast_is_as_published(one: str, other: str, ratio: float) -> None:
     assert contrast(one, other) == pytest.approx(ratio, abs=0.01)

@@ -14,7 +14,14 @@ from greenroom.model.answer import AnswerHeaders
 from greenroom.model.record import replace
 from greenroom.model.room import LANGUAGES, Room
 from greenroom.model.visit import CHANGES, PLACE_KEPT_MS, Estimate, Held
-from greenroom.pages import BUILT_IN_HEADERS, CUSTOM_HEADERS, JSON_HEADERS, compile_page, left_page, origin_error_page
+from greenroom.pages import (
+    BUILT_IN_HEADERS,
+    CUSTOM_HEADERS,
+    JSON_HEADERS,
+    compile_page,
+    left_page,
+    origin_error_page,
+)
 from greenroom.pages.builtin import LAYOUTS, view_of
 from greenroom.pages.language import FALLBACK, VIEWS, available, language
 
@@ -52,7 +59,9 @@ STATES = {
     "placing": held(**OUTSIDE),
     "paused": held(queue_all=True),
     "prequeue": held(**PREQUEUE),
-    "shuffle": held(**PREQUEUE, shuffle_at_event_start=True, receipt="0f" * 16, draw_commitment="c5" * 32),
+    "shuffle": held(
+        **PREQUEUE, shuffle_at_event_start=True, receipt="0f" * 16, draw_commitment="c5" * 32
+    ),
     "drawn": held(receipt="0f" * 16, draw_commitment="c5" * 32, drawn_place=17, drawn_size=1_234),
     "trouble": held(storage_failed=True),
     "full": held(queue_full=True, **OUTSIDE),
@@ -111,20 +120,39 @@ def test_a_state_is_shown_by_its_view(view: str) -> None:
         ({"method": "something new"}, "fifo"),
     ],
 )
-def test_when_several_reasons_hold_the_strongest_is_told(changes: dict[str, Any], view: str) -> None:
+def test_when_several_reasons_hold_the_strongest_is_told(
+    changes: dict[str, Any], view: str
+) -> None:
     assert view_of(held(**changes)) == view
 
 
 def test_while_the_origin_is_unhealthy_those_in_line_see_that_their_place_is_kept() -> None:
     page = Elements(PAGE.html(held(origin_unhealthy=True)))
-    assert (page.shown("heading"), page.shown("hero"), page.shown("ahead")) == ("A short pause on our side", "1,234,567", "1,234,566")
+    assert (page.shown("heading"), page.shown("hero"), page.shown("ahead")) == (
+        "A short pause on our side",
+        "1,234,567",
+        "1,234,566",
+    )
     assert page.shown("lead").endswith("Nothing is lost.")
     assert page.shown("wait") == "", "nobody can say how long it takes"
 
 
 def test_the_line_says_place_people_ahead_wait_and_time() -> None:
     page = Elements(PAGE.html(held()))
-    shown = {name: page.shown(name) for name in ("title", "heading", "hero", "ahead", "wait", "chance", "waiting", "position", "updated")}
+    shown = {
+        name: page.shown(name)
+        for name in (
+            "title",
+            "heading",
+            "hero",
+            "ahead",
+            "wait",
+            "chance",
+            "waiting",
+            "position",
+            "updated",
+        )
+    }
     assert shown == {
         "title": "1,234,567 in line",
         "heading": "You are in line",
@@ -164,14 +192,26 @@ def test_an_unknown_wait_is_said_as_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("ahead", "minutes", "said"),
-    [(9, 0, "not known yet"), (10, 1, "at least 1 minute"), (29, 2, "at least 2 minutes"), (20_000, 2_000, "more than a day")],
+    [
+        (9, 0, "not known yet"),
+        (10, 1, "at least 1 minute"),
+        (29, 2, "at least 2 minutes"),
+        (20_000, 2_000, "more than a day"),
+    ],
 )
-def test_an_unknown_wait_in_a_known_line_is_at_least_what_the_rate_limit_makes_of_it(ahead: int, minutes: int, said: str) -> None:
+def test_an_unknown_wait_in_a_known_line_is_at_least_what_the_rate_limit_makes_of_it(
+    ahead: int, minutes: int, said: str
+) -> None:
     state = held(estimate=None, position=ahead + 1, ahead=ahead, least_minutes=ahead // 10)
     assert Elements(PAGE.html(state)).shown("wait") == said
     told = json.loads(PAGE.json(state))
-    assert (told["greenroom"]["waitAtLeast"], told["cfWaitingRoom"]["waitTimeKnown"]) == (minutes, False)
-    assert json.loads(PAGE.json(held(least_minutes=3)))["greenroom"]["waitAtLeast"] == 0, "there is an estimate"
+    assert (told["greenroom"]["waitAtLeast"], told["cfWaitingRoom"]["waitTimeKnown"]) == (
+        minutes,
+        False,
+    )
+    assert json.loads(PAGE.json(held(least_minutes=3)))["greenroom"]["waitAtLeast"] == 0, (
+        "there is an estimate"
+    )
 
 
 def test_before_the_ticket_came_back_no_place_is_claimed() -> None:
@@ -188,7 +228,10 @@ def test_only_a_closed_room_offers_to_try_by_hand() -> None:
 
 @pytest.mark.parametrize("view", LAYOUTS)
 def test_page_and_update_use_the_same_words(view: str) -> None:
-    page, words = Elements(PAGE.html(STATES[view])), json.loads(PAGE.json(STATES[view]))["greenroom"]["words"]
+    page, words = (
+        Elements(PAGE.html(STATES[view])),
+        json.loads(PAGE.json(STATES[view]))["greenroom"]["words"],
+    )
     assert page.attributes["room"]["class"] == words["layout"]
     assert {name: page.shown(name) for name in words if name not in ("view", "layout")} == {
         name: text for name, text in words.items() if name not in ("view", "layout")
@@ -200,11 +243,16 @@ def test_a_page_is_small_and_names_no_other_address(view: str) -> None:
     page = PAGE.html(STATES[view])
     assert len(page) <= PAGE_BYTES_MAX + (DRAW_BYTES_MAX if b"id=draw" in page else 0)
     assert set(re.findall(rb"https?://[^'\"\s]+", page)) == {b"http://www.w3.org/2000/svg"}
-    assert b"{" not in re.sub(rb"<(style|script)>.*?</\1>|data-offline=\"[^\"]*\"", b"", page, flags=re.S)
+    assert b"{" not in re.sub(
+        rb"<(style|script)>.*?</\1>|data-offline=\"[^\"]*\"", b"", page, flags=re.S
+    )
 
 
 def test_only_those_who_take_part_in_a_draw_are_told_of_it() -> None:
-    before, after = STATES["shuffle"], held(receipt="0f" * 16, draw_commitment="c5" * 32, drawn_place=17, drawn_size=1_234)
+    before, after = (
+        STATES["shuffle"],
+        held(receipt="0f" * 16, draw_commitment="c5" * 32, drawn_place=17, drawn_size=1_234),
+    )
     assert b"id=draw" not in PAGE.html(STATES["prequeue"])
     page = PAGE.html(before).decode()
     assert "<code id=receipt>" + "0f" * 16 in page
@@ -212,24 +260,35 @@ def test_only_those_who_take_part_in_a_draw_are_told_of_it() -> None:
     assert "<div hidden><dt>Place drawn<dd id=drawn></div>" in page
     assert "<div><dt>Place drawn<dd id=drawn>17 of 1,234</div>" in PAGE.html(after).decode()
     said = json.loads(PAGE.json(after))["greenroom"]["words"]
-    assert (said["drawn"], said["heading"], said["lead"][:9]) == ("17 of 1,234", "You are in line", "Everybody")
+    assert (said["drawn"], said["heading"], said["lead"][:9]) == (
+        "17 of 1,234",
+        "You are in line",
+        "Everybody",
+    )
 
 
 def policy(headers: AnswerHeaders) -> dict[str, str]:
     line = (headers.get(b"Content-Security-Policy") or b"").decode()
-    return {name: rest for name, _, rest in (part.strip().partition(" ") for part in line.split(";"))}
+    return {
+        name: rest for name, _, rest in (part.strip().partition(" ") for part in line.split(";"))
+    }
 
 
 @pytest.mark.parametrize("html", ["", "<p>{{waitTime}}</p>"])
 @pytest.mark.parametrize("language", [None, b"de-DE"])
-def test_no_site_may_frame_the_waiting_page_unless_the_room_names_it(html: str, language: bytes | None) -> None:
+def test_no_site_may_frame_the_waiting_page_unless_the_room_names_it(
+    html: str, language: bytes | None
+) -> None:
     room = {**ROOM, "custom_page_html": html, "follow_accept_language": True}
     alone = compile_page(Room(**room)).speaking(language)
     assert policy(alone.shown(held(), b"gzip")[0])["frame-ancestors"] == "'none'"
     sites = "'self' https://partner.example https://*.shop.example:8443"
     framed = compile_page(Room(**room, frame_ancestors=sites)).speaking(language)
     assert policy(framed.shown(held(), b"gzip")[0])["frame-ancestors"] == sites
-    assert len([name for name, _ in framed.html_headers.pairs if name == b"Content-Security-Policy"]) == 1
+    assert (
+        len([name for name, _ in framed.html_headers.pairs if name == b"Content-Security-Policy"])
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,19 +311,30 @@ def test_what_is_no_list_of_sites_is_refused(sites: str) -> None:
         Room(**ROOM, frame_ancestors=sites)
 
 
-@pytest.mark.parametrize("page", [*(PAGE.html(state) for state in STATES.values()), left_page(), origin_error_page(502)])
-def test_the_policy_names_every_inline_style_and_script_by_hash_and_allows_nothing_else(page: bytes) -> None:
+@pytest.mark.parametrize(
+    "page", [*(PAGE.html(state) for state in STATES.values()), left_page(), origin_error_page(502)]
+)
+def test_the_policy_names_every_inline_style_and_script_by_hash_and_allows_nothing_else(
+    page: bytes,
+) -> None:
     allowed = policy(BUILT_IN_HEADERS)
     assert allowed["default-src"] == "'none'"
     assert b"style=" not in page
     assert re.search(rb"\son\w+=", page) is None
     for tag, directive in ((b"style", "style-src"), (b"script", "script-src")):
         for inside in re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), page, re.S):
-            assert allowed[directive] == f"'sha256-{base64.b64encode(hashlib.sha256(inside).digest()).decode()}'"
+            assert (
+                allowed[directive]
+                == f"'sha256-{base64.b64encode(hashlib.sha256(inside).digest()).decode()}'"
+            )
 
 
-@pytest.mark.parametrize("headers", [BUILT_IN_HEADERS, CUSTOM_HEADERS, JSON_HEADERS], ids=["built-in", "custom", "JSON"])
-def test_every_head_keeps_the_answer_out_of_caches_and_search_engines(headers: AnswerHeaders) -> None:
+@pytest.mark.parametrize(
+    "headers", [BUILT_IN_HEADERS, CUSTOM_HEADERS, JSON_HEADERS], ids=["built-in", "custom", "JSON"]
+)
+def test_every_head_keeps_the_answer_out_of_caches_and_search_engines(
+    headers: AnswerHeaders,
+) -> None:
     assert {
         (b"Cache-Control", b"private, no-store"),
         (b"Vary", b"Accept, Cookie, Greenroom-Update"),
@@ -312,11 +382,14 @@ def test_a_language_file_has_every_word_and_says_which_way_it_is_read(tag: str) 
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [("slower", "busier than expected"), ("faster", "faster"), ("stale", "out of date"), ("", "")]
+    ("change", "words"),
+    [("slower", "busier than expected"), ("faster", "faster"), ("stale", "out of date"), ("", "")],
 )
 def test_an_estimate_that_changed_much_says_why(change: str, words: str) -> None:
     for method in ("fifo", "random"):
-        page = Elements(PAGE.html(held(method=method, estimate=Estimate(300, 600, 900, 1100, change))))
+        page = Elements(
+            PAGE.html(held(method=method, estimate=Estimate(300, 600, 900, 1100, change)))
+        )
         assert words in page.shown("change")
         assert bool(page.shown("change")) is bool(change)
 
@@ -337,11 +410,17 @@ UPDATE_BYTES_MAX = 300
 def test_news_for_a_page_that_shows_the_view_complete_what_it_shows(view: str, tag: str) -> None:
     page, before = compile_page(Room(**ROOM, default_template_language=tag)), STATES[view]
     after = replace(before, **(AFTER if before.in_line else {"waiting": 7}))
-    shown, news = (json.loads(page.update(state, view.encode()))["greenroom"] for state in (before, after))
+    shown, news = (
+        json.loads(page.update(state, view.encode()))["greenroom"] for state in (before, after)
+    )
     assert "view" not in news["words"]
     everything = json.loads(page.json(after))["greenroom"]["words"]
     assert json.loads(page.json(before))["greenroom"]["words"] | news["words"] == everything
-    assert (news["nextTrySeconds"], news["updatedMs"], shown["updatedMs"]) == (after.next_try_s, after.last_updated_ms, NOW_MS)
+    assert (news["nextTrySeconds"], news["updatedMs"], shown["updatedMs"]) == (
+        after.next_try_s,
+        after.last_updated_ms,
+        NOW_MS,
+    )
     assert news["joinedMs"] == (after.joined_ms if after.in_line else 0)
 
 

@@ -15,7 +15,16 @@ from greenroom.pages.language import DAY, FALLBACK, GROUPINGS, HOUR, PLURALS, av
 FOLDER = resources.files("greenroom.pages") / "languages"
 FILES = {tag: tomllib.loads((FOLDER / f"{tag}.toml").read_text("utf-8")) for tag in available()}
 RIGHT_TO_LEFT = {"ar-EG", "fa-IR", "he-IL"}
-SAME_EVERYWHERE = {"clock", "digits", "dir", "plural", "grouping", "hours_minutes", "range", "thousands"}
+SAME_EVERYWHERE = {
+    "clock",
+    "digits",
+    "dir",
+    "plural",
+    "grouping",
+    "hours_minutes",
+    "range",
+    "thousands",
+}
 """Keys whose value may be that of English: they hold signs, not words."""
 
 NO_WORDS = {"time.minutes.other", "time.hours.other", "draw.place"}
@@ -64,12 +73,18 @@ def test_a_language_names_itself_and_its_direction(tag: str) -> None:
 def test_every_text_is_there_and_has_the_same_places_to_fill_in(tag: str) -> None:
     found = texts(FILES[tag])
     counted = ("time.minutes.", "time.hours.")
-    assert {key for key in found if not key.startswith(counted)} == {key for key in ENGLISH if not key.startswith(counted)}
+    assert {key for key in found if not key.startswith(counted)} == {
+        key for key in ENGLISH if not key.startswith(counted)
+    }
     assert {key: places(found[key]) for key in found if not key.startswith(counted)} == {
         key: places(text) for key, text in ENGLISH.items() if not key.startswith(counted)
     }
     assert [key for key, text in found.items() if (text == "") != (ENGLISH.get(key) == "")] == []
-    assert [key for key, text in found.items() if key != "thousands" and (text != text.strip() or "  " in text)] == []
+    assert [
+        key
+        for key, text in found.items()
+        if key != "thousands" and (text != text.strip() or "  " in text)
+    ] == []
 
 
 @every_language
@@ -78,7 +93,12 @@ def test_every_number_has_its_form(tag: str) -> None:
     assert [set(FILES[tag]["time"][unit]) for unit in ("minutes", "hours")] == [forms, forms]
     spoken = language(tag)
     for minutes in range(DAY + 10):
-        for said in (spoken.time(minutes), spoken.wait(minutes), spoken.at_most(minutes, minutes * 2), spoken.span(minutes // 2, minutes)):
+        for said in (
+            spoken.time(minutes),
+            spoken.wait(minutes),
+            spoken.at_most(minutes, minutes * 2),
+            spoken.span(minutes // 2, minutes),
+        ):
             assert said
             assert not re.search(r"[{}]", said)
 
@@ -86,20 +106,30 @@ def test_every_number_has_its_form(tag: str) -> None:
 @every_other
 def test_no_english_is_left(tag: str) -> None:
     found = texts(FILES[tag])
-    same = {key for key, text in found.items() if text and text == ENGLISH.get(key) and key.rpartition(".")[2] not in SAME_EVERYWHERE}
+    same = {
+        key
+        for key, text in found.items()
+        if text and text == ENGLISH.get(key) and key.rpartition(".")[2] not in SAME_EVERYWHERE
+    }
     assert same <= NO_WORDS | ALIKE.get(tag, set())
-    ours = re.compile(r"\b(you|your|the|this page|waiting|please|line|again|people)\b", re.IGNORECASE)
+    ours = re.compile(
+        r"\b(you|your|the|this page|waiting|please|line|again|people)\b", re.IGNORECASE
+    )
     assert [text for text in found.values() if ours.search(text)] == []
 
 
 @pytest.mark.parametrize(("tag", "script"), SCRIPTS.items())
 def test_a_language_is_written_in_its_own_script(tag: str, script: str) -> None:
     texts_ = {
-        key: text for key, text in texts(FILES[tag]).items() if text and key.partition(".")[0] in ("labels", "views", "alone", "script")
+        key: text
+        for key, text in texts(FILES[tag]).items()
+        if text and key.partition(".")[0] in ("labels", "views", "alone", "script")
     }
     assert [key for key, text in texts_.items() if not re.search(f"[{script}]", text)] == []
     latin = re.compile(r"[A-Za-z]{2,}")
-    words = {word for text in texts_.values() for word in latin.findall(re.sub(r"\{\w+\}", "", text))}
+    words = {
+        word for text in texts_.values() for word in latin.findall(re.sub(r"\{\w+\}", "", text))
+    }
     assert {word.lower() for word in words} <= {"cookie", "cookies", "utc"}
 
 
@@ -127,10 +157,26 @@ def test_times_are_said_as_people_say_them(tag: str, said: list[str]) -> None:
 @pytest.mark.parametrize(
     ("rule", "forms"),
     [
-        ("slavic", {1: "one", 2: "few", 5: "many", 11: "many", 12: "many", 21: "one", 22: "few", 25: "many", 111: "many"}),
+        (
+            "slavic",
+            {
+                1: "one",
+                2: "few",
+                5: "many",
+                11: "many",
+                12: "many",
+                21: "one",
+                22: "few",
+                25: "many",
+                111: "many",
+            },
+        ),
         ("polish", {1: "one", 2: "few", 5: "many", 12: "many", 21: "many", 22: "few", 112: "many"}),
         ("slovenian", {1: "one", 2: "two", 3: "few", 5: "many", 101: "one", 102: "two"}),
-        ("lithuanian", {1: "one", 2: "few", 10: "many", 11: "many", 21: "one", 22: "few", 30: "many"}),
+        (
+            "lithuanian",
+            {1: "one", 2: "few", 10: "many", 11: "many", 21: "one", 22: "few", 30: "many"},
+        ),
         ("latvian", {1: "one", 2: "other", 10: "zero", 11: "zero", 21: "one", 22: "other"}),
         ("romanian", {1: "one", 2: "few", 19: "few", 20: "many", 100: "many", 101: "few"}),
         ("arabic", {1: "one", 2: "two", 3: "few", 10: "few", 11: "many", 99: "many", 103: "few"}),
@@ -147,7 +193,22 @@ def test_a_plural_rule_is_the_one_of_unicode(rule: str, forms: dict[int, str]) -
 @pytest.mark.parametrize("tag", available())
 def test_a_number_on_the_page_is_the_number_of_the_language(tag: str) -> None:
     say = numbers_in(language(tag))
-    for number in (0, 7, 999, 1_000, 9_999, 10_000, 10_001, 12_045, 99_999, 100_000, 999_999, 1_000_000, 1_234_567, 10**9):
+    for number in (
+        0,
+        7,
+        999,
+        1_000,
+        9_999,
+        10_000,
+        10_001,
+        12_045,
+        99_999,
+        100_000,
+        999_999,
+        1_000_000,
+        1_234_567,
+        10**9,
+    ):
         assert say(number).decode() == language(tag).number(number)
 
 

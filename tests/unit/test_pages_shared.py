@@ -41,7 +41,9 @@ def test_the_views_that_are_shared_have_no_number() -> None:
 
 
 @given(st.lists(visitors, min_size=2, max_size=12))
-def test_anything_that_was_shown_before_everyone_sees_the_page_of_the_own_moment(several: list[Held]) -> None:
+def test_anything_that_was_shown_before_everyone_sees_the_page_of_the_own_moment(
+    several: list[Held],
+) -> None:
     for held in several:
         afresh = BuiltIn(language(FALLBACK)).html(held)[0]
         assert PAGE.html(held) == afresh
@@ -96,5 +98,7 @@ def test_a_custom_page_is_its_visitors_own() -> None:
         (b"br," * 100 + b"gzip", False),
     ],
 )
-def test_a_compressed_page_goes_to_the_one_who_names_gzip(header: bytes | None, takes: bool) -> None:
+def test_a_compressed_page_goes_to_the_one_who_names_gzip(
+    header: bytes | None, takes: bool
+) -> None:
     assert takes_gzip(header) is takes

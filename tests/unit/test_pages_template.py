@@ -15,7 +15,13 @@ from greenroom.pages.variables import facts_of
 
 
 def held(**changes: Any) -> Held:
-    said: dict[str, Any] = {"now_ms": 0, "method": "fifo", "last_updated_ms": 0, "refresh_s": 20, "estimate": Estimate(600, 600, 600)}
+    said: dict[str, Any] = {
+        "now_ms": 0,
+        "method": "fifo",
+        "last_updated_ms": 0,
+        "refresh_s": 20,
+        "estimate": Estimate(600, 600, 600),
+    }
     return Held(**{**said, **changes})
 
 
@@ -31,13 +37,22 @@ def shown(source: str, **changes: Any) -> str:
         ("nothing to see", "nothing to see"),
         ("{{waitTime}} {{ waitTime }} {{\twaitTime\n}}", "10 10 10"),
         ("{{waitTimeKnown}}/{{queueAll}}/{{refreshIntervalSeconds}}", "true/false/20"),
-        ("{{#waitTimeKnown}}{{waitTime}} mins{{/waitTimeKnown}}{{^waitTimeKnown}}closed{{/waitTimeKnown}}", "10 mins"),
+        (
+            "{{#waitTimeKnown}}{{waitTime}} mins{{/waitTimeKnown}}{{^waitTimeKnown}}closed{{/waitTimeKnown}}",
+            "10 mins",
+        ),
         ("{{#queueAll}}all{{/queueAll}}{{^queueAll}}not all{{/queueAll}}", "not all"),
-        ("{{#isFIFOQueue}}{{#waitTimeKnown}}{{^queueAll}}deep{{/queueAll}}{{/waitTimeKnown}}{{/isFIFOQueue}}", "deep"),
+        (
+            "{{#isFIFOQueue}}{{#waitTimeKnown}}{{^queueAll}}deep{{/queueAll}}{{/waitTimeKnown}}{{/isFIFOQueue}}",
+            "deep",
+        ),
         ("{{#waitTime25Percentile}}zero is not shown{{/waitTime25Percentile}}", ""),
         ("{{#waitTimeFormatted}}{{.}}{{/waitTimeFormatted}}", "10 minutes"),
         ("{{!comments vanish}}a{{! even\nlong ones }}b", "ab"),
-        ("{{unknownName}}|{{#unknownName}}no{{/unknownName}}{{^unknownName}}yes{{/unknownName}}", "|yes"),
+        (
+            "{{unknownName}}|{{#unknownName}}no{{/unknownName}}{{^unknownName}}yes{{/unknownName}}",
+            "|yes",
+        ),
         ("{{=<% %>=}}<%waitTime%> {{waitTime}} <%={{ }}=%>{{waitTime}}", "10 {{waitTime}} 10"),
         ("{{greenroomPosition}} {{greenroomPeopleAhead}} {{greenroomInLine}}", "0 0 false"),
         ("a\n  {{#waitTimeKnown}}\n  b\n  {{/waitTimeKnown}}\nc", "a\n  b\nc"),
@@ -52,7 +67,10 @@ def test_a_template_shows(source: str, text: str) -> None:
 
 def test_text_is_escaped_unless_told_otherwise() -> None:
     widget = "<div class=\"cf\" data-x='1'>&</div>"
-    assert shown("{{turnstile}}", turnstile=widget) == "&lt;div class=&quot;cf&quot; data-x=&#x27;1&#x27;&gt;&amp;&lt;/div&gt;"
+    assert (
+        shown("{{turnstile}}", turnstile=widget)
+        == "&lt;div class=&quot;cf&quot; data-x=&#x27;1&#x27;&gt;&amp;&lt;/div&gt;"
+    )
     assert shown("{{{turnstile}}}{{& turnstile}}{{{ turnstile }}}", turnstile=widget) == widget * 3
 
 
@@ -65,9 +83,7 @@ def test_the_published_example_works_as_written() -> None:
 
 
 def test_variables_stand_in_scripts_as_bare_literals() -> None:
-    source = (
-        '"en": {"m": "{{waitTime}} minute", "h": "{{waitTimeHours}} hours and {{waitTimeHourMinutes}} minutes"}, known: {{waitTimeKnown}}'
-    )
+    source = '"en": {"m": "{{waitTime}} minute", "h": "{{waitTimeHours}} hours and {{waitTimeHourMinutes}} minutes"}, known: {{waitTimeKnown}}'
     expected = '"en": {"m": "125 minute", "h": "2 hours and 5 minutes"}, known: true'
     assert shown(source, estimate=Estimate(7500, 7500, 7500)) == expected
 
@@ -92,7 +108,9 @@ def test_variables_stand_in_scripts_as_bare_literals() -> None:
         ("{{=<% %> %>=}}", 1, "delimiters"),
     ],
 )
-def test_a_wrong_template_is_refused_with_line_and_reason(source: str, line: int, reason: str) -> None:
+def test_a_wrong_template_is_refused_with_line_and_reason(
+    source: str, line: int, reason: str
+) -> None:
     problems = template_problems(source, "rooms[0].custom_page_html")
     assert problems[0].pointer == "rooms[0].custom_page_html"
     assert problems[0].line == line
@@ -115,7 +133,14 @@ def test_all_problems_are_reported_at_once_up_to_a_number() -> None:
         ("{{" + "x" * 200 + "}}", "not the name"),
         ("a\ud800b", "surrogate"),
     ],
-    ids=["too large", "too large in bytes", "too many tags", "too deep", "a name too long", "not writable"],
+    ids=[
+        "too large",
+        "too large in bytes",
+        "too many tags",
+        "too deep",
+        "a name too long",
+        "not writable",
+    ],
 )
 def test_a_limit_is_named_when_it_is_passed(source: str, reason: str) -> None:
     assert reason in template_problems(source, "page")[0].reason
@@ -123,13 +148,17 @@ def test_a_limit_is_named_when_it_is_passed(source: str, reason: str) -> None:
 
 def test_a_template_just_within_the_limits_is_fine() -> None:
     assert template_problems("{{waitTime}}" * TAGS_MAX, "page") == []
-    assert template_problems("{{#queueAll}}" * DEPTH_MAX + "{{/queueAll}}" * DEPTH_MAX, "page") == []
+    assert (
+        template_problems("{{#queueAll}}" * DEPTH_MAX + "{{/queueAll}}" * DEPTH_MAX, "page") == []
+    )
     assert template_problems("x" * SIZE_MAX, "page") == []
 
 
 def test_no_attribute_of_any_object_can_be_reached() -> None:
     for name in ("__class__", "upper", "real", "format", "__globals__", "mro", "held", "read"):
-        assert shown("{{#queueingMethod}}{{" + name + "}}{{{" + name + "}}}{{/queueingMethod}}") == ""
+        assert (
+            shown("{{#queueingMethod}}{{" + name + "}}{{{" + name + "}}}{{/queueingMethod}}") == ""
+        )
 
 
 HOSTILE = {
@@ -137,7 +166,9 @@ HOSTILE = {
     "blanks before tags": (" " * 500 + "{{! a }}") * 1_900,
     "opening marks only": "{{" * (SIZE_MAX // 2),
     "closing marks only": "}}" * (SIZE_MAX // 2),
-    "sections over everything": "{{#waitTimeKnown}}" * DEPTH_MAX + "x" * 900_000 + "{{/waitTimeKnown}}" * DEPTH_MAX,
+    "sections over everything": "{{#waitTimeKnown}}" * DEPTH_MAX
+    + "x" * 900_000
+    + "{{/waitTimeKnown}}" * DEPTH_MAX,
     "one tag over everything": "{{" + "a" * 1_000_000 + "}}",
     "one comment over everything": "{{!" + "a" * 1_000_000 + "}}",
     "delimiters changed all the time": "{{=[ ]=}}[={{ }}=]" * 900,
@@ -167,20 +198,31 @@ def test_a_page_is_never_longer_than_its_source_and_its_values() -> None:
 
 def test_a_template_that_cannot_be_used_gives_the_built_in_page_and_its_policy() -> None:
     def room(html: str) -> Room:
-        return Room(name="a", host="*", total_active_users=1, new_users_per_minute=1, custom_page_html=html)
+        return Room(
+            name="a", host="*", total_active_users=1, new_users_per_minute=1, custom_page_html=html
+        )
 
-    broken, fine = compile_page(room("{{#waitTimeKnown}}")), compile_page(room("<b>{{waitTime}}</b>"))
+    broken, fine = (
+        compile_page(room("{{#waitTimeKnown}}")),
+        compile_page(room("<b>{{waitTime}}</b>")),
+    )
     assert (broken.custom, fine.custom) == (False, True)
     assert b"You are joining the line" in broken.html(held())
     assert broken.html_headers.pairs == compile_page(room("")).html_headers.pairs
     assert fine.html(held()) == b"<b>10</b>"
     assert fine.html_headers.pairs[:-1] == CUSTOM_HEADERS.pairs
-    assert fine.html_headers.get(b"Content-Security-Policy") == b"frame-ancestors 'none'", "and nothing else is decided for its author"
+    assert fine.html_headers.get(b"Content-Security-Policy") == b"frame-ancestors 'none'", (
+        "and nothing else is decided for its author"
+    )
     assert fine.json(held()) == broken.json(held())
 
 
 def test_problems_carry_the_pointer_they_were_asked_for() -> None:
     assert template_problems("{{>a}}", "events[1].custom_page_html") == [
-        Problem("events[1].custom_page_html", "partials ({{>name}}) are refused: a page is one template", 1)
+        Problem(
+            "events[1].custom_page_html",
+            "partials ({{>name}}) are refused: a page is one template",
+            1,
+        )
     ]
     assert template_problems("", "page") == []

@@ -8,7 +8,15 @@ import pytest
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate, Held
 from greenroom.pages import compile_page
-from greenroom.pages.variables import EXTENSIONS, TEMPLATE_VARIABLES, VARIABLES, chance_per_try, facts_of, in_english, published
+from greenroom.pages.variables import (
+    EXTENSIONS,
+    TEMPLATE_VARIABLES,
+    VARIABLES,
+    chance_per_try,
+    facts_of,
+    in_english,
+    published,
+)
 
 PAGE = compile_page(Room(name="a", host="*", total_active_users=1, new_users_per_minute=1))
 LAST_UPDATED_MS = 1_596_498_360_000  # 2020-08-03T23:46:00Z
@@ -52,7 +60,12 @@ RANDOM_AS_PUBLISHED = """{
 
 
 def held(**changes: Any) -> Held:
-    said: dict[str, Any] = {"now_ms": LAST_UPDATED_MS, "method": "fifo", "last_updated_ms": LAST_UPDATED_MS, "refresh_s": 20}
+    said: dict[str, Any] = {
+        "now_ms": LAST_UPDATED_MS,
+        "method": "fifo",
+        "last_updated_ms": LAST_UPDATED_MS,
+        "refresh_s": 20,
+    }
     return Held(**{**said, **changes})
 
 
@@ -106,9 +119,14 @@ def test_json_holds_exactly_the_published_names_in_order_and_ours_beside_them() 
         "turnstile",
         "infiniteQueue",
     ]
-    assert [row.name for row in VARIABLES if row.template_only] == ["waitTimeHours", "waitTimeHourMinutes"]
+    assert [row.name for row in VARIABLES if row.template_only] == [
+        "waitTimeHours",
+        "waitTimeHourMinutes",
+    ]
     assert list(answer["greenroom"]) == [*(row.name for row in EXTENSIONS), "words"]
-    assert PAGE.json(held()).startswith(b'{"cfWaitingRoom":{"inWaitingRoom":true,"waitTimeKnown":false,')
+    assert PAGE.json(held()).startswith(
+        b'{"cfWaitingRoom":{"inWaitingRoom":true,"waitTimeKnown":false,'
+    )
 
 
 def test_ours_can_never_be_taken_for_published_ones() -> None:
@@ -131,7 +149,9 @@ def test_ours_can_never_be_taken_for_published_ones() -> None:
         (1e300, 525_600),
     ],
 )
-def test_minutes_are_rounded_up_so_that_no_visitor_is_promised_too_little(seconds: float, minutes: int) -> None:
+def test_minutes_are_rounded_up_so_that_no_visitor_is_promised_too_little(
+    seconds: float, minutes: int
+) -> None:
     assert said(estimate=Estimate(seconds, seconds, seconds))["waitTime"] == minutes
 
 
@@ -162,15 +182,30 @@ def test_a_random_wait_is_a_range_unless_both_ends_are_the_same() -> None:
 
 def test_the_whole_interval_is_ours_to_tell_for_every_method() -> None:
     for method in ("fifo", "random"):
-        ours = json.loads(PAGE.json(held(method=method, estimate=Estimate(300, 600, 900, 1_200, "slower"))))["greenroom"]
-        assert [ours[name] for name in ("waitFrom", "waitTo", "waitAtMost", "waitChange")] == [5, 15, 20, "slower"]
+        ours = json.loads(
+            PAGE.json(held(method=method, estimate=Estimate(300, 600, 900, 1_200, "slower")))
+        )["greenroom"]
+        assert [ours[name] for name in ("waitFrom", "waitTo", "waitAtMost", "waitChange")] == [
+            5,
+            15,
+            20,
+            "slower",
+        ]
     nothing = json.loads(PAGE.json(held()))["greenroom"]
-    assert [nothing[name] for name in ("waitFrom", "waitTo", "waitAtMost", "waitChange")] == [0, 0, 0, ""]
+    assert [nothing[name] for name in ("waitFrom", "waitTo", "waitAtMost", "waitChange")] == [
+        0,
+        0,
+        0,
+        "",
+    ]
 
 
 def test_hours_and_minutes_are_for_templates() -> None:
     facts = facts_of(held(estimate=Estimate(7500, 7500, 7500)))
-    assert (TEMPLATE_VARIABLES["waitTimeHours"].read(facts), TEMPLATE_VARIABLES["waitTimeHourMinutes"].read(facts)) == (2, 5)
+    assert (
+        TEMPLATE_VARIABLES["waitTimeHours"].read(facts),
+        TEMPLATE_VARIABLES["waitTimeHourMinutes"].read(facts),
+    ) == (2, 5)
 
 
 @pytest.mark.parametrize(
@@ -185,28 +220,53 @@ def test_hours_and_minutes_are_for_templates() -> None:
 )
 def test_an_unknown_wait_is_said_as_unknown(changes: dict[str, Any]) -> None:
     shown = said(**changes)
-    assert (shown["waitTimeKnown"], shown["waitTime"], shown["waitTimeFormatted"]) == (False, 0, "unavailable")
+    assert (shown["waitTimeKnown"], shown["waitTime"], shown["waitTimeFormatted"]) == (
+        False,
+        0,
+        "unavailable",
+    )
     assert [shown[f"waitTime{quartile}Percentile"] for quartile in (25, 50, 75)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("method", ["fifo", "random", "passthrough", "reject"])
 def test_exactly_one_method_is_true(method: str) -> None:
     shown = said(method=method)
-    flags = {name for name in ("isFIFOQueue", "isRandomQueue", "isPassthroughQueue", "isRejectQueue") if shown[name]}
+    flags = {
+        name
+        for name in ("isFIFOQueue", "isRandomQueue", "isPassthroughQueue", "isRejectQueue")
+        if shown[name]
+    }
     assert {name.lower() for name in flags} == {f"is{method}queue"}
     assert shown["queueingMethod"] == method
 
 
 def test_event_times_are_said_while_they_mean_something() -> None:
-    times = {"event_start_ms": LAST_UPDATED_MS + 90_000, "event_end_ms": LAST_UPDATED_MS + 3_660_000, "shuffle_at_event_start": True}
+    times = {
+        "event_start_ms": LAST_UPDATED_MS + 90_000,
+        "event_end_ms": LAST_UPDATED_MS + 3_660_000,
+        "shuffle_at_event_start": True,
+    }
     before = said(event_active=True, event_prequeueing=True, **times)
-    assert (before["timeUntilEventStart"], before["timeUntilEventStartFormatted"]) == (2, "2 minutes")
-    assert (before["timeUntilEventEnd"], before["timeUntilEventEndFormatted"]) == (61, "1 hour and 1 minute")
+    assert (before["timeUntilEventStart"], before["timeUntilEventStartFormatted"]) == (
+        2,
+        "2 minutes",
+    )
+    assert (before["timeUntilEventEnd"], before["timeUntilEventEndFormatted"]) == (
+        61,
+        "1 hour and 1 minute",
+    )
     assert before["shuffleAtEventStart"] is True
     running = said(event_active=True, **times)
-    assert (running["timeUntilEventStart"], running["timeUntilEventStartFormatted"]) == (0, "unavailable")
+    assert (running["timeUntilEventStart"], running["timeUntilEventStartFormatted"]) == (
+        0,
+        "unavailable",
+    )
     quiet = said(**times)
-    assert (quiet["timeUntilEventEnd"], quiet["timeUntilEventEndFormatted"], quiet["shuffleAtEventStart"]) == (0, "unavailable", False)
+    assert (
+        quiet["timeUntilEventEnd"],
+        quiet["timeUntilEventEndFormatted"],
+        quiet["shuffleAtEventStart"],
+    ) == (0, "unavailable", False)
 
 
 @pytest.mark.parametrize(
@@ -224,20 +284,37 @@ def test_last_updated_is_iso_8601_with_milliseconds(unix_ms: int, text: str) -> 
 
 def test_progress_is_time_waited_of_the_whole_wait_and_only_a_line_has_it() -> None:
     def progress(**changes: Any) -> int:
-        now = {"now_ms": LAST_UPDATED_MS + 300_000, "joined_ms": LAST_UPDATED_MS, "in_line": True, "estimate": Estimate(900, 900, 900)}
+        now = {
+            "now_ms": LAST_UPDATED_MS + 300_000,
+            "joined_ms": LAST_UPDATED_MS,
+            "in_line": True,
+            "estimate": Estimate(900, 900, 900),
+        }
         return facts_of(held(**{**now, **changes})).progress
 
     assert progress() == 25
     assert progress(estimate=Estimate(0, 0, 0)) == 99
     assert progress(now_ms=LAST_UPDATED_MS, estimate=Estimate(0, 0, 0)) == 99
     assert progress(now_ms=LAST_UPDATED_MS - 5) == 0
-    for unknown in ({"joined_ms": 0}, {"in_line": False}, {"estimate": None}, {"method": "random"}, {"queue_all": True}):
+    for unknown in (
+        {"joined_ms": 0},
+        {"in_line": False},
+        {"estimate": None},
+        {"method": "random"},
+        {"queue_all": True},
+    ):
         assert progress(**unknown) == -1
 
 
 def test_the_chance_of_a_try_follows_from_the_median() -> None:
     def chance(median_s: float, refresh_s: int = 20) -> float:
-        return chance_per_try(held(method="random", estimate=Estimate(median_s, median_s, median_s), refresh_s=refresh_s))
+        return chance_per_try(
+            held(
+                method="random",
+                estimate=Estimate(median_s, median_s, median_s),
+                refresh_s=refresh_s,
+            )
+        )
 
     assert chance(20) == pytest.approx(0.5)
     assert chance(40) == pytest.approx(1 - 0.5**0.5)

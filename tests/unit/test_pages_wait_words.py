@@ -40,7 +40,9 @@ def test_a_wait_is_said_the_way_people_say_it(minutes: int, words: str) -> None:
         (1_000, 1_441, "about 16 hours 40 minutes"),
     ],
 )
-def test_an_estimate_says_how_long_it_takes_at_most_where_that_adds_something(minutes: int, most: int, words: str) -> None:
+def test_an_estimate_says_how_long_it_takes_at_most_where_that_adds_something(
+    minutes: int, most: int, words: str
+) -> None:
     assert language(FALLBACK).at_most(minutes, most) == words
 
 
@@ -61,7 +63,14 @@ def test_a_range_is_said_without_repeating(low: int, high: int, words: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("chance", "words"), [(0, ""), (1e-9, "less than 1 in 1,000"), (0.1, "about 1 in 10"), (0.9, "very good"), (1, "very good")]
+    ("chance", "words"),
+    [
+        (0, ""),
+        (1e-9, "less than 1 in 1,000"),
+        (0.1, "about 1 in 10"),
+        (0.9, "very good"),
+        (1, "very good"),
+    ],
 )
 def test_a_chance_is_said_as_one_in_so_many(chance: float, words: str) -> None:
     assert language(FALLBACK).chance(chance) == words

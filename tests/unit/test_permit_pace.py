@@ -34,7 +34,10 @@ def test_after_a_ghost_the_next_visitor_in_another_data_center_waits_no_turn() -
     sync()
     here.poll(ticket_id(1), make_key(START_MS, 1), now_ms, 0)  # and never again
     granted_ms = returned_ms = 0
-    while there.poll(ticket_id(2), make_key(START_MS + 5_000, 2), now_ms, 0).standing is Standing.WAITING:
+    while (
+        there.poll(ticket_id(2), make_key(START_MS + 5_000, 2), now_ms, 0).standing
+        is Standing.WAITING
+    ):
         sync()
         granted_ms = granted_ms or (now_ms if here.lease.permits else 0)
         returned_ms = returned_ms or (now_ms if granted_ms and not here.lease.permits else 0)

@@ -13,11 +13,15 @@ ids = st.text("0123456789abcdef", min_size=4, max_size=32)
 
 
 @given(ids, ids, st.integers(1, 3_600), st.integers(0, 2_000_000_000_000))
-def test_the_next_probe_is_later_and_at_most_an_interval_and_its_jitter_away(check: str, agent: str, interval_s: int, now_ms: int) -> None:
+def test_the_next_probe_is_later_and_at_most_an_interval_and_its_jitter_away(
+    check: str, agent: str, interval_s: int, now_ms: int
+) -> None:
     interval = interval_s * 1000
     due = next_due_ms(check, agent, interval, now_ms)
     assert now_ms < due <= now_ms + interval * 1.05 + 1
-    assert next_due_ms(check, agent, interval, due - 1) == due, "a restart at any moment finds the same probe"
+    assert next_due_ms(check, agent, interval, due - 1) == due, (
+        "a restart at any moment finds the same probe"
+    )
 
 
 @given(ids, st.integers(1, 3_600))
@@ -26,9 +30,14 @@ def test_places_do_not_drift(check: str, interval_s: int) -> None:
     for _ in range(50):
         at = next_due_ms(check, "local", interval, at)
         times.append(at)
-    assert all(interval * 0.9 <= later - earlier <= interval * 1.1 for earlier, later in pairwise(times))
+    assert all(
+        interval * 0.9 <= later - earlier <= interval * 1.1 for earlier, later in pairwise(times)
+    )
     phase = phase_ms(check, "local", interval)
-    assert all(min((at - phase) % interval, (phase - at) % interval) <= min(interval / 40, 1_000) + 1 for at in times)
+    assert all(
+        min((at - phase) % interval, (phase - at) % interval) <= min(interval / 40, 1_000) + 1
+        for at in times
+    )
 
 
 def test_ten_thousand_checks_fill_the_minute_evenly() -> None:
@@ -60,9 +69,11 @@ def test_three_agents_of_a_region_probe_and_living_ones_go_first() -> None:
     many = roster(*((f"a{number}", "WEU") for number in range(9)))
     chosen = asked(check("WEU"), many, 0)["WEU"]
     assert len(chosen) == 3
-    assert {name for number in range(50) for name in asked(check("WEU", id=f"c{number}"), many, 0)["WEU"]} == set(many), (
-        "all share the work"
-    )
+    assert {
+        name
+        for number in range(50)
+        for name in asked(check("WEU", id=f"c{number}"), many, 0)["WEU"]
+    } == set(many), "all share the work"
     alive = roster(*((name, "WEU") for name in set(many) - set(chosen)), heard_ms=60_000)
     instead = asked(check("WEU"), many | alive, 60_000)["WEU"]
     assert not set(instead) & set(chosen)

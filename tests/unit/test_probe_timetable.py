@@ -11,7 +11,10 @@ START_MS = 1_700_000_000_000
 
 
 def checks(count: int, **fields) -> dict[str, HealthCheck]:
-    return {f"c{number}": HealthCheck(id=f"c{number}", name="c", address="a", **fields) for number in range(count)}
+    return {
+        f"c{number}": HealthCheck(id=f"c{number}", name="c", address="a", **fields)
+        for number in range(count)
+    }
 
 
 def run(table: Timetable, begin_ms: int, end_ms: int, takes_ms: int = 0) -> list[tuple[int, str]]:

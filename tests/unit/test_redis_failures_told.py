@@ -1,7 +1,13 @@
 """What Redis refuses is told as one event with its cause, never as a flood of tracebacks; errors of greenroom stay errors."""
 
 import pytest
-from redis.exceptions import AuthenticationError, BusyLoadingError, OutOfMemoryError, ReadOnlyError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
 from structlog.testing import capture_logs
 
 from greenroom.errors import StorageFailed
@@ -10,7 +16,10 @@ from greenroom.stores.redis.wire import Unreachable
 
 REFUSALS = [
     (OutOfMemoryError("command not allowed when used memory > 'maxmemory'."), "out of memory"),
-    (ResponseError("OOM command not allowed when used memory > 'maxmemory'. script: x"), "out of memory"),
+    (
+        ResponseError("OOM command not allowed when used memory > 'maxmemory'. script: x"),
+        "out of memory",
+    ),
     (BusyLoadingError("Redis is loading the dataset in memory"), "loading"),
     (ReadOnlyError("You can't write against a read only replica."), "read-only"),
     (ResponseError("MISCONF Redis is configured to save RDB snapshots"), "not saving"),
@@ -32,7 +41,11 @@ def test_a_refusal_is_one_event_that_names_the_redis_and_the_cause(refusal, caus
         for _ in range(100):
             failures(from_cause(wrapped(f"Redis: {refusal}"), refusal) if wrapped else refusal)
     (only,) = logs
-    assert (only["event"], only["redis"], "exc_info" in only) == ("redis_failed", "redis://here", False)
+    assert (only["event"], only["redis"], "exc_info" in only) == (
+        "redis_failed",
+        "redis://here",
+        False,
+    )
     assert only["cause"].startswith(cause)
     assert str(refusal) in only["reason"]
     assert others == []
@@ -48,7 +61,13 @@ def test_it_is_told_again_when_it_goes_on_and_at_once_when_the_cause_is_another_
     assert [log["cause"].partition(":")[0] for log in logs] == [OTHER, OTHER, "out of memory"]
 
 
-@pytest.mark.parametrize("error", [KeyError("a mistake"), from_cause(Unreachable("not an answer: a mistake"), KeyError("a mistake"))])
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("a mistake"),
+        from_cause(Unreachable("not an answer: a mistake"), KeyError("a mistake")),
+    ],
+)
 def test_an_error_of_greenroom_is_handed_on_whole(error) -> None:
     others: list[BaseException] = []
     with capture_logs() as logs:

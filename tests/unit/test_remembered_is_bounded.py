@@ -19,7 +19,9 @@ def test_a_long_host_is_refused_without_being_remembered() -> None:
     assert arrival._host.cache_info().currsize == remembered
 
 
-@pytest.mark.parametrize("text", ["1" * (ADDRESS_MAX + 1), "::" + "0" * 30_000, "192.0.2.1:" + "1" * 30_000])
+@pytest.mark.parametrize(
+    "text", ["1" * (ADDRESS_MAX + 1), "::" + "0" * 30_000, "192.0.2.1:" + "1" * 30_000]
+)
 def test_a_long_address_is_not_one_and_is_not_remembered(text: str) -> None:
     forwarded._address.cache_clear()
     assert parse_address("[2001:db8:1111:2222:3333:4444:5555:6666]:65535") is not None

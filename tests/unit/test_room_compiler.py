@@ -22,7 +22,9 @@ from greenroom.model.zone import Zone
 from greenroom.runtime.room_compiler import RoomCompiler
 
 EMPTY = read_config("", Path("/etc/greenroom.toml"))
-BOOKS: Any = {name: SimpleNamespace(ledger=object(), counts=Counter()) for name in ("r1", "r2", "r3")}
+BOOKS: Any = {
+    name: SimpleNamespace(ledger=object(), counts=Counter()) for name in ("r1", "r2", "r3")
+}
 STAFF = Rule(id="a", expression="ip.src in $staff")
 LISTED = RuleList(name="staff", kind="ip", items=("10.0.0.0/8",))
 OTHER = RuleList(name="other", kind="ip")
@@ -60,23 +62,37 @@ async def turns_during(work: Awaitable[Any]) -> int:
     return turns
 
 
-def test_visitors_are_served_while_many_rooms_are_compiled_and_the_table_then_compiles_none() -> None:
+def test_visitors_are_served_while_many_rooms_are_compiled_and_the_table_then_compiles_none() -> (
+    None
+):
     shop, many = Shop(), [room(f"r{number}", host=f"r{number}.z1.example") for number in range(300)]
     books: Any = {one.id: SimpleNamespace(ledger=object()) for one in many}
-    rules = {one.id: (Rule(id="a", expression=f'http.host eq "{one.id}" or ip.src in $staff'),) for one in many}
+    rules = {
+        one.id: (Rule(id="a", expression=f'http.host eq "{one.id}" or ip.src in $staff'),)
+        for one in many
+    }
     whole = config(*many, rules=rules, lists=(LISTED,))
-    assert asyncio.run(turns_during(shop.compiler.compile_ahead(whole, books, 0, NOTHING_KNOWN))) > 3
+    assert (
+        asyncio.run(turns_during(shop.compiler.compile_ahead(whole, books, 0, NOTHING_KNOWN))) > 3
+    )
     ahead = {room_id: schedule for room_id, (_, schedule) in shop.compiler._rooms_ahead.items()}
     assert shop.compiler.table(whole, books, 0, NOTHING_KNOWN).rooms == ahead
 
 
 def test_what_is_wrong_with_rooms_compiled_ahead_is_told_at_once_by_the_table() -> None:
     shop = Shop()
-    broken = config(room("r1"), room("r2"), rules={"r1": (replace(STAFF, expression="?"),), "r2": (replace(STAFF, expression="!"),)})
+    broken = config(
+        room("r1"),
+        room("r2"),
+        rules={"r1": (replace(STAFF, expression="?"),), "r2": (replace(STAFF, expression="!"),)},
+    )
     asyncio.run(shop.compiler.compile_ahead(broken, BOOKS, 0, NOTHING_KNOWN))
     with pytest.raises(InvalidConfig) as found:
         shop.table(broken)
-    assert {problem.pointer.split(":")[0] for problem in found.value.problems} == {"room r1", "room r2"}
+    assert {problem.pointer.split(":")[0] for problem in found.value.problems} == {
+        "room r1",
+        "room r2",
+    }
 
 
 def test_a_room_that_did_not_change_is_the_very_same_afterwards() -> None:
@@ -95,7 +111,11 @@ def test_a_room_that_did_not_change_is_the_very_same_afterwards() -> None:
         {"rules": {"r1": (replace(STAFF, description="x"),)}, "lists": (LISTED,)},
         {"rules": {"r1": (STAFF,)}, "lists": (replace(LISTED, items=("192.0.2.1",)),)},
         {"rules": {"r1": (STAFF,)}, "lists": (LISTED,), "always_use_https": True},
-        {"rules": {"r1": (STAFF,)}, "lists": (LISTED,), "zones": {"r1": Zone(id="z", name="z1.example", always_use_https=True)}},
+        {
+            "rules": {"r1": (STAFF,)},
+            "lists": (LISTED,),
+            "zones": {"r1": Zone(id="z", name="z1.example", always_use_https=True)},
+        },
         {"rules": {"r1": (STAFF,)}, "lists": (LISTED,), "search_engine_crawler_bypass": True},
     ],
 )
@@ -107,18 +127,28 @@ def test_everything_a_room_is_made_of_makes_it_again(more: dict[str, Any]) -> No
 
 def test_a_list_that_no_rule_of_a_room_names_does_not_concern_it() -> None:
     shop = Shop()
-    before = shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED, OTHER))).rooms["r1"]
+    before = shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED, OTHER))).rooms[
+        "r1"
+    ]
     changed = replace(OTHER, items=("192.0.2.9",))
-    assert shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED, changed))).rooms["r1"] is before
+    assert (
+        shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED, changed))).rooms["r1"]
+        is before
+    )
 
 
-def test_everything_that_does_not_compile_is_told_with_its_room_and_the_running_table_stays() -> None:
+def test_everything_that_does_not_compile_is_told_with_its_room_and_the_running_table_stays() -> (
+    None
+):
     shop = Shop()
     before = shop.table(config(room("r1"))).rooms["r1"]
     broken = {name: (Rule(id="a", expression="nonsense"),) for name in ("r1", "r2")}
     with pytest.raises(InvalidConfig) as caught:
         shop.table(config(room("r1"), room("r2"), rules=broken))
-    assert [str(problem).partition(".expression")[0] for problem in caught.value.problems] == ["room r1: rules[0]", "room r2: rules[0]"]
+    assert [str(problem).partition(".expression")[0] for problem in caught.value.problems] == [
+        "room r1: rules[0]",
+        "room r2: rules[0]",
+    ]
     with pytest.raises(InvalidConfig, match="list staff: "):
         shop.table(config(room("r1"), lists=(replace(LISTED, items=("x",)),)))
     assert shop.table(config(room("r1"))).rooms["r1"] is before
@@ -127,7 +157,13 @@ def test_everything_that_does_not_compile_is_told_with_its_room_and_the_running_
 def test_rules_that_may_wait_are_compiled_when_they_are_asked_or_when_there_is_time() -> None:
     for in_time in (True, False):
         shop = Shop()
-        compiled = shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED,)), rules_later=True).rooms["r1"].now
+        compiled = (
+            shop.table(
+                config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED,)), rules_later=True
+            )
+            .rooms["r1"]
+            .now
+        )
         if in_time:
             assert shop.compiler.catch_up() is False
         assert compiled.bypass is not None

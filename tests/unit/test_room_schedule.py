@@ -21,7 +21,11 @@ JSON = ((b"accept", b"application/json"),)
 
 
 def sale(**changes: object) -> Event:
-    times = {"prequeue_start_ms": START_MS + MINUTE, "event_start_ms": START_MS + 10 * MINUTE, "event_end_ms": START_MS + 20 * MINUTE}
+    times = {
+        "prequeue_start_ms": START_MS + MINUTE,
+        "event_start_ms": START_MS + 10 * MINUTE,
+        "event_end_ms": START_MS + 20 * MINUTE,
+    }
     return Event(**{"id": "e", "name": "sale", **times, **changes})  # type: ignore[arg-type]
 
 
@@ -80,13 +84,19 @@ def test_without_a_shuffle_the_pre_queue_enters_in_order_of_arrival(tmp_path: Pa
     site = shop(tmp_path, sale())
     site.advance(MINUTE)
     crowd = line_up(site, 12)
-    assert "" == told(crowd[0])["greenroom"]["receipt"] == told(crowd[0])["greenroom"]["drawCommitment"]
+    assert (
+        ""
+        == told(crowd[0])["greenroom"]["receipt"]
+        == told(crowd[0])["greenroom"]["drawCommitment"]
+    )
     keep_coming(site, crowd, START_MS + 10 * MINUTE - 1)
     assert [told(browser)["greenroom"]["position"] for browser in crowd] == list(range(1, 13))
     entered = keep_coming(site, crowd, START_MS + 14 * MINUTE)
     order = [crowd.index(browser) for browser in entered]
     assert len(order) == 12
-    assert max(abs(index - place) for place, index in enumerate(order)) <= 5  # the room takes five at once
+    assert (
+        max(abs(index - place) for place, index in enumerate(order)) <= 5
+    )  # the room takes five at once
     assert not (tmp_path / "draws").exists()
 
 
@@ -101,8 +111,12 @@ def test_a_shuffle_orders_a_random_room_too_and_the_draw_stays_checkable(tmp_pat
     assert len(keep_coming(site, crowd, START_MS + 14 * MINUTE)) == 12
 
 
-def test_a_visitor_who_was_away_at_the_start_stands_right_behind_the_drawn_and_before_later_comers(tmp_path: Path) -> None:
-    site = shop(tmp_path, sale(shuffle_at_event_start=True), total_active_users=1, new_users_per_minute=1)
+def test_a_visitor_who_was_away_at_the_start_stands_right_behind_the_drawn_and_before_later_comers(
+    tmp_path: Path,
+) -> None:
+    site = shop(
+        tmp_path, sale(shuffle_at_event_start=True), total_active_users=1, new_users_per_minute=1
+    )
     site.advance(6 * MINUTE)
     crowd = line_up(site, 8)
     away, present = crowd[0], crowd[1:]
@@ -114,21 +128,31 @@ def test_a_visitor_who_was_away_at_the_start_stands_right_behind_the_drawn_and_b
     late.visit("/")
     away.visit("/")
     keep_coming(site, [*present, away, late], START_MS + 10 * MINUTE + 30_000)
-    places = [told(browser)["greenroom"] for browser in (*present, away, late) if isinstance(browser.visit("/", headers=JSON), Answer)]
+    places = [
+        told(browser)["greenroom"]
+        for browser in (*present, away, late)
+        if isinstance(browser.visit("/", headers=JSON), Answer)
+    ]
     positions = [place["position"] for place in places]
     assert positions[-2:] == sorted(positions)[-2:]
     assert [place["drawnPlace"] for place in places[-2:]] == [0, 0]
 
 
 def test_a_drawn_place_is_kept_for_a_visitor_whose_tab_slept_at_the_start(tmp_path: Path) -> None:
-    site = shop(tmp_path, sale(shuffle_at_event_start=True), total_active_users=1, new_users_per_minute=1)
+    site = shop(
+        tmp_path, sale(shuffle_at_event_start=True), total_active_users=1, new_users_per_minute=1
+    )
     site.advance(8 * MINUTE)
     crowd = line_up(site, 10)
     keep_coming(site, crowd, START_MS + 10 * MINUTE + 1)
     draw = verify_draw.read_draw(next((tmp_path / "draws").glob("*.json")))
-    last = max(crowd, key=lambda browser: verify_draw.place(draw, told(browser)["greenroom"]["receipt"]))
+    last = max(
+        crowd, key=lambda browser: verify_draw.place(draw, told(browser)["greenroom"]["receipt"])
+    )
     others = [browser for browser in crowd if browser is not last]
-    first = max(others, key=lambda browser: -verify_draw.place(draw, told(browser)["greenroom"]["receipt"]))
+    first = max(
+        others, key=lambda browser: -verify_draw.place(draw, told(browser)["greenroom"]["receipt"])
+    )
     rest = [browser for browser in crowd if browser not in (first, last)]
     keep_coming(site, rest, START_MS + 12 * MINUTE)  # those two have slept for two minutes: ghosts
     assert isinstance(first.visit("/"), Forward) or told(first)["greenroom"]["position"] == 1
@@ -142,7 +166,11 @@ def test_queue_all_beats_an_event_and_a_draw_is_held_all_the_same(tmp_path: Path
     site.advance(MINUTE)
     crowd = line_up(site, 4)
     state = told(crowd[0])["cfWaitingRoom"]
-    assert (state["queueAll"], state["isEventPrequeueing"], state["waitTimeKnown"]) == (True, True, False)
+    assert (state["queueAll"], state["isEventPrequeueing"], state["waitTimeKnown"]) == (
+        True,
+        True,
+        False,
+    )
     keep_coming(site, crowd, START_MS + 15 * MINUTE)
     assert told(crowd[0])["cfWaitingRoom"]["queueAll"]
     assert sorted(told(browser)["greenroom"]["drawnPlace"] for browser in crowd) == [1, 2, 3, 4]
@@ -168,7 +196,11 @@ def test_what_is_done_to_a_running_event_counts_at_once(tmp_path: Path, edit: st
         "moved": {"event_start_ms": START_MS + 18 * MINUTE},
         "ended": {"event_end_ms": site.clock.ms},
     }
-    left = [] if edit == "deleted" else [sale(prequeue_start_ms=None, queueing_method="reject", **changes[edit])]
+    left = (
+        []
+        if edit == "deleted"
+        else [sale(prequeue_start_ms=None, queueing_method="reject", **changes[edit])]
+    )
     site.configure(*site.rooms, events=left)
     assert isinstance(Browser(site).visit("/"), Forward)
 
@@ -176,23 +208,42 @@ def test_what_is_done_to_a_running_event_counts_at_once(tmp_path: Path, edit: st
 def test_what_an_event_leaves_open_follows_the_room_while_it_runs(tmp_path: Path) -> None:
     site = shop(tmp_path, sale(prequeue_start_ms=None, disable_session_renewal=True))
     site.clock.ms = START_MS + 15 * MINUTE
-    assert (site.stage.room.queueing_method, site.stage.room.disable_session_renewal) == ("fifo", True)
+    assert (site.stage.room.queueing_method, site.stage.room.disable_session_renewal) == (
+        "fifo",
+        True,
+    )
     site.configure(small_room(queueing_method="reject"))
-    assert (site.stage.room.queueing_method, site.stage.room.disable_session_renewal) == ("reject", True)
+    assert (site.stage.room.queueing_method, site.stage.room.disable_session_renewal) == (
+        "reject",
+        True,
+    )
     assert isinstance(Browser(site).visit("/"), Answer)
 
 
 def test_limits_of_an_event_count_from_its_start_to_its_end(tmp_path: Path) -> None:
-    site = shop(tmp_path, sale(prequeue_start_ms=None, total_active_users=2, new_users_per_minute=60), session_duration=30)
+    site = shop(
+        tmp_path,
+        sale(prequeue_start_ms=None, total_active_users=2, new_users_per_minute=60),
+        session_duration=30,
+    )
     site.clock.ms = START_MS + 10 * MINUTE
     assert [isinstance(Browser(site).visit("/"), Forward) for _ in range(3)] == [True, True, False]
     site.clock.ms = START_MS + 20 * MINUTE
     site.advance(5_000)
-    assert [isinstance(Browser(site).visit("/"), Forward) for _ in range(4)] == [True, True, True, False]
+    assert [isinstance(Browser(site).visit("/"), Forward) for _ in range(4)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_queue_left_at_the_end_keeps_its_order_under_the_rooms_own_method(tmp_path: Path) -> None:
-    site = shop(tmp_path, sale(shuffle_at_event_start=True, total_active_users=1, new_users_per_minute=1), session_duration=30)
+    site = shop(
+        tmp_path,
+        sale(shuffle_at_event_start=True, total_active_users=1, new_users_per_minute=1),
+        session_duration=30,
+    )
     site.advance(8 * MINUTE)
     crowd = line_up(site, 6)
     entered = keep_coming(site, crowd, START_MS + 20 * MINUTE - 1)
@@ -200,11 +251,16 @@ def test_a_queue_left_at_the_end_keeps_its_order_under_the_rooms_own_method(tmp_
     before = {id(browser): told(browser)["greenroom"]["position"] for browser in waiting}
     site.clock.ms += 1
     state = told(waiting[0])
-    assert (state["cfWaitingRoom"]["isEventActive"], state["cfWaitingRoom"]["timeUntilEventEnd"]) == (False, 0)
+    assert (
+        state["cfWaitingRoom"]["isEventActive"],
+        state["cfWaitingRoom"]["timeUntilEventEnd"],
+    ) == (False, 0)
     assert {id(browser): told(browser)["greenroom"]["position"] for browser in waiting} == before
 
 
-def test_a_full_disk_at_the_start_means_a_late_sale_and_never_one_in_the_wrong_order(tmp_path: Path) -> None:
+def test_a_full_disk_at_the_start_means_a_late_sale_and_never_one_in_the_wrong_order(
+    tmp_path: Path,
+) -> None:
     site = shop(tmp_path, sale(shuffle_at_event_start=True))
     site.advance(8 * MINUTE)
     crowd = line_up(site, 6)
@@ -233,7 +289,9 @@ class LateLedger:
         self.asked.append(lambda: self._ledger.before(key, then))
 
 
-def test_until_a_distant_ledger_has_answered_the_pre_queue_goes_on_and_it_is_asked_once(tmp_path: Path) -> None:
+def test_until_a_distant_ledger_has_answered_the_pre_queue_goes_on_and_it_is_asked_once(
+    tmp_path: Path,
+) -> None:
     site = shop(tmp_path, sale(shuffle_at_event_start=True))
     late = site.ledgers["r"] = LateLedger(site.ledgers["r"])  # type: ignore[assignment]
     site.settle()
@@ -247,35 +305,58 @@ def test_until_a_distant_ledger_has_answered_the_pre_queue_goes_on_and_it_is_ask
     assert len(keep_coming(site, crowd, START_MS + 12 * MINUTE)) == 4
 
 
-def test_a_draw_is_held_once_for_an_appointment_however_often_the_room_is_compiled(tmp_path: Path) -> None:
+def test_a_draw_is_held_once_for_an_appointment_however_often_the_room_is_compiled(
+    tmp_path: Path,
+) -> None:
     site = shop(tmp_path, sale(shuffle_at_event_start=True))
     site.advance(8 * MINUTE)
     crowd = line_up(site, 6)
     keep_coming(site, crowd, START_MS + 10 * MINUTE + 1)
     published = next((tmp_path / "draws").glob("*.json"))
-    content, order = published.read_bytes(), [told(browser)["greenroom"]["drawnPlace"] for browser in crowd]
+    content, order = (
+        published.read_bytes(),
+        [told(browser)["greenroom"]["drawnPlace"] for browser in crowd],
+    )
     site.settle()
-    assert (published.read_bytes(), [told(browser)["greenroom"]["drawnPlace"] for browser in crowd]) == (content, order)
-    site.configure(*site.rooms, events=[sale(shuffle_at_event_start=True, event_start_ms=START_MS + 15 * MINUTE)])
+    assert (
+        published.read_bytes(),
+        [told(browser)["greenroom"]["drawnPlace"] for browser in crowd],
+    ) == (content, order)
+    site.configure(
+        *site.rooms,
+        events=[sale(shuffle_at_event_start=True, event_start_ms=START_MS + 15 * MINUTE)],
+    )
     assert site.stage.draw is not None
-    assert site.stage.draw.draw_id != published.stem  # another time is another draw, with another seed
+    assert (
+        site.stage.draw.draw_id != published.stem
+    )  # another time is another draw, with another seed
 
 
-def test_a_draw_that_came_due_while_nothing_ran_is_held_before_anyone_is_let_in(tmp_path: Path) -> None:
+def test_a_draw_that_came_due_while_nothing_ran_is_held_before_anyone_is_let_in(
+    tmp_path: Path,
+) -> None:
     event = sale(shuffle_at_event_start=True)
     site = shop(tmp_path, event)
     site.advance(8 * MINUTE)
     crowd = line_up(site, 6)
     payloads = list(site.ledgers["r"].snapshot())
     site.clock.ms = START_MS + 11 * MINUTE
-    site.ledgers["r"] = MemoryLedger.restore(site.effective(site.rooms[0]), site.clock, bits(3), FlakyJournal(), payloads)
+    site.ledgers["r"] = MemoryLedger.restore(
+        site.effective(site.rooms[0]), site.clock, bits(3), FlakyJournal(), payloads
+    )
     site.settle()
     draw = verify_draw.read_draw(next((tmp_path / "draws").glob("*.json")))
     assert len(draw["receipts"]) == 6
-    assert sorted(told(browser)["greenroom"]["drawnPlace"] for browser in crowd if isinstance(browser.visit("/", headers=JSON), Answer))
+    assert sorted(
+        told(browser)["greenroom"]["drawnPlace"]
+        for browser in crowd
+        if isinstance(browser.visit("/", headers=JSON), Answer)
+    )
 
 
-def test_a_receipt_is_given_to_the_one_who_carries_a_ticket_and_to_no_one_else(tmp_path: Path) -> None:
+def test_a_receipt_is_given_to_the_one_who_carries_a_ticket_and_to_no_one_else(
+    tmp_path: Path,
+) -> None:
     site = shop(tmp_path, sale(shuffle_at_event_start=True))
     site.advance(8 * MINUTE)
     crowd = line_up(site, 2)

@@ -22,9 +22,13 @@ def entry(record, parent=""):
 def asked(now_ms, waiting=0, **changes):
     held = entry(replace(room("r1"), **changes), "z1")
     known = Configuration(
-        zones=EntryIndex({"z1": entry(zone("z1"))}), rooms=EntryIndex({"r1": held}), events=EntryIndex({"e1": entry(SALE, "r1")})
+        zones=EntryIndex({"z1": entry(zone("z1"))}),
+        rooms=EntryIndex({"r1": held}),
+        events=EntryIndex({"e1": entry(SALE, "r1")}),
     )
-    return status(known, held, RoomState(held.record, Figures(waiting=waiting), {}, draws=(DRAW,)), now_ms)
+    return status(
+        known, held, RoomState(held.record, Figures(waiting=waiting), {}, draws=(DRAW,)), now_ms
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,8 @@ def test_a_suspended_room_has_no_event():
 
 
 def test_the_commitment_is_told_before_the_pre_queue_opens():
-    assert asked(0)["draws"] == [{"event_id": "e1", "draw": "d" * 32, "commitment": "c" * 64, "held": False}]
+    assert asked(0)["draws"] == [
+        {"event_id": "e1", "draw": "d" * 32, "commitment": "c" * 64, "held": False}
+    ]
     (told,) = announced(RoomState(room("r1"), Figures(), {}, draws=(DRAW,)))
     assert (told["commitment"], told["event_start_time"]) == ("c" * 64, "1970-01-01T01:00:00Z")

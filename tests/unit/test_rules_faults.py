@@ -9,12 +9,17 @@ from greenroom.model.rule import EXPRESSION_MAX, Rule, RuleList
 
 
 def test_every_fault_is_drawn_in_the_published_style() -> None:
-    problems = rule_problems('ssl\nand http.hots == "a"\n  or ip.src == "x"', "rooms[0].rules[1].expression")
+    problems = rule_problems(
+        'ssl\nand http.hots == "a"\n  or ip.src == "x"', "rooms[0].rules[1].expression"
+    )
     assert [problem.pointer for problem in problems] == ["rooms[0].rules[1].expression"] * 2
     assert problems[0].reason == (
         'Filter parsing error (2:5):\nand http.hots == "a"\n    ^^^^^^^^^ unknown identifier, did you mean http.host?'
     )
-    assert problems[1].reason == 'Filter parsing error (3:16):\n  or ip.src == "x"\n               ^^^ expected an IP address'
+    assert (
+        problems[1].reason
+        == 'Filter parsing error (3:16):\n  or ip.src == "x"\n               ^^^ expected an IP address'
+    )
 
 
 WRONG = [
@@ -40,41 +45,88 @@ WRONG = [
     ("ip.src.asnum in {5..1}", "incompatible range bounds"),
     ('http.host wildcard "a**b"', "wildcard contains a double star"),
     (r'http.host wildcard r"a\b"', r"invalid wildcard: only \* and \\ are escapes"),
-    ('http.host matches "(?=a)"', "look-around, including look-ahead and look-behind, is not supported"),
+    (
+        'http.host matches "(?=a)"',
+        "look-around, including look-ahead and look-behind, is not supported",
+    ),
     (r'http.host matches "(a)\1"', "backreferences are not supported"),
-    ('http.request.headers.names[*] == "a"', "expected value of type Boolean, but got Array<Boolean>; use any() or all()"),
+    (
+        'http.request.headers.names[*] == "a"',
+        "expected value of type Boolean, but got Array<Boolean>; use any() or all()",
+    ),
     ('any(http.request.headers.names[*] == "a" or ssl)', 'unrecognised input, expected ")"'),
-    ('any((http.request.headers.names[*] == "a" or ssl))', "expected value of type Array<Boolean>, but got Boolean"),
+    (
+        'any((http.request.headers.names[*] == "a" or ssl))',
+        "expected value of type Array<Boolean>, but got Boolean",
+    ),
     ('http.request.headers.names[-1] == "a"', "an index must be between 0 and 4294967295"),
     ('http.request.headers[0] == "a"', "cannot access index [0] for type Map<Array<String>>"),
     ('http.host["a"] == "a"', 'cannot access index ["a"] for type String'),
     ('http.host[*] == "a"', "cannot access index [*] for type String"),
-    ("any(ssl)", "invalid type of argument 1 (test) of any: expected value of type Array<Boolean>, but got Boolean"),
-    ('lower("A") == "a"', "invalid kind of argument: argument 1 (input) of lower must be a field or a function call, not a literal"),
-    ('substring(http.host, ip.src.asnum) == ""', "invalid kind of argument: argument 2 (start) of substring must be a literal"),
+    (
+        "any(ssl)",
+        "invalid type of argument 1 (test) of any: expected value of type Array<Boolean>, but got Boolean",
+    ),
+    (
+        'lower("A") == "a"',
+        "invalid kind of argument: argument 1 (input) of lower must be a field or a function call, not a literal",
+    ),
+    (
+        'substring(http.host, ip.src.asnum) == ""',
+        "invalid kind of argument: argument 2 (start) of substring must be a literal",
+    ),
     ('lower() == "a"', "invalid number of arguments: lower takes 1, not 0"),
     ('substring(http.host) == "a"', "invalid number of arguments: substring takes 2 to 3, not 1"),
     ('concat(http.host) == "a"', "invalid number of arguments: concat takes 2 or more, not 1"),
-    ('concat(http.host, http.request.headers.names)[0] == "a"', "all arguments of concat must have the same type"),
-    ("starts_with(http.host, http.request.headers.names[*])", "invalid use of [*]: only the first argument may have it"),
+    (
+        'concat(http.host, http.request.headers.names)[0] == "a"',
+        "all arguments of concat must have the same type",
+    ),
+    (
+        "starts_with(http.host, http.request.headers.names[*])",
+        "invalid use of [*]: only the first argument may have it",
+    ),
     ('url_decode(http.host, "x") == ""', 'the options of url_decode are "r" and "u"'),
     ('split(http.host, "", 3)[0] == ""', "the separator must not be empty"),
     ('split(http.host, ".", 129)[0] == ""', "the limit must be between 1 and 128"),
-    ('is_timed_hmac_valid_v0("", http.request.uri, 9, http.request.timestamp.sec)', "the key must not be empty"),
-    ('is_timed_hmac_valid_v0("k", http.request.uri, -9, http.request.timestamp.sec)', "lifetime and separator length must not be negative"),
-    ('is_timed_hmac_valid_v0("k", http.request.uri, 9, http.request.timestamp.sec, 0, "x")', 'the only flag is "s"'),
+    (
+        'is_timed_hmac_valid_v0("", http.request.uri, 9, http.request.timestamp.sec)',
+        "the key must not be empty",
+    ),
+    (
+        'is_timed_hmac_valid_v0("k", http.request.uri, -9, http.request.timestamp.sec)',
+        "lifetime and separator length must not be negative",
+    ),
+    (
+        'is_timed_hmac_valid_v0("k", http.request.uri, 9, http.request.timestamp.sec, 0, "x")',
+        'the only flag is "s"',
+    ),
     ('lookup_json_string(http.host, -1) == ""', "an index into JSON must not be negative"),
     ("http.host in $nobody", "there is no list named nobody"),
     ("nonsense.field", "unknown identifier"),
     ('lowr(http.host) == "a"', "unknown identifier, did you mean lower?"),
-    ('http.request.body.raw contains "x"', "http.request.body.raw is not available: the body of a request is not read before admission"),
-    ("cf.bot_management.score > 30", "cf.bot_management.score is not available: bypass rules may not read bot scores"),
-    ('cf.worker.upstream_zone == ""', "cf.worker.upstream_zone is not available: has no counterpart outside Cloudflare"),
-    ('uuidv4(cf.random_seed) == ""', "uuidv4 returns random values, which a condition must not depend on"),
+    (
+        'http.request.body.raw contains "x"',
+        "http.request.body.raw is not available: the body of a request is not read before admission",
+    ),
+    (
+        "cf.bot_management.score > 30",
+        "cf.bot_management.score is not available: bypass rules may not read bot scores",
+    ),
+    (
+        'cf.worker.upstream_zone == ""',
+        "cf.worker.upstream_zone is not available: has no counterpart outside Cloudflare",
+    ),
+    (
+        'uuidv4(cf.random_seed) == ""',
+        "uuidv4 returns random values, which a condition must not depend on",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("source", "reason"), WRONG, ids=[source or "empty" for source, _ in WRONG])
+@pytest.mark.parametrize(
+    ("source", "reason"), WRONG, ids=[source or "empty" for source, _ in WRONG]
+)
 def test_what_is_wrong_is_said_in_words(source: str, reason: str) -> None:
     assert reasons(source) == [reason]
 
@@ -91,8 +143,12 @@ def test_an_expression_has_a_longest_length_and_a_deepest_nesting() -> None:
     assert holds(fits[:-1])
     assert holds("!" * 126 + "ssl")
     assert reasons("!" * 129 + "ssl") == ["maximum nesting depth exceeded (limit: 128)"]
-    assert reasons("(" * 2000 + "ssl" + ")" * 2000) == ["maximum nesting depth exceeded (limit: 128)"]
-    assert reasons("lower(" * 200 + "http.host" + ")" * 200 + ' == "a"') == ["maximum nesting depth exceeded (limit: 128)"]
+    assert reasons("(" * 2000 + "ssl" + ")" * 2000) == [
+        "maximum nesting depth exceeded (limit: 128)"
+    ]
+    assert reasons("lower(" * 200 + "http.host" + ")" * 200 + ' == "a"') == [
+        "maximum nesting depth exceeded (limit: 128)"
+    ]
 
 
 def test_an_expression_has_at_most_sixty_four_patterns() -> None:
@@ -102,13 +158,26 @@ def test_an_expression_has_at_most_sixty_four_patterns() -> None:
 
 def test_every_rule_is_checked_even_a_disabled_one() -> None:
     with pytest.raises(InvalidConfig) as caught:
-        compile_bypass([Rule(expression="ssl"), Rule(expression="nope"), Rule(expression="ssl and", enabled=False)])
-    assert [problem.pointer for problem in caught.value.problems] == ["rules[1].expression", "rules[2].expression"]
+        compile_bypass(
+            [
+                Rule(expression="ssl"),
+                Rule(expression="nope"),
+                Rule(expression="ssl and", enabled=False),
+            ]
+        )
+    assert [problem.pointer for problem in caught.value.problems] == [
+        "rules[1].expression",
+        "rules[2].expression",
+    ]
 
 
 def test_every_problem_of_every_list_is_told() -> None:
     lists = [
-        RuleList(name="a", kind="ip", items=("1.2.3.4/24", "::/3", "0.0.0.0/1", "1.2.3.4..1.2.3.5", "x", "10.0.0.0/8")),
+        RuleList(
+            name="a",
+            kind="ip",
+            items=("1.2.3.4/24", "::/3", "0.0.0.0/1", "1.2.3.4..1.2.3.5", "x", "10.0.0.0/8"),
+        ),
         RuleList(name="a b", kind="nobody"),
         RuleList(name="h", kind="hostname", items=("https://x", "*", "A.example", "ok.example")),
         RuleList(name="h", kind="asn", items=("4294967296", "-1", "x", "²", "5")),
@@ -127,5 +196,17 @@ def test_every_problem_of_every_list_is_told() -> None:
 def test_a_rule_refuses_to_be_invalid() -> None:
     with pytest.raises(InvalidConfig) as caught:
         Rule(action="block", expression="", description="x" * 501, enabled="yes")  # type: ignore[arg-type]
-    assert [problem.pointer for problem in caught.value.problems] == ["action", "expression", "description", "enabled"]
-    assert Rule(expression="ssl") == Rule(id="", version="1", action="bypass_waiting_room", expression="ssl", description="", enabled=True)
+    assert [problem.pointer for problem in caught.value.problems] == [
+        "action",
+        "expression",
+        "description",
+        "enabled",
+    ]
+    assert Rule(expression="ssl") == Rule(
+        id="",
+        version="1",
+        action="bypass_waiting_room",
+        expression="ssl",
+        description="",
+        enabled=True,
+    )

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rules_visit import NOW_MS, Looked, arrival, holds, reasons
 
-from greenroom.core.rules import FIELDS, FUNCTIONS, Place, RequestFacts, compile_bypass, compile_lists, compile_rule, rule_problems
+from greenroom.core.rules import (
+    FIELDS,
+    FUNCTIONS,
+    Place,
+    RequestFacts,
+    compile_bypass,
+    compile_lists,
+    compile_rule,
+    rule_problems,
+)
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
@@ -18,8 +27,16 @@ from greenroom.model.visit import Arrival
 
 DOCUMENTED = [
     ('ends_with(http.request.uri.path, "/userverified")', "/shop/userverified", "/userverified/x"),
-    ('starts_with(http.request.uri.path, "/bypassme") or ends_with(http.request.uri.path, ".js")', "/bypassme/x", "/x/bypassme"),
-    ('starts_with(http.request.uri.path, "/bypassme") or ends_with(http.request.uri.path, ".js")', "/app.js", "/app.jsx"),
+    (
+        'starts_with(http.request.uri.path, "/bypassme") or ends_with(http.request.uri.path, ".js")',
+        "/bypassme/x",
+        "/x/bypassme",
+    ),
+    (
+        'starts_with(http.request.uri.path, "/bypassme") or ends_with(http.request.uri.path, ".js")',
+        "/app.js",
+        "/app.jsx",
+    ),
     ('http.request.uri.path.extension in {"js" "css" "png"}', "/a/b.CSS", "/a.css/b"),
     ('http.request.uri.path matches "^/api/v[0-9]+/"', "/api/v2/x", "/x/api/v2/"),
     ('http.request.uri.path wildcard "/API/*/ITEMS"', "/api/v2/x/items", "/api/items"),
@@ -28,7 +45,9 @@ DOCUMENTED = [
 
 
 @pytest.mark.parametrize(("source", "inside", "outside"), DOCUMENTED)
-def test_a_documented_path_rule_holds_where_it_should(source: str, inside: str, outside: str) -> None:
+def test_a_documented_path_rule_holds_where_it_should(
+    source: str, inside: str, outside: str
+) -> None:
     assert holds(source, arrival(inside))
     assert not holds(source, arrival(outside))
 
@@ -39,7 +58,14 @@ def test_a_documented_path_rule_holds_where_it_should(source: str, inside: str, 
         ("ip.src in {10.20.30.40}", ["10.20.30.40"], ["10.20.30.41", "unix:"]),
         (
             "ip.src in {198.51.100.1 198.51.100.3..198.51.100.7 192.0.2.0/24 2001:0db8::/32}",
-            ["198.51.100.1", "198.51.100.3", "198.51.100.7", "192.0.2.255", "2001:db8:ffff::", "::ffff:192.0.2.1"],
+            [
+                "198.51.100.1",
+                "198.51.100.3",
+                "198.51.100.7",
+                "192.0.2.255",
+                "2001:db8:ffff::",
+                "::ffff:192.0.2.1",
+            ],
             ["198.51.100.2", "198.51.100.8", "192.0.3.0", "2001:db9::", "::"],
         ),
         ("ip.src == 2001:db8::1", ["2001:DB8:0::1"], ["2001:db8::2", "32.1.13.184"]),
@@ -51,7 +77,9 @@ def test_a_documented_path_rule_holds_where_it_should(source: str, inside: str, 
         ),
     ],
 )
-def test_addresses_are_compared_as_addresses(source: str, clients: list[str], others: list[str]) -> None:
+def test_addresses_are_compared_as_addresses(
+    source: str, clients: list[str], others: list[str]
+) -> None:
     assert [holds(source, arrival(client=client)) for client in clients] == [True] * len(clients)
     assert [holds(source, arrival(client=client)) for client in others] == [False] * len(others)
 
@@ -95,14 +123,35 @@ TRUE = [
 ]
 
 
-@given(st.lists(st.sampled_from(["X-Token", "x-token", "ACCEPT", "Accept-Language", "X_Dropped", "Cookie", "x-q"]), max_size=8))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["X-Token", "x-token", "ACCEPT", "Accept-Language", "X_Dropped", "Cookie", "x-q"]
+        ),
+        max_size=8,
+    )
+)
 def test_names_of_headers_keep_the_case_in_which_they_were_sent(names: list[str]) -> None:
-    lines = ["GET / HTTP/1.1", "HOST: shop.example", *[f"{name}:a{place}" for place, name in enumerate(names)], "", ""]
-    head = read_head("\r\n".join(lines).encode(), Peer("192.0.2.1", tls=False, policy=ForwardedPolicy()))
+    lines = [
+        "GET / HTTP/1.1",
+        "HOST: shop.example",
+        *[f"{name}:a{place}" for place, name in enumerate(names)],
+        "",
+        "",
+    ]
+    head = read_head(
+        "\r\n".join(lines).encode(), Peer("192.0.2.1", tls=False, policy=ForwardedPolicy())
+    )
     assert isinstance(head, RequestHead)
     facts = RequestFacts(head.arrival, 0)
-    found = FIELDS["http.request.headers.names"].read(facts), FIELDS["http.request.headers.values"].read(facts)
-    sent = [("HOST", "shop.example"), *[(name, f"a{place}") for place, name in enumerate(names) if "_" not in name]]
+    found = (
+        FIELDS["http.request.headers.names"].read(facts),
+        FIELDS["http.request.headers.values"].read(facts),
+    )
+    sent = [
+        ("HOST", "shop.example"),
+        *[(name, f"a{place}") for place, name in enumerate(names) if "_" not in name],
+    ]
     assert list(zip(*found, strict=True)) == sent
 
 
@@ -115,10 +164,12 @@ def test_it_holds_for_the_usual_visit(source: str) -> None:
 def test_arguments_are_read_as_they_were_sent() -> None:
     visit = arrival("/s", "a=1%2B&b&A=x&a=2&&=n&c=p=q")
     assert holds(
-        'http.request.uri.args["a"][0] == "1%2B" and http.request.uri.args["a"][1] == "2" and http.request.uri.args["b"][0] == ""', visit
+        'http.request.uri.args["a"][0] == "1%2B" and http.request.uri.args["a"][1] == "2" and http.request.uri.args["b"][0] == ""',
+        visit,
     )
     assert holds(
-        'http.request.uri.args["c"][0] == "p=q" and http.request.uri.args[""][0] == "n" and len(http.request.uri.args.names) == 6', visit
+        'http.request.uri.args["c"][0] == "p=q" and http.request.uri.args[""][0] == "n" and len(http.request.uri.args.names) == 6',
+        visit,
     )
     assert holds('any(url_decode(http.request.uri.args.values[*])[*] == "1+")', visit)
     assert holds('remove_query_args(http.request.uri.query, "a") == "b&A=x&&=n&c=p=q"', visit)
@@ -126,27 +177,55 @@ def test_arguments_are_read_as_they_were_sent() -> None:
 
 def test_the_raw_fields_read_what_was_sent_before_it_was_made_canonical() -> None:
     visit = arrival("/a/b.TXT", "q=A", target=b"/a/./%62.TXT?q=%41")
-    assert holds('http.request.uri.path == "/a/b.TXT" and raw.http.request.uri.path == "/a/./%62.TXT"', visit)
     assert holds(
-        'raw.http.request.uri.args["q"][0] == "%41" and raw.http.request.full_uri == "https://example.com/a/./%62.TXT?q=%41"', visit
+        'http.request.uri.path == "/a/b.TXT" and raw.http.request.uri.path == "/a/./%62.TXT"', visit
     )
-    assert holds('raw.http.request.uri == "/x?y" and raw.http.request.uri.query == "y"', arrival(target=b"http://example.com/x?y"))
-    assert holds('raw.http.request.uri == "/a?q" and raw.http.request.uri.path.extension == ""', arrival("/a", "q"))
+    assert holds(
+        'raw.http.request.uri.args["q"][0] == "%41" and raw.http.request.full_uri == "https://example.com/a/./%62.TXT?q=%41"',
+        visit,
+    )
+    assert holds(
+        'raw.http.request.uri == "/x?y" and raw.http.request.uri.query == "y"',
+        arrival(target=b"http://example.com/x?y"),
+    )
+    assert holds(
+        'raw.http.request.uri == "/a?q" and raw.http.request.uri.path.extension == ""',
+        arrival("/a", "q"),
+    )
 
 
 @pytest.mark.parametrize(
     ("path", "extension"),
-    [("/foo.mp3", "mp3"), ("/.mp3", ""), ("/foo.", ""), ("/foo.tar.bz2", "bz2"), ("/foo", ""), ("/a.b/c", ""), ("/A.JS", "js"), ("/", "")],
+    [
+        ("/foo.mp3", "mp3"),
+        ("/.mp3", ""),
+        ("/foo.", ""),
+        ("/foo.tar.bz2", "bz2"),
+        ("/foo", ""),
+        ("/a.b/c", ""),
+        ("/A.JS", "js"),
+        ("/", ""),
+    ],
 )
-def test_the_extension_is_the_text_behind_the_last_dot_of_the_last_segment(path: str, extension: str) -> None:
+def test_the_extension_is_the_text_behind_the_last_dot_of_the_last_segment(
+    path: str, extension: str
+) -> None:
     assert holds(f'http.request.uri.path.extension == "{extension}"', arrival(path))
 
 
 def test_places_and_crawlers_come_from_lookups_and_are_asked_once() -> None:
-    looked = Looked(Place(country="DE", continent="EU", city="Köln", in_european_union=True, as_number=64_512), "Search Engine Crawler")
-    assert holds('ip.src.country in {"DE" "FR"} and ip.src.continent == "EU" and ip.src.city == "Köln"', lookups=looked)
+    looked = Looked(
+        Place(country="DE", continent="EU", city="Köln", in_european_union=True, as_number=64_512),
+        "Search Engine Crawler",
+    )
+    assert holds(
+        'ip.src.country in {"DE" "FR"} and ip.src.continent == "EU" and ip.src.city == "Köln"',
+        lookups=looked,
+    )
     assert looked.asked == ["place of 192.0.2.7"]
-    assert holds("ip.src.asnum == 64512 and ip.geoip.is_in_european_union and cf.client.bot", lookups=looked)
+    assert holds(
+        "ip.src.asnum == 64512 and ip.geoip.is_in_european_union and cf.client.bot", lookups=looked
+    )
     assert holds('cf.verified_bot_category == "Search Engine Crawler"', lookups=looked)
 
 
@@ -158,7 +237,15 @@ def test_a_rule_that_reads_the_path_asks_for_nothing_else() -> None:
 
 
 def test_a_missing_value_compares_as_false_regardless_of_the_operator() -> None:
-    for test in ('== "x"', '!= "x"', 'lt "x"', 'contains ""', 'matches ""', 'wildcard "*"', 'in {"x" ""}'):
+    for test in (
+        '== "x"',
+        '!= "x"',
+        'lt "x"',
+        'contains ""',
+        'matches ""',
+        'wildcard "*"',
+        'in {"x" ""}',
+    ):
         assert not holds(f'http.request.headers["absent"][0] {test}')
         assert holds(f'not http.request.headers["absent"][0] {test}')
         assert not holds(f'any(http.request.headers["absent"][*] {test})')
@@ -180,14 +267,20 @@ def test_a_missing_value_compares_as_false_regardless_of_the_operator() -> None:
     ],
 )
 def test_url_decode_knows_its_options(text: str, options: str, decoded: str) -> None:
-    assert holds(f'url_decode(http.request.uri.query, "{options}") == "{decoded}"', arrival(query=text))
+    assert holds(
+        f'url_decode(http.request.uri.query, "{options}") == "{decoded}"', arrival(query=text)
+    )
 
 
-def signed(message: str, issued: int = NOW_MS // 1000, key: str = "secret", url_safe: bool = False) -> tuple[str, str]:
+def signed(
+    message: str, issued: int = NOW_MS // 1000, key: str = "secret", url_safe: bool = False
+) -> tuple[str, str]:
     mac = hmac.digest(key.encode(), f"{message}{issued}".encode(), hashlib.sha256)
     if url_safe:
         return f"{issued}", base64.urlsafe_b64encode(mac).decode().rstrip("=")
-    return f"{issued}", base64.b64encode(mac).decode().replace("+", "%2B").replace("/", "%2F").replace("=", "%3D")
+    return f"{issued}", base64.b64encode(mac).decode().replace("+", "%2B").replace(
+        "/", "%2F"
+    ).replace("=", "%3D")
 
 
 LINK = 'is_timed_hmac_valid_v0("secret", http.request.uri, 100, http.request.timestamp.sec, 8)'
@@ -215,7 +308,15 @@ def test_a_changed_link_is_not_let_by() -> None:
         ("/a", f"verify={issued}-"),
     ):
         assert not holds(LINK, arrival(path, query))
-    for junk in ("", "-", "verify=", "verify=1234567890-", "x" * 60, "verify=²²²²²²²²²²-" + mac, f"{issued}-{mac}"):
+    for junk in (
+        "",
+        "-",
+        "verify=",
+        "verify=1234567890-",
+        "x" * 60,
+        "verify=²²²²²²²²²²-" + mac,
+        f"{issued}-{mac}",
+    ):
         assert not holds(LINK, arrival("/a", junk))
     assert not holds(LINK.replace("secret", "other"), arrival("/a", f"verify={issued}-{mac}"))
 
@@ -225,7 +326,14 @@ def test_every_field_can_be_read_for_a_bare_and_for_a_full_visit(name: str) -> N
     spec = FIELDS[name]
     bare = Arrival("GET", "http", "a", "/", "", (), "unix")
     full = arrival("/a.b", "c=d", target=b"*", server=("::1", 443), ray=7)
-    kinds = {"String": str, "Integer": int, "Boolean": bool, "IP address": int, "Array": list, "Map": dict}
+    kinds = {
+        "String": str,
+        "Integer": int,
+        "Boolean": bool,
+        "IP address": int,
+        "Array": list,
+        "Map": dict,
+    }
     for visit in (bare, full):
         value = spec.read(RequestFacts(visit, NOW_MS, Looked()))
         assert value is None or type(value) is kinds[spec.kind.name]
@@ -288,7 +396,9 @@ def test_a_rule_that_fails_is_no_pass_and_does_not_stop_the_others() -> None:
 def test_lists_are_reached_by_name() -> None:
     lists = compile_lists(
         [
-            RuleList(name="offices", kind="ip", items=("192.0.2.0/24", "198.51.100.7", "2001:db8::/32")),
+            RuleList(
+                name="offices", kind="ip", items=("192.0.2.0/24", "198.51.100.7", "2001:db8::/32")
+            ),
             RuleList(name="hosts", kind="hostname", items=("example.com", "*.example.net")),
             RuleList(name="systems", kind="asn", items=("64512", "13335")),
         ]
@@ -305,5 +415,11 @@ def test_lists_are_reached_by_name() -> None:
         ("any(http.request.headers.values[*] in $hosts)", {}, True),
     ]
     for source, more, expected in cases:
-        assert bool(compile_rule(source, lists)(RequestFacts(arrival(**more), NOW_MS, looked))) == expected
-    assert "holds values of type IP address, not String" in rule_problems("http.host in $offices", "x", lists)[0].reason
+        assert (
+            bool(compile_rule(source, lists)(RequestFacts(arrival(**more), NOW_MS, looked)))
+            == expected
+        )
+    assert (
+        "holds values of type IP address, not String"
+        in rule_problems("http.host in $offices", "x", lists)[0].reason
+    )

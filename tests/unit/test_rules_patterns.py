@@ -34,14 +34,41 @@ ATOMS = [
     "[a-z]",
     r"[\d.]",
 ]
-ATOMS += [r"[\w-]", r"[^\s]", "[]a]", "[^]a]", r"[\x00-\x1f]", r"[a\]]", "x", "/", " ", "#", "-", r"\\", ","]
+ATOMS += [
+    r"[\w-]",
+    r"[^\s]",
+    "[]a]",
+    "[^]a]",
+    r"[\x00-\x1f]",
+    r"[a\]]",
+    "x",
+    "/",
+    " ",
+    "#",
+    "-",
+    r"\\",
+    ",",
+]
 ANCHORS = ["^", "$", r"\b", r"\B", r"\A"]
 atoms = st.sampled_from(ATOMS)
 
 
 def grown(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     group = st.sampled_from(["({})", "(?:{})", "(?i:{})", "(?s:{})"])
-    repeat = st.sampled_from(["{}*", "{}+", "{}?", "{}*?", "{}+?", "{}??", "{}{{2}}", "{}{{1,3}}", "{}{{1,}}", "{}{{0,2}}?"])
+    repeat = st.sampled_from(
+        [
+            "{}*",
+            "{}+",
+            "{}?",
+            "{}*?",
+            "{}+?",
+            "{}??",
+            "{}{{2}}",
+            "{}{{1,3}}",
+            "{}{{1,}}",
+            "{}{{0,2}}?",
+        ]
+    )
     return st.one_of(
         st.lists(children | st.sampled_from(ANCHORS), min_size=1, max_size=4)
         .map("".join)
@@ -54,7 +81,29 @@ def grown(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 patterns = st.recursive(atoms, grown, max_leaves=8)
 texts = st.lists(
-    st.sampled_from(["a", "b", "A", "B", "x", "1", ".", " ", "\n", "\x0b", "\x1c", "-", "/", "]", "\\", "\xe9", "\xff", "\x00"]), max_size=8
+    st.sampled_from(
+        [
+            "a",
+            "b",
+            "A",
+            "B",
+            "x",
+            "1",
+            ".",
+            " ",
+            "\n",
+            "\x0b",
+            "\x1c",
+            "-",
+            "/",
+            "]",
+            "\\",
+            "\xe9",
+            "\xff",
+            "\x00",
+        ]
+    ),
+    max_size=8,
 ).map("".join)
 
 
@@ -62,7 +111,13 @@ texts = st.lists(
 @given(patterns, st.lists(texts, min_size=3, max_size=8))
 def test_a_pattern_finds_what_pythons_own_engine_finds(pattern: str, candidates: list[str]) -> None:
     """`$` of Python also stands before a last line feed, the published one does not; Python says that as \\Z."""
-    judge = re.compile(re.sub(r"(\\.|\[(?:\\.|\]|\^\])?(?:\\.|[^\]\\])*\])|\$", lambda found: found[1] or r"\Z", pattern).encode("latin-1"))
+    judge = re.compile(
+        re.sub(
+            r"(\\.|\[(?:\\.|\]|\^\])?(?:\\.|[^\]\\])*\])|\$",
+            lambda found: found[1] or r"\Z",
+            pattern,
+        ).encode("latin-1")
+    )
     found = search(pattern)
     if r"\B" in pattern:  # Python finds no \B in an empty text, the published dialect does
         candidates = [text for text in candidates if text]
@@ -74,7 +129,9 @@ def test_a_pattern_finds_what_pythons_own_engine_finds(pattern: str, candidates:
 @given(patterns)
 def test_every_pattern_that_we_take_the_published_parser_takes_too(pattern: str) -> None:
     search(pattern)
-    assert "error" not in parse_expression(show(Compare(Field("http.host"), "matches", Pattern(pattern)))), pattern
+    assert "error" not in parse_expression(
+        show(Compare(Field("http.host"), "matches", Pattern(pattern)))
+    ), pattern
 
 
 REFUSED_BY_BOTH = [
@@ -89,7 +146,9 @@ def test_what_the_published_dialect_does_not_have_is_refused(pattern: str) -> No
     with pytest.raises(PatternRefused) as caught:
         search(pattern)
     assert str(caught.value)
-    assert "error" in parse_expression(show(Compare(Field("http.host"), "matches", Pattern(pattern)))), pattern
+    assert "error" in parse_expression(
+        show(Compare(Field("http.host"), "matches", Pattern(pattern)))
+    ), pattern
 
 
 @pytest.mark.parametrize(
@@ -149,7 +208,12 @@ def test_a_pattern_that_needs_too_much_memory_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text"), [("(a*)*b", "a" * 60_000), ("(a|aa)+$", "a" * 60_000 + "b"), ("(.*)(.*)(.*)(.*)x", "y" * 20_000)]
+    ("pattern", "text"),
+    [
+        ("(a*)*b", "a" * 60_000),
+        ("(a|aa)+$", "a" * 60_000 + "b"),
+        ("(.*)(.*)(.*)(.*)x", "y" * 20_000),
+    ],
 )
 def test_patterns_that_take_others_for_ever_take_a_moment(pattern: str, text: str) -> None:
     found = search(pattern)
@@ -174,10 +238,21 @@ stars = (
 
 
 @settings(deadline=None, max_examples=300)
-@given(stars, st.lists(st.text("aAbB*\\.\xe9\xc9\n", max_size=7), min_size=3, max_size=8), st.booleans())
-def test_a_wildcard_fits_what_the_same_regular_expression_fits(pattern: str, candidates: list[str], strict: bool) -> None:
-    parts = [re.escape(part[-1]) if part != "*" else ".*" for part in re.findall(r"\\.|.", pattern, re.DOTALL)]
-    judge = re.compile("".join(parts).encode("latin-1"), re.DOTALL if strict else re.DOTALL | re.IGNORECASE)
+@given(
+    stars,
+    st.lists(st.text("aAbB*\\.\xe9\xc9\n", max_size=7), min_size=3, max_size=8),
+    st.booleans(),
+)
+def test_a_wildcard_fits_what_the_same_regular_expression_fits(
+    pattern: str, candidates: list[str], strict: bool
+) -> None:
+    parts = [
+        re.escape(part[-1]) if part != "*" else ".*"
+        for part in re.findall(r"\\.|.", pattern, re.DOTALL)
+    ]
+    judge = re.compile(
+        "".join(parts).encode("latin-1"), re.DOTALL if strict else re.DOTALL | re.IGNORECASE
+    )
     fits = wildcard(pattern, strict)
     for text in candidates:
         assert fits(text) == (judge.fullmatch(text.encode("latin-1")) is not None), (pattern, text)

@@ -2,7 +2,13 @@
 
 import pytest
 
-from greenroom.config.addresses import address_of, listener_problems, loop_problems, network_problems, origin_problems
+from greenroom.config.addresses import (
+    address_of,
+    listener_problems,
+    loop_problems,
+    network_problems,
+    origin_problems,
+)
 from greenroom.config.settings import Address
 
 LISTENERS = {"listen": Address("0.0.0.0", 8080), "control": Address("127.0.0.1", 8081)}
@@ -24,20 +30,56 @@ def test_an_address_is_understood_and_written_back(text: str, address: Address) 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "80", "127.0.0.1", "::1:80", "[::1]", "[1.2.3]:80", "a:65536", "a:-1", "a b:1", "http://a:1", "a:1/", "[a]:1"]
+    "text",
+    [
+        "",
+        "80",
+        "127.0.0.1",
+        "::1:80",
+        "[::1]",
+        "[1.2.3]:80",
+        "a:65536",
+        "a:-1",
+        "a b:1",
+        "http://a:1",
+        "a:1/",
+        "[a]:1",
+    ],
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     assert address_of(text) is None
 
 
-@pytest.mark.parametrize("url", ["http://a", "https://a.example.com:8443", "http://127.0.0.1:1", "http://[::1]:3000", "http://a/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a",
+        "https://a.example.com:8443",
+        "http://127.0.0.1:1",
+        "http://[::1]:3000",
+        "http://a/",
+    ],
+)
 def test_an_origin_is_scheme_host_and_port(url: str) -> None:
     assert origin_problems("origin", url) == []
 
 
 @pytest.mark.parametrize(
     "url",
-    ["", "a", "ftp://a", "http://", "http://a:0", "http://a:x", "http://a/x", "http://a?x", "http://u@a", "http://a b", " http://a", "//a"],
+    [
+        "",
+        "a",
+        "ftp://a",
+        "http://",
+        "http://a:0",
+        "http://a:x",
+        "http://a/x",
+        "http://a?x",
+        "http://u@a",
+        "http://a b",
+        " http://a",
+        "//a",
+    ],
 )
 def test_anything_else_is_no_origin(url: str) -> None:
     assert len(origin_problems("origin", url)) == 1
@@ -55,13 +97,18 @@ def test_an_origin_that_leads_back_here_is_found(url: str) -> None:
     assert len(loop_problems("origin", url, LISTENERS)) == 1
 
 
-@pytest.mark.parametrize("url", ["http://localhost:8082", "http://10.1:8080", "http://a.example.com:8080", "http://localhost"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost:8082", "http://10.1:8080", "http://a.example.com:8080", "http://localhost"],
+)
 def test_an_origin_elsewhere_is_fine(url: str) -> None:
     assert loop_problems("origin", url, LISTENERS) == []
 
 
 def test_the_default_port_counts_when_none_is_written() -> None:
-    assert len(loop_problems("origin", "https://localhost", {"listen": Address("0.0.0.0", 443)})) == 1
+    assert (
+        len(loop_problems("origin", "https://localhost", {"listen": Address("0.0.0.0", 443)})) == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,12 +122,22 @@ def test_the_default_port_counts_when_none_is_written() -> None:
         (("127.0.0.1", 0), ("127.0.0.1", 0), False),
     ],
 )
-def test_two_listeners_need_two_addresses(control: tuple[str, int], listen: tuple[str, int], clash: bool) -> None:
+def test_two_listeners_need_two_addresses(
+    control: tuple[str, int], listen: tuple[str, int], clash: bool
+) -> None:
     assert bool(listener_problems("control", Address(*control), Address(*listen))) is clash
 
 
 @pytest.mark.parametrize(
-    ("network", "fine"), [("10.0.0.0/8", True), ("::1", True), ("fd00::/8", True), ("10.0.0.1/8", False), ("a", False), (3, False)]
+    ("network", "fine"),
+    [
+        ("10.0.0.0/8", True),
+        ("::1", True),
+        ("fd00::/8", True),
+        ("10.0.0.1/8", False),
+        ("a", False),
+        (3, False),
+    ],
 )
 def test_a_trusted_proxy_is_an_address_or_a_network(network: object, fine: bool) -> None:
     assert (network_problems("trusted_proxies[0]", network) == []) is fine

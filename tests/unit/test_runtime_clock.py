@@ -14,7 +14,9 @@ def test_it_tells_unix_time() -> None:
     assert abs(MonotonicClock().now_ms() - time.time() * 1000) < 1000
 
 
-def test_a_wall_clock_that_is_set_while_it_runs_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wall_clock_that_is_set_while_it_runs_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = MonotonicClock()
     before = clock.now_ms()
     monkeypatch.setattr(time, "time_ns", lambda: 0)
@@ -33,12 +35,22 @@ def test_books_of_the_past_do_not_move_it() -> None:
     assert abs(MonotonicClock(1_000).now_ms() - time.time() * 1000) < 1000
 
 
-def test_a_wall_clock_that_was_set_is_said_once_and_again_when_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wall_clock_that_was_set_is_said_once_and_again_when_it_is_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     at_ms = wall_ms = 1_800_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: wall_ms * 1_000_000)
     watch = ClockWatch(lambda: at_ms)
     told = []
-    for wall_ms in (at_ms + 4_000, at_ms + HOUR_MS, at_ms + HOUR_MS + 1_000, at_ms - HOUR_MS, at_ms - 6_000, at_ms + 100, at_ms):
+    for wall_ms in (
+        at_ms + 4_000,
+        at_ms + HOUR_MS,
+        at_ms + HOUR_MS + 1_000,
+        at_ms - HOUR_MS,
+        at_ms - 6_000,
+        at_ms + 100,
+        at_ms,
+    ):
         with capture_logs() as found:
             watch.look()
         told.append([(one["event"], one.get("seconds_ahead")) for one in found])

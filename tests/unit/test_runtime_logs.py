@@ -35,14 +35,21 @@ def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     structlog.get_logger("a").info("said", number=3)
     logging.getLogger("uvicorn.error").warning("of a library %s", "too")
     first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
-    assert (first["event"], first["number"], first["level"], first["logger"]) == ("said", 3, "info", "a")
+    assert (first["event"], first["number"], first["level"], first["logger"]) == (
+        "said",
+        3,
+        "info",
+        "a",
+    )
     assert (second["event"], second["level"]) == ("of a library too", "warning")
     assert first["timestamp"].endswith("Z")
 
 
 @pytest.mark.parametrize("format", ["json", "console"])
 @pytest.mark.parametrize("key", sorted(SECRET_KEYS))
-def test_secrets_are_not_written_regardless_of_who_passes_them(capsys: pytest.CaptureFixture[str], format: str, key: str) -> None:
+def test_secrets_are_not_written_regardless_of_who_passes_them(
+    capsys: pytest.CaptureFixture[str], format: str, key: str
+) -> None:
     set_up_logs(Log(format=format))
     structlog.get_logger("a").info("said", **{key: "hunter2"})
     said = capsys.readouterr().err
@@ -51,7 +58,9 @@ def test_secrets_are_not_written_regardless_of_who_passes_them(capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("format", ["json", "console"])
-def test_a_traceback_tells_lines_but_no_values(capsys: pytest.CaptureFixture[str], format: str) -> None:
+def test_a_traceback_tells_lines_but_no_values(
+    capsys: pytest.CaptureFixture[str], format: str
+) -> None:
     set_up_logs(Log(format=format))
     ErrorLog(lambda: 0.0)(failing_with("hunter2"))
     said = capsys.readouterr().err

@@ -10,11 +10,21 @@ from greenroom.model.event import Event, schedule_problems
 from greenroom.model.room import Room
 
 MINUTE = 60_000
-ROOM = Room(name="r", host="a.example", total_active_users=200, new_users_per_minute=100, disable_session_renewal=True)
+ROOM = Room(
+    name="r",
+    host="a.example",
+    total_active_users=200,
+    new_users_per_minute=100,
+    disable_session_renewal=True,
+)
 
 
 def sale(name="sale", **changes):
-    times = {"prequeue_start_ms": 10 * MINUTE, "event_start_ms": 20 * MINUTE, "event_end_ms": 30 * MINUTE}
+    times = {
+        "prequeue_start_ms": 10 * MINUTE,
+        "event_start_ms": 20 * MINUTE,
+        "event_end_ms": 30 * MINUTE,
+    }
     return Event(name=name, **{**times, **changes})
 
 
@@ -35,8 +45,14 @@ def test_an_event_opens_starts_and_ends_on_the_millisecond(minute, phase, until)
 
 
 def test_what_an_event_leaves_null_is_the_rooms_value_and_false_is_not_null():
-    now = effective(ROOM, [sale(queueing_method="random", disable_session_renewal=False)], 21 * MINUTE).room
-    assert (now.queueing_method, now.disable_session_renewal, now.total_active_users) == ("random", False, 200)
+    now = effective(
+        ROOM, [sale(queueing_method="random", disable_session_renewal=False)], 21 * MINUTE
+    ).room
+    assert (now.queueing_method, now.disable_session_renewal, now.total_active_users) == (
+        "random",
+        False,
+        200,
+    )
 
 
 def test_a_prequeue_holds_everybody_even_in_a_passthrough_event():
@@ -50,7 +66,13 @@ def test_a_suspended_event_never_applies():
 
 
 def test_the_next_event_may_follow_at_once():
-    closed = Event(name="closed", event_start_ms=30 * MINUTE, event_end_ms=40 * MINUTE, queueing_method="reject", session_duration=5)
+    closed = Event(
+        name="closed",
+        event_start_ms=30 * MINUTE,
+        event_end_ms=40 * MINUTE,
+        queueing_method="reject",
+        session_duration=5,
+    )
     assert schedule_problems([sale(), closed]) == []
     assert effective(ROOM, [closed, sale()], 30 * MINUTE).room.queueing_method == "reject"
 
@@ -58,7 +80,11 @@ def test_the_next_event_may_follow_at_once():
 def test_everything_wrong_with_an_event_is_said_at_once():
     with pytest.raises(InvalidConfig) as caught:
         sale(event_end_ms=20 * MINUTE, prequeue_start_ms=16 * MINUTE, total_active_users=5)
-    assert [problem.pointer for problem in caught.value.problems] == ["event_end_ms", "prequeue_start_ms", "new_users_per_minute"]
+    assert [problem.pointer for problem in caught.value.problems] == [
+        "event_end_ms",
+        "prequeue_start_ms",
+        "new_users_per_minute",
+    ]
 
 
 def test_a_shuffle_needs_a_prequeue():
@@ -67,11 +93,32 @@ def test_a_shuffle_needs_a_prequeue():
 
 
 def test_events_of_one_room_must_not_overlap_share_a_name_or_be_more_than_five():
-    assert "opens before" in str(schedule_problems([sale(), sale("other", event_start_ms=25 * MINUTE, prequeue_start_ms=None)])[0])
-    assert "name of another" in str(
-        schedule_problems([sale(), sale(event_start_ms=60 * MINUTE, event_end_ms=70 * MINUTE, prequeue_start_ms=50 * MINUTE)])[0]
+    assert "opens before" in str(
+        schedule_problems(
+            [sale(), sale("other", event_start_ms=25 * MINUTE, prequeue_start_ms=None)]
+        )[0]
     )
-    many = [sale(f"e{n}", event_start_ms=n * 100 * MINUTE, event_end_ms=(n * 100 + 5) * MINUTE, prequeue_start_ms=None) for n in range(6)]
+    assert "name of another" in str(
+        schedule_problems(
+            [
+                sale(),
+                sale(
+                    event_start_ms=60 * MINUTE,
+                    event_end_ms=70 * MINUTE,
+                    prequeue_start_ms=50 * MINUTE,
+                ),
+            ]
+        )[0]
+    )
+    many = [
+        sale(
+            f"e{n}",
+            event_start_ms=n * 100 * MINUTE,
+            event_end_ms=(n * 100 + 5) * MINUTE,
+            prequeue_start_ms=None,
+        )
+        for n in range(6)
+    ]
     assert "at most 5" in str(schedule_problems(many)[0])
 
 

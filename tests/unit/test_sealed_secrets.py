@@ -37,7 +37,9 @@ def test_looking_makes_no_key(tmp_path: Path) -> None:
 
 def test_a_lost_key_is_named_and_a_damaged_file_is_left_as_it_is(tmp_path: Path) -> None:
     sealed = box(tmp_path / "one").seal("MZXW6YTB", "ada")
-    with pytest.raises(StorageFailed, match=f"key {sealed.split(':')[1]}, which is not in .*{SECRETS_FILE}"):
+    with pytest.raises(
+        StorageFailed, match=f"key {sealed.split(':')[1]}, which is not in .*{SECRETS_FILE}"
+    ):
         box(tmp_path / "two").open(sealed, "ada")
     (tmp_path / "one" / SECRETS_FILE).write_text("no keys")
     with pytest.raises(InvalidConfig, match="is not valid JSON"):
@@ -47,7 +49,9 @@ def test_a_lost_key_is_named_and_a_damaged_file_is_left_as_it_is(tmp_path: Path)
 
 def test_of_many_at_once_one_makes_the_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        sealed = list(pool.map(lambda number: box(tmp_path, NOW + number).seal("MZXW6YTB", "ada"), range(32)))
+        sealed = list(
+            pool.map(lambda number: box(tmp_path, NOW + number).seal("MZXW6YTB", "ada"), range(32))
+        )
     assert len({one.split(":")[1] for one in sealed}) == 1
 
 
@@ -56,14 +60,24 @@ def test_machines_that_each_made_a_key_open_what_the_other_one_sealed(tmp_path: 
     sealed = [box(one).seal("ONE", "ada"), box(two, NOW + 1).seal("TWO", "ada")]
     rows = exchange_secret_keys(two, [*exchange_secret_keys(one, []), "no row", {}])
     assert exchange_secret_keys(one, rows) == rows
-    assert [box(data).open(text, "ada") for data in (one, two) for text in sealed] == ["ONE", "TWO"] * 2
-    assert box(one).seal("X", "ada").split(":")[1] == box(two).seal("X", "ada").split(":")[1] == rows[-1]["id"]
+    assert [box(data).open(text, "ada") for data in (one, two) for text in sealed] == [
+        "ONE",
+        "TWO",
+    ] * 2
+    assert (
+        box(one).seal("X", "ada").split(":")[1]
+        == box(two).seal("X", "ada").split(":")[1]
+        == rows[-1]["id"]
+    )
 
 
 def test_a_new_key_seals_from_now_on_and_the_others_still_open(tmp_path: Path) -> None:
     running = box(tmp_path)
     before = running.seal("MZXW6YTB", "ada")
-    made = [box(tmp_path).rotate(), box(tmp_path).rotate()]  # within one millisecond, as far as the clock tells
+    made = [
+        box(tmp_path).rotate(),
+        box(tmp_path).rotate(),
+    ]  # within one millisecond, as far as the clock tells
     after = running.seal("MZXW6YTB", "ada")
     assert (after.split(":")[1], before.split(":")[1] in made) == (made[1], False)
     assert running.open(before, "ada") == running.open(after, "ada") == "MZXW6YTB"
@@ -76,6 +90,9 @@ def test_of_too_many_keys_the_oldest_goes(tmp_path: Path) -> None:
 
 def test_strange_keys_never_push_the_own_one_out(tmp_path: Path) -> None:
     sealed = box(tmp_path).seal("MZXW6YTB", "ada")
-    strange = [{"id": f"{number:012x}", "secret": "11" * 32, "created_ms": 0, "active_ms": 0} for number in range(2 * KEYS_MAX)]
+    strange = [
+        {"id": f"{number:012x}", "secret": "11" * 32, "created_ms": 0, "active_ms": 0}
+        for number in range(2 * KEYS_MAX)
+    ]
     assert len(exchange_secret_keys(tmp_path, strange)) == KEYS_MAX
     assert box(tmp_path).open(sealed, "ada") == "MZXW6YTB"

@@ -17,11 +17,15 @@ class Two:
     """Two data centers; a cut one neither sends nor hears."""
 
     def __init__(self, strong: bool = False) -> None:
-        self.room = small_room(total_active_users=4, new_users_per_minute=40, strong_sessions=strong)
+        self.room = small_room(
+            total_active_users=4, new_users_per_minute=40, strong_sessions=strong
+        )
         self.now_ms = START_MS
         self.bits = Random(1).getrandbits
         self.coordinator = Coordinator(["paris", "oslo"], self.room, self.now_ms)
-        self.paris, self.oslo = (Ledger(self.room, name, 1, self.now_ms) for name in ("paris", "oslo"))
+        self.paris, self.oslo = (
+            Ledger(self.room, name, 1, self.now_ms) for name in ("paris", "oslo")
+        )
         self.cut: set[str] = set()
         self.pass_time(2_000)
         self.sync(self.paris, 1)
@@ -72,12 +76,17 @@ class Two:
 def test_a_mover_is_served_on_trust_until_the_unit_has_come() -> None:
     two = Two()
     first = two.reach(two.oslo)
-    assert (first.standing, first.expires_ms) == (Standing.ACTIVE, two.let_in_ms + two.paris.sessions.life_ms)
+    assert (first.standing, first.expires_ms) == (
+        Standing.ACTIVE,
+        two.let_in_ms + two.paris.sessions.life_ms,
+    )
     assert ONE not in two.oslo.sessions.inside
     two.pass_time(1_500)
     assert ONE in two.oslo.sessions.inside
     assert ONE not in two.paris.sessions.inside
-    assert two.oslo.sessions.renewed(ONE) >= two.let_in_ms + 2_000  # the page on trust counts as a renewal
+    assert (
+        two.oslo.sessions.renewed(ONE) >= two.let_in_ms + 2_000
+    )  # the page on trust counts as a renewal
     assert two.reach(two.oslo).standing is Standing.ACTIVE
 
 
@@ -116,7 +125,9 @@ def test_who_leaves_before_the_unit_has_come_is_not_taken_for_gone() -> None:
 def test_a_ticket_whose_session_no_one_has_gives_a_place_in_line() -> None:
     two = Two()
     stranger = ticket_id(9)
-    assert two.reach(two.oslo, one=stranger).standing is Standing.ACTIVE  # on trust: no one has said no yet
+    assert (
+        two.reach(two.oslo, one=stranger).standing is Standing.ACTIVE
+    )  # on trust: no one has said no yet
     two.pass_time(1_500)
     assert two.reach(two.oslo, one=stranger).standing in (Standing.WAITING, Standing.ADMITTED)
 
@@ -144,7 +155,10 @@ def test_when_no_one_answers_an_own_permit_is_spent_and_the_unit_that_comes_late
 
 def test_without_a_permit_a_strong_room_puts_the_mover_first_in_line() -> None:
     two = Two(strong=True)
-    two.oslo.lease.permits, two.oslo.lease.returned_permits = 0, two.oslo.lease.returned_permits + two.oslo.lease.permits
+    two.oslo.lease.permits, two.oslo.lease.returned_permits = (
+        0,
+        two.oslo.lease.returned_permits + two.oslo.lease.permits,
+    )
     two.cut = {"paris", "oslo"}
     two.reach(two.oslo)
     two.pass_time(5_000)
@@ -173,7 +187,9 @@ def test_a_place_from_before_the_visitor_was_let_in_elsewhere_is_dropped() -> No
     one, key = ticket_id(7), make_key(two.now_ms, 7)
     two.oslo.lease.returned_permits += two.oslo.lease.permits
     two.oslo.lease.permits = 0
-    assert two.oslo.poll(one, key, two.now_ms, 1).standing is Standing.WAITING  # in line in Oslo, then on to Paris
+    assert (
+        two.oslo.poll(one, key, two.now_ms, 1).standing is Standing.WAITING
+    )  # in line in Oslo, then on to Paris
     two.now_ms += 2_500
     two.paris.lease.permits += 1
     two.paris.lease.granted_seen += 1
@@ -213,8 +229,13 @@ def test_a_new_coordinator_knows_where_a_unit_was_booked_that_is_on_its_way() ->
     two.sync(two.paris)  # its gift is booked
     old = two.coordinator
     assert old.transfers.on_the_way("oslo"), "the story is about a session on its way"
-    rows = {name: center_row(old.data_centers[name], old.transfers.on_the_way(name)) for name in old.data_centers}
-    two.coordinator = recalled(two.room, list(rows), room_row(old), rows, 0, two.now_ms, complete=True)
+    rows = {
+        name: center_row(old.data_centers[name], old.transfers.on_the_way(name))
+        for name in old.data_centers
+    }
+    two.coordinator = recalled(
+        two.room, list(rows), room_row(old), rows, 0, two.now_ms, complete=True
+    )
     for _ in range(3):  # Rome asks Paris through the new one before Oslo is heard of
         two.sync(rome)
         two.sync(two.paris)

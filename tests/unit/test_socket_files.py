@@ -52,7 +52,9 @@ def test_every_listener_may_be_a_unix_socket(key: str) -> None:
     assert str(getattr(found, key)) == "unix:/run/greenroom/a.sock"
 
 
-@pytest.mark.parametrize("path", ["", "a.sock", "~/a.sock", "@abstract", "/run/", "/run/a\\nb", "//", "8080"])
+@pytest.mark.parametrize(
+    "path", ["", "a.sock", "~/a.sock", "@abstract", "/run/", "/run/a\\nb", "//", "8080"]
+)
 def test_a_path_that_cannot_be_one_is_refused_with_the_name_of_its_key(path: str) -> None:
     (said,) = problems(f'decide = "unix:{path}"')
     assert "decide" in said
@@ -77,7 +79,11 @@ def test_who_may_open_the_file_is_the_operators_to_say() -> None:
     config = config_of('decide = "unix:/run/a"')
     assert (config.socket_mode, [note for note in config.notes if "socket" in note]) == ("0660", [])
     for mode in ("0666", "662"):
-        assert [note for note in config_of(f'decide = "unix:/run/a"\nsocket_mode = "{mode}"').notes if "every user of this machine" in note]
+        assert [
+            note
+            for note in config_of(f'decide = "unix:/run/a"\nsocket_mode = "{mode}"').notes
+            if "every user of this machine" in note
+        ]
     assert problems('socket_mode = "0999"')
     assert problems('decide = "127.0.0.1:1"') == [
         "trusted_proxies: is required with decide: the addresses of the proxies that may ask for decisions"
@@ -98,14 +104,19 @@ def test_the_file_has_its_mode_and_goes_with_the_socket(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_the_file_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
+def test_the_file_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.sock"
     dead = socket.socket(socket.AF_UNIX)
     dead.bind(str(path))
     dead.close()
     with listen_on_file(str(path), "a test") as living:
         for _ in range(2):
-            with pytest.raises(CannotStart, match=f"unix:{path} for other proxies: another program is already listening there"):
+            with pytest.raises(
+                CannotStart,
+                match=f"unix:{path} for other proxies: another program is already listening there",
+            ):
                 listen_on_file(str(path), "other proxies")
         assert path.exists(), "a process that cannot start takes nothing away"
         living.listen(0)
@@ -113,7 +124,9 @@ def test_the_file_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not(
         for caller in callers:
             caller.setblocking(False)
             caller.connect_ex(str(path))
-        with pytest.raises(CannotStart, match="already listening"):  # also one that is too busy to accept
+        with pytest.raises(
+            CannotStart, match="already listening"
+        ):  # also one that is too busy to accept
             listen_on_file(str(path), "a test")
         for caller in callers:
             caller.close()
@@ -174,7 +187,9 @@ def test_a_unix_socket_may_be_inherited_if_it_has_a_file(tmp_path: Path) -> None
             "except Exception as error: print(error)"
         )
         command = [sys.executable, "-c", code]
-        return subprocess.run(command, pass_fds=(listener.fileno(),), capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            command, pass_fds=(listener.fileno(),), capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     path = tmp_path / "a.sock"
     with listen_on_file(str(path), "a test") as listener:
@@ -188,10 +203,18 @@ def test_a_unix_socket_may_be_inherited_if_it_has_a_file(tmp_path: Path) -> None
 
 ENDS: dict[str, tuple[Any, Any, tuple[str, tuple[str, int], str]]] = {
     "a TCP connection": (("10.0.0.9", 80), ("192.0.2.1", 5), ("192.0.2.1", ("10.0.0.9", 80), "")),
-    "a TCP connection of a client that has gone": (("10.0.0.9", 80), None, ("", ("10.0.0.9", 80), "")),
+    "a TCP connection of a client that has gone": (
+        ("10.0.0.9", 80),
+        None,
+        ("", ("10.0.0.9", 80), ""),
+    ),
     "a connection that is over": (None, None, ("", ("", 0), "")),
     "a Unix socket": ("/run/a", "", (SOCKET_PEER, ("", 0), "/run/a")),
-    "a Unix socket whose client has a name": ("/run/a", "/tmp/127.0.0.1", (SOCKET_PEER, ("", 0), "/run/a")),
+    "a Unix socket whose client has a name": (
+        "/run/a",
+        "/tmp/127.0.0.1",
+        (SOCKET_PEER, ("", 0), "/run/a"),
+    ),
     "a Unix socket without a file": (b"\0a", "", ("", ("", 0), "")),
 }
 
@@ -213,7 +236,9 @@ def arrival(sender: Sender, *more: tuple[bytes, bytes]) -> Arrival:
     return found
 
 
-def test_a_peer_over_a_file_is_believed_about_its_visitors_and_one_who_says_nothing_stays_unknown() -> None:
+def test_a_peer_over_a_file_is_believed_about_its_visitors_and_one_who_says_nothing_stays_unknown() -> (
+    None
+):
     sender = Sender(SOCKET_PEER, False, TRUSTING, by_socket=True)
     known = arrival(sender, (b"X-Forwarded-For", b"192.0.2.1"))
     assert (known.client, known.scheme) == ("192.0.2.1", "https")
@@ -227,7 +252,9 @@ def test_a_text_makes_no_peer_a_trusted_one(address: str) -> None:
     sender = Sender(address, False, TRUSTING)
     found = arrival(sender, (b"X-Forwarded-For", b"192.0.2.1"))
     assert (sender.trusted, found.client, found.scheme) == (False, address, "http")
-    assert not Sender(SOCKET_PEER, False, ForwardedPolicy(), by_socket=True).trusted, "and a file alone does not without the policy"
+    assert not Sender(SOCKET_PEER, False, ForwardedPolicy(), by_socket=True).trusted, (
+        "and a file alone does not without the policy"
+    )
     said = arrival(Sender("10.0.0.1", False, TRUSTING), (b"X-Forwarded-For", SOCKET_PEER.encode()))
     assert said.client == "10.0.0.1"
 
@@ -246,16 +273,32 @@ class Request:
 
 @pytest.mark.parametrize(("client", "fits"), [("192.0.2.1", False), (SOCKET_PEER, True)])
 def test_visitors_whose_address_is_not_known_are_not_one_client(client: str, fits: bool) -> None:
-    shares = Shares.of_requests(Limits(origin_connections=100, origin_address_percent=10, origin_reserve_percent=20))
+    shares = Shares.of_requests(
+        Limits(origin_connections=100, origin_address_percent=10, origin_reserve_percent=20)
+    )
     assert shares.fits(Request(client), [Request(client)] * 20) is fits
-    assert not shares.fits(Request(client), [Request(client)] * 80), "the share of requests without a ticket holds for all"
+    assert not shares.fits(Request(client), [Request(client)] * 80), (
+        "the share of requests without a ticket holds for all"
+    )
 
 
 SAID: dict[str, tuple[bool, dict[str, str], tuple[str, str]]] = {
     "a program of this machine": (True, {}, ("127.0.0.1", "http")),
-    "a proxy over the file": (True, {"x-forwarded-for": "192.0.2.1", "x-forwarded-proto": "https"}, ("192.0.2.1", "https")),
-    "a proxy that does not say how": (True, {"x-forwarded-for": "192.0.2.1"}, ("192.0.2.1", "http")),
-    "a stranger over TCP": (False, {"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "https"}, ("192.0.2.9", "http")),
+    "a proxy over the file": (
+        True,
+        {"x-forwarded-for": "192.0.2.1", "x-forwarded-proto": "https"},
+        ("192.0.2.1", "https"),
+    ),
+    "a proxy that does not say how": (
+        True,
+        {"x-forwarded-for": "192.0.2.1"},
+        ("192.0.2.1", "http"),
+    ),
+    "a stranger over TCP": (
+        False,
+        {"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "https"},
+        ("192.0.2.9", "http"),
+    ),
 }
 
 
@@ -280,9 +323,16 @@ def test_an_application_may_be_on_a_unix_socket() -> None:
     found = read_config(
         f'origin = "unix:/run/app.sock"\n[origins]\n"b.example" = {{ url = "unix:/run/b.sock", host_header = "b" }}\n{ROOM}'
     )
-    assert (found.origin, found.origins["b.example"]) == (Origin.of("unix:/run/app.sock"), Origin.of("unix:/run/b.sock", host_header="b"))
+    assert (found.origin, found.origins["b.example"]) == (
+        Origin.of("unix:/run/app.sock"),
+        Origin.of("unix:/run/b.sock", host_header="b"),
+    )
     assert found.origin is not None
-    assert (found.origin.url, found.origin.path, found.origin.tls()) == ("unix:/run/app.sock", "/run/app.sock", None)
+    assert (found.origin.url, found.origin.path, found.origin.tls()) == (
+        "unix:/run/app.sock",
+        "/run/app.sock",
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -294,7 +344,9 @@ def test_an_application_may_be_on_a_unix_socket() -> None:
         ("unix:/run/a", 'status_listen = "unix:/run/a"', "greenroom's own socket"),
     ],
 )
-def test_an_origin_that_is_no_socket_of_an_application_is_refused(origin: str, more: str, said: str) -> None:
+def test_an_origin_that_is_no_socket_of_an_application_is_refused(
+    origin: str, more: str, said: str
+) -> None:
     with pytest.raises(InvalidConfig) as refused:
         read_config(f'origin = "{origin}"\n{more}\n{ROOM}')
     (problem,) = refused.value.problems

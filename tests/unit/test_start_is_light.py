@@ -18,7 +18,11 @@ LOADED = "import sys, greenroom.cli, greenroom.runtime.process; print(*{name.par
 
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
-    return set(subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True).stdout.split())
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
 
 
 @pytest.mark.parametrize("library", LATER)

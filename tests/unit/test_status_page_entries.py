@@ -13,16 +13,22 @@ ROOM = '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per
 def read(text: str, folder: Path):
     top, _, tables = text.partition("[[")
     return read_config(
-        f'origin = "http://127.0.0.1:3000"\ndata = "."\n{top}\n{ROOM}' + (f"[[{tables}" if tables else ""), folder / "g.toml"
+        f'origin = "http://127.0.0.1:3000"\ndata = "."\n{top}\n{ROOM}'
+        + (f"[[{tables}" if tables else ""),
+        folder / "g.toml",
     )
 
 
 def test_pages_with_their_addresses(tmp_path: Path) -> None:
     found = read(
-        'status_listen = "127.0.0.1:8082"\n[[status_pages]]\nrooms = ["*"]\n[[status_pages]]\nhost = "status.example.com"', tmp_path
+        'status_listen = "127.0.0.1:8082"\n[[status_pages]]\nrooms = ["*"]\n[[status_pages]]\nhost = "status.example.com"',
+        tmp_path,
     )
     assert str(found.status_listen) == "127.0.0.1:8082"
-    assert [(page.path, page.host, page.rooms) for page in found.status_pages] == [("/", "", ("*",)), ("/", "status.example.com", ())]
+    assert [(page.path, page.host, page.rooms) for page in found.status_pages] == [
+        ("/", "", ("*",)),
+        ("/", "status.example.com", ()),
+    ]
     assert read("", tmp_path).status_listen is None
 
 
@@ -32,8 +38,14 @@ def test_pages_with_their_addresses(tmp_path: Path) -> None:
         ('status_listen = "nowhere"', "status_listen"),
         ('[[status_pages]]\ntitle = "a"', "status_listen"),
         ('status_listen = "127.0.0.1:0"\n[[status_pages]]\npath = "x"', "status_pages[0].path"),
-        ('status_listen = "127.0.0.1:0"\n[[status_pages]]\n[[status_pages]]', "status_pages[1].path"),
-        ('status_listen = "127.0.0.1:0"\n[[status_pages]]\nrooms = [1]', "status_pages[0].rooms[0]"),
+        (
+            'status_listen = "127.0.0.1:0"\n[[status_pages]]\n[[status_pages]]',
+            "status_pages[1].path",
+        ),
+        (
+            'status_listen = "127.0.0.1:0"\n[[status_pages]]\nrooms = [1]',
+            "status_pages[0].rooms[0]",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_at_its_place(text: str, pointer: str, tmp_path: Path) -> None:

@@ -17,20 +17,43 @@ EVERYTHING = PageSettings(title="Shop <status>", rooms=("*",), health_checks=("*
 
 
 def incident(
-    correlation_id: str = "i1", began_ms: int = NOW - DAY, ended_ms: int | None = NOW - DAY + 5_400_000, kind: str = ""
+    correlation_id: str = "i1",
+    began_ms: int = NOW - DAY,
+    ended_ms: int | None = NOW - DAY + 5_400_000,
+    kind: str = "",
 ) -> Incident:
     kind = kind or "health_check_status_notification"
     row = ALERTS[kind]
-    start = make(kind, "start", began_ms, correlation_id, row.example, subject_id="c1", subject_name="secret-name")
-    end = None if ended_ms is None else make(kind, "end", ended_ms, correlation_id, row.example, subject_id="c1")
+    start = make(
+        kind,
+        "start",
+        began_ms,
+        correlation_id,
+        row.example,
+        subject_id="c1",
+        subject_name="secret-name",
+    )
+    end = (
+        None
+        if ended_ms is None
+        else make(kind, "end", ended_ms, correlation_id, row.example, subject_id="c1")
+    )
     return Incident(start, end)
 
 
-CHECK = CheckFacts("c1", "Payments", "healthy", days={"2030-03-17": (99, 100), "2030-03-16": (50, 100)}, response_ms=41.6)
+CHECK = CheckFacts(
+    "c1",
+    "Payments",
+    "healthy",
+    days={"2030-03-17": (99, 100), "2030-03-16": (50, 100)},
+    response_ms=41.6,
+)
 
 
 def words(*rooms: RoomFacts, checks: tuple[CheckFacts, ...] = ()) -> list[tuple[str, str]]:
-    return [(line.state, line.words) for line in view(EVERYTHING, StatusFacts(NOW, rooms, checks)).lines]
+    return [
+        (line.state, line.words) for line in view(EVERYTHING, StatusFacts(NOW, rooms, checks)).lines
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,8 +66,14 @@ def words(*rooms: RoomFacts, checks: tuple[CheckFacts, ...] = ()) -> list[tuple[
         ({"waiting": True, "wait_s": float("inf")}, ("busy", "Visitors are waiting")),
         ({"turns_away": True}, ("busy", "Closed to new visitors at the moment")),
         ({"holds": True}, ("busy", "All new visitors wait at the moment")),
-        ({"holds": True, "waiting": True, "wait_s": 61.0}, ("busy", "All new visitors wait at the moment")),
-        ({"holds": True, "opens_ms": NOW}, ("busy", "Lets visitors in from 17 March 2030, 17:46 UTC")),
+        (
+            {"holds": True, "waiting": True, "wait_s": 61.0},
+            ("busy", "All new visitors wait at the moment"),
+        ),
+        (
+            {"holds": True, "opens_ms": NOW},
+            ("busy", "Lets visitors in from 17 March 2030, 17:46 UTC"),
+        ),
         ({"holds": True, "stopped": True}, ("bad", "Entry is paused; places in line are kept")),
         ({"stopped": True, "waiting": True}, ("bad", "Entry is paused; places in line are kept")),
     ],
@@ -53,7 +82,10 @@ def test_a_room_in_plain_words(changed: dict, expected: tuple) -> None:
     assert words(RoomFacts("r1", "shop", **changed)) == [expected]
 
 
-@pytest.mark.parametrize(("status", "state"), [("healthy", "good"), ("unhealthy", "bad"), ("unknown", "unknown"), ("suspended", "unknown")])
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [("healthy", "good"), ("unhealthy", "bad"), ("unknown", "unknown"), ("suspended", "unknown")],
+)
 def test_a_check_in_plain_words(status: str, state: str) -> None:
     assert words(checks=(CheckFacts("c1", "a", status),))[0][0] == state
 
@@ -61,8 +93,14 @@ def test_a_check_in_plain_words(status: str, state: str) -> None:
 def test_the_worst_line_is_the_headline() -> None:
     bad, good = CheckFacts("c1", "a", "unhealthy"), CheckFacts("c2", "b", "healthy")
     busy = RoomFacts("r1", "shop", waiting=True)
-    assert view(EVERYTHING, StatusFacts(NOW, (busy,), (bad, good))).words == "Some things are not working"
-    assert view(EVERYTHING, StatusFacts(NOW, (busy,), (good,))).words == "Everything is working, and there is a wait"
+    assert (
+        view(EVERYTHING, StatusFacts(NOW, (busy,), (bad, good))).words
+        == "Some things are not working"
+    )
+    assert (
+        view(EVERYTHING, StatusFacts(NOW, (busy,), (good,))).words
+        == "Everything is working, and there is a wait"
+    )
     assert view(EVERYTHING, StatusFacts(NOW, (), (good,))).words == "Everything is working"
     assert view(EVERYTHING, StatusFacts(NOW)).words == "There is no information at the moment"
 
@@ -70,12 +108,22 @@ def test_the_worst_line_is_the_headline() -> None:
 def test_ninety_days_ending_today_and_their_sum() -> None:
     (line,) = view(EVERYTHING, StatusFacts(NOW, (), (CHECK,))).lines
     assert len(line.days) == DAYS
-    assert (line.days[-1].day, line.days[-1].part, line.days[-2].part, line.days[0].part) == ("2030-03-17", 0.99, 0.5, None)
+    assert (line.days[-1].day, line.days[-1].part, line.days[-2].part, line.days[0].part) == (
+        "2030-03-17",
+        0.99,
+        0.5,
+        None,
+    )
     assert (line.uptime, line.response_ms) == (149 / 200, 42)
 
 
 def test_a_page_shows_what_was_chosen_for_it() -> None:
-    facts = StatusFacts(NOW, (RoomFacts("r1", "shop", "a.example"), RoomFacts("r2", "blog", "b.example")), (CHECK,), [incident()])
+    facts = StatusFacts(
+        NOW,
+        (RoomFacts("r1", "shop", "a.example"), RoomFacts("r2", "blog", "b.example")),
+        (CHECK,),
+        [incident()],
+    )
 
     def names(**settings) -> list[str]:
         return [line.name for line in view(PageSettings(**settings), facts).lines]
@@ -95,7 +143,10 @@ def test_incidents_have_their_times_from_alerts_and_their_notes_from_operators()
         NoteFacts("n4", "", "Old", "Long ago.", NOW - 100 * DAY),
         NoteFacts("n5", "other", "", "Of an incident that is not shown.", NOW),
     )
-    found = view(EVERYTHING, StatusFacts(NOW, (), (CHECK,), [incident(), incident("i2", NOW - 60_000, None)], notes))
+    found = view(
+        EVERYTHING,
+        StatusFacts(NOW, (), (CHECK,), [incident(), incident("i2", NOW - 60_000, None)], notes),
+    )
     assert [(story.title, story.open) for story in found.stories] == [
         ("Payments is not working", True),
         ("Maintenance on Sunday", False),
@@ -106,10 +157,25 @@ def test_incidents_have_their_times_from_alerts_and_their_notes_from_operators()
 
 def test_what_is_the_operators_business_alone_is_not_on_the_page() -> None:
     row = ALERTS["health_check_status_notification"]
-    facts = StatusFacts(NOW, (RoomFacts("c1", "shop", waiting=True),), (CHECK,), [incident(), incident("i3", kind="greenroom_queueing")])
+    facts = StatusFacts(
+        NOW,
+        (RoomFacts("c1", "shop", waiting=True),),
+        (CHECK,),
+        [incident(), incident("i3", kind="greenroom_queueing")],
+    )
     found = view(EVERYTHING, facts)
-    forms = [html(found, "/feed.atom", "/status.json"), str(document(found)), atom(found, "http://a/", "http://a/feed.atom")]
-    for hidden in (row.example["reason"], row.example["origin_ip"], "secret-name", "health_check", "queueing"):
+    forms = [
+        html(found, "/feed.atom", "/status.json"),
+        str(document(found)),
+        atom(found, "http://a/", "http://a/feed.atom"),
+    ]
+    for hidden in (
+        row.example["reason"],
+        row.example["origin_ip"],
+        "secret-name",
+        "health_check",
+        "queueing",
+    ):
         assert all(hidden not in form for form in forms), hidden
 
 
@@ -117,27 +183,48 @@ def test_the_page_needs_no_script_and_cannot_be_made_to_run_one() -> None:
     nasty = '"><script>alert(1)</script>'
     notes = (NoteFacts("n1", "", nasty, nasty + "\x01\n\nSecond paragraph", NOW),)
     check = CheckFacts("c1", nasty, "healthy", days=CHECK.days)
-    found = view(PageSettings(title=nasty, health_checks=("*",)), StatusFacts(NOW, (), (check,), [incident()], notes))
+    found = view(
+        PageSettings(title=nasty, health_checks=("*",)),
+        StatusFacts(NOW, (), (check,), [incident()], notes),
+    )
     page = html(found, "/feed.atom", "/status.json")
     assert "<script" not in page
     assert not re.search(r"\son\w+=|style=|javascript:", page.replace(STYLE, ""))
     assert page.count("<rect ") == DAYS
     assert CSP.startswith("default-src 'none'; style-src 'sha256-")
     assert "script-src" not in CSP
-    feed = ElementTree.fromstring(atom(found, "http://status.example.com/", "http://status.example.com/feed.atom"))
-    assert [entry.findtext("{*}title") for entry in feed.iter("{http://www.w3.org/2005/Atom}entry")] == [nasty, f"{nasty} was not working"]
+    feed = ElementTree.fromstring(
+        atom(found, "http://status.example.com/", "http://status.example.com/feed.atom")
+    )
+    assert [
+        entry.findtext("{*}title") for entry in feed.iter("{http://www.w3.org/2005/Atom}entry")
+    ] == [nasty, f"{nasty} was not working"]
 
 
 def test_a_percentage_is_never_rounded_up_to_all() -> None:
     check = CheckFacts("c1", "a", "healthy", days={"2030-03-17": (99_999, 100_000)})
-    assert "99.99 % uptime in 90 days" in html(view(EVERYTHING, StatusFacts(NOW, (), (check,))), "", "")
+    assert "99.99 % uptime in 90 days" in html(
+        view(EVERYTHING, StatusFacts(NOW, (), (check,))), "", ""
+    )
     assert "100 % uptime in 90 days" in html(
-        view(EVERYTHING, StatusFacts(NOW, (), (CheckFacts("c1", "a", "healthy", days={"2030-03-17": (5, 5)}),))), "", ""
+        view(
+            EVERYTHING,
+            StatusFacts(NOW, (), (CheckFacts("c1", "a", "healthy", days={"2030-03-17": (5, 5)}),)),
+        ),
+        "",
+        "",
     )
 
 
 def test_the_document_for_programs() -> None:
-    found = document(view(EVERYTHING, StatusFacts(NOW, (RoomFacts("r1", "shop"),), (CHECK,), [incident("i2", NOW - 60_000, None)])))
+    found = document(
+        view(
+            EVERYTHING,
+            StatusFacts(
+                NOW, (RoomFacts("r1", "shop"),), (CHECK,), [incident("i2", NOW - 60_000, None)]
+            ),
+        )
+    )
     assert found["status"] == "good"
     assert found["updated_at"] == "2030-03-17T17:46:40Z"
     assert [component["name"] for component in found["components"]] == ["Payments", "shop"]

@@ -10,7 +10,11 @@ ROOMS = [f"room{number}" for number in range(50)]
 
 
 def run(
-    schedule: SyncSchedule, rooms: list[str], seconds: float, per_s: dict[str, float] | None = None, request_every_ms: int = 0
+    schedule: SyncSchedule,
+    rooms: list[str],
+    seconds: float,
+    per_s: dict[str, float] | None = None,
+    request_every_ms: int = 0,
 ) -> list[tuple[int, list[str]]]:
     """Plays a data center: (when, rooms) of each batch. `per_s`: visitors a second of rooms that are not quiet."""
     batches, now_ms, next_wish_ms = [], 0, request_every_ms
@@ -23,7 +27,11 @@ def run(
         if due:
             batches.append((now_ms, list(due)))
             for room in due:
-                schedule.record(room, structs.replace(quiet, arrivals_per_s=(per_s or {}).get(room, 0.0)), now_ms)
+                schedule.record(
+                    room,
+                    structs.replace(quiet, arrivals_per_s=(per_s or {}).get(room, 0.0)),
+                    now_ms,
+                )
         rest_ms = schedule.rest_ms(now_ms, rooms)
         now_ms += max(1, min(rest_ms, next_wish_ms - now_ms if request_every_ms else rest_ms))
     return batches
@@ -35,7 +43,9 @@ def test_quiet_rooms_share_one_letter_every_second_and_a_half() -> None:
     assert all(rooms == ROOMS for _, rooms in batches[1:])
 
 
-def test_a_busy_room_is_due_four_times_a_second_and_takes_the_others_along_only_when_they_are_due() -> None:
+def test_a_busy_room_is_due_four_times_a_second_and_takes_the_others_along_only_when_they_are_due() -> (
+    None
+):
     batches = run(SyncSchedule(0), ROOMS, 30, {"room3": 40.0})
     assert 115 <= len(batches) <= 121
     assert sum("room3" in rooms for _, rooms in batches) == len(batches)

@@ -5,7 +5,13 @@ from typing import NamedTuple
 
 import pytest
 
-from greenroom.decision.ticket_reader import HEADER_REMEMBERED_MAX, HEADERS_REMEMBERED, WAITING_REMEMBERED, FoundTickets, TicketReader
+from greenroom.decision.ticket_reader import (
+    HEADER_REMEMBERED_MAX,
+    HEADERS_REMEMBERED,
+    WAITING_REMEMBERED,
+    FoundTickets,
+    TicketReader,
+)
 from greenroom.decision.tickets import FUTURE_MAX_MS, Sealer
 from greenroom.model.visit import Arrival, Ticket, make_key
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_OVERLAP_MS, KeyRing
@@ -21,7 +27,12 @@ class Reading(NamedTuple):
     cookie_name: bytes = NAME
 
 
-def found(reader: TicketReader, visit: Arrival, now_ms: int = NOW, room: Reading = Reading()) -> FoundTickets:  # noqa: B008
+def found(
+    reader: TicketReader,
+    visit: Arrival,
+    now_ms: int = NOW,
+    room: Reading = Reading(),  # noqa: B008
+) -> FoundTickets:
     return reader.find(room, visit, now_ms)
 
 
@@ -36,19 +47,34 @@ def ticket(number: int = 1, checked_ms: int = NOW, accepted_ms: int = NOW) -> Ti
 
 def arrival(*headers: tuple[bytes, bytes]) -> Arrival:
     facts = dict(headers)
-    return Arrival("GET", "http", "a.example", "/", "", headers, "192.0.2.1", facts=facts if len(facts) == len(headers) else None)
+    return Arrival(
+        "GET",
+        "http",
+        "a.example",
+        "/",
+        "",
+        headers,
+        "192.0.2.1",
+        facts=facts if len(facts) == len(headers) else None,
+    )
 
 
 def cookie(*values: bytes) -> tuple[bytes, bytes]:
     return b"cookie", b"; ".join(NAME + b"=" + value for value in values)
 
 
-def test_tickets_come_with_their_spelling_in_the_order_sent_from_one_header_or_several(ring: KeyRing) -> None:
+def test_tickets_come_with_their_spelling_in_the_order_sent_from_one_header_or_several(
+    ring: KeyRing,
+) -> None:
     sealer = Sealer(ring)
     one, two = (sealer.seal(ticket(number), ROOM) for number in (1, 2))
     expected = ((ticket(1), one), (ticket(2), two))
     brought = TicketReader(sealer)
-    for visit in (arrival(cookie(one, two)), arrival(cookie(one), cookie(two)), arrival(cookie(one, b"junk", two))):
+    for visit in (
+        arrival(cookie(one, two)),
+        arrival(cookie(one), cookie(two)),
+        arrival(cookie(one, b"junk", two)),
+    ):
         for _ in range(2):
             assert found(brought, visit) == expected
     assert found(brought, arrival((b"accept", b"*/*"))) == ()
@@ -83,25 +109,34 @@ def test_what_strangers_send_takes_bounded_memory(ring: KeyRing) -> None:
     for number in range(HEADERS_REMEMBERED + 10):
         found(brought, arrival((b"cookie", b"visits=%d; " % number + good)))
     assert 0 < len(brought._known) <= HEADERS_REMEMBERED
-    long = arrival((b"cookie", b"x" * HEADER_REMEMBERED_MAX + b"; " + cookie(sealer.seal(ticket(), ROOM))[1]))
+    long = arrival(
+        (b"cookie", b"x" * HEADER_REMEMBERED_MAX + b"; " + cookie(sealer.seal(ticket(), ROOM))[1])
+    )
     held = dict(brought._known)
     assert len(found(brought, long)) == 1
     assert brought._known == held
 
 
-def test_visitors_in_line_and_those_without_a_ticket_do_not_push_out_what_is_remembered_of_the_others(ring: KeyRing) -> None:
+def test_visitors_in_line_and_those_without_a_ticket_do_not_push_out_what_is_remembered_of_the_others(
+    ring: KeyRing,
+) -> None:
     sealer = Sealer(ring)
     brought = TicketReader(sealer)
     inside = arrival(cookie(sealer.seal(ticket(), ROOM)))
     found(brought, inside)
     held = dict(brought._known)
     assert len(held) == 1
-    for visit in (arrival(cookie(sealer.seal(ticket(2, accepted_ms=0), ROOM))), arrival((b"cookie", b"theme=dark"))):
+    for visit in (
+        arrival(cookie(sealer.seal(ticket(2, accepted_ms=0), ROOM))),
+        arrival((b"cookie", b"theme=dark")),
+    ):
         found(brought, visit)
     assert brought._known == held
 
 
-def test_the_parts_of_a_page_that_waits_are_read_once_and_what_that_takes_is_bounded(ring: KeyRing) -> None:
+def test_the_parts_of_a_page_that_waits_are_read_once_and_what_that_takes_is_bounded(
+    ring: KeyRing,
+) -> None:
     sealer = Sealer(ring)
     brought = TicketReader(sealer)
     for number in range(WAITING_REMEMBERED + 10):

@@ -48,7 +48,10 @@ def sites(folder: Path) -> tuple[Site, Site, LedgerElsewhere]:
     """Two that are alike, but for where the ledger is."""
     for name in ("here", "elsewhere"):
         (folder / name).mkdir()
-    here, elsewhere = (Site(folder / name, small_room(total_active_users=2, new_users_per_minute=2)) for name in ("here", "elsewhere"))
+    here, elsewhere = (
+        Site(folder / name, small_room(total_active_users=2, new_users_per_minute=2))
+        for name in ("here", "elsewhere")
+    )
     ledger = LedgerElsewhere(elsewhere.ledgers["r"])
     elsewhere.ledgers["r"] = ledger  # type: ignore[assignment]
     for site in (here, elsewhere):
@@ -61,7 +64,9 @@ def sites(folder: Path) -> tuple[Site, Site, LedgerElsewhere]:
 def at_once(browser: Browser, query: str) -> Verdict | None:
     """The verdict, which must not be told a second time."""
     later: list[Verdict] = []
-    verdict = browser.site.decisions.verdict(browser.arrival(query=query, method="POST" if query else "GET"), later.append)
+    verdict = browser.site.decisions.verdict(
+        browser.arrival(query=query, method="POST" if query else "GET"), later.append
+    )
     assert not later
     return verdict
 
@@ -77,12 +82,19 @@ def seen(verdict: Verdict, browser: Browser) -> Any:
     return replace(verdict, set_cookie=verdict.set_cookie[:1])
 
 
-steps = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["", "", "", "greenroom=leave"]), st.integers(0, 40_000)), max_size=25)
+steps = st.lists(
+    st.tuples(
+        st.integers(0, 4), st.sampled_from(["", "", "", "greenroom=leave"]), st.integers(0, 40_000)
+    ),
+    max_size=25,
+)
 
 
 @settings(max_examples=60)
 @given(steps)
-def test_verdicts_and_events_are_the_same_whether_the_ledger_answers_at_once_or_later(story: list[tuple[int, str, int]]) -> None:
+def test_verdicts_and_events_are_the_same_whether_the_ledger_answers_at_once_or_later(
+    story: list[tuple[int, str, int]],
+) -> None:
     with TemporaryDirectory() as folder:
         here, elsewhere, ledger = sites(Path(folder))
         mine = [Browser(here) for _ in range(5)]
@@ -91,7 +103,9 @@ def test_verdicts_and_events_are_the_same_whether_the_ledger_answers_at_once_or_
             verdict = at_once(mine[number], query)
             assert verdict is not None
             told: list[Verdict] = []
-            other = elsewhere.decisions.verdict(others[number].arrival(query=query, method="POST" if query else "GET"), told.append)
+            other = elsewhere.decisions.verdict(
+                others[number].arrival(query=query, method="POST" if query else "GET"), told.append
+            )
             ledger.answer()
             (given_later,) = told if other is None else [*told, other]
             assert seen(verdict, mine[number]) == seen(given_later, others[number])

@@ -5,21 +5,41 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.gateway.wire.websocket_frames import FRAMES_MAX, TRY_AGAIN_LATER, FrameCount, close_frame
+from greenroom.gateway.wire.websocket_frames import (
+    FRAMES_MAX,
+    TRY_AGAIN_LATER,
+    FrameCount,
+    close_frame,
+)
 
 
 def frame(payload: bytes, masked: bool, opcode: int = 2) -> bytes:
     size = len(payload)
-    length = bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2, "big") if size < 65_536 else b"\x7f" + size.to_bytes(8, "big")
+    length = (
+        bytes([size])
+        if size < 126
+        else b"\x7e" + size.to_bytes(2, "big")
+        if size < 65_536
+        else b"\x7f" + size.to_bytes(8, "big")
+    )
     first = bytes([length[0] | 0x80]) + length[1:] if masked else length
     return bytes([0x80 | opcode]) + first + (b"mask" if masked else b"") + payload
 
 
-FRAMES = st.lists(st.builds(frame, st.sampled_from([0, 1, 125, 126, 127, 70_000]).map(bytes), st.booleans()), max_size=6)
+FRAMES = st.lists(
+    st.builds(frame, st.sampled_from([0, 1, 125, 126, 127, 70_000]).map(bytes), st.booleans()),
+    max_size=6,
+)
 
 
-@given(FRAMES, st.lists(st.integers(min_value=0, max_value=300_000), max_size=8), st.integers(min_value=0, max_value=20))
-def test_a_goodbye_fits_exactly_between_two_frames(frames: list[bytes], cuts: list[int], short: int) -> None:
+@given(
+    FRAMES,
+    st.lists(st.integers(min_value=0, max_value=300_000), max_size=8),
+    st.integers(min_value=0, max_value=20),
+)
+def test_a_goodbye_fits_exactly_between_two_frames(
+    frames: list[bytes], cuts: list[int], short: int
+) -> None:
     whole = b"".join(frames)
     ends = {sum(len(one) for one in frames[:count]) for count in range(len(frames) + 1)}
     sent = whole[: len(whole) - short] if short <= len(whole) else whole

@@ -12,15 +12,24 @@ def ledger_problems(ledger: Ledger) -> list[str]:
     lease, line = ledger.lease, ledger.line
     sessions = len(ledger.sessions.inside)
     left = lease.permits + lease.freed + lease.closing + sessions
-    right = lease.granted_seen - lease.returned_permits - lease.returned_freed + lease.over - lease.settled
+    right = (
+        lease.granted_seen
+        - lease.returned_permits
+        - lease.returned_freed
+        + lease.over
+        - lease.settled
+    )
     right += ledger.moves.net
     checks = {
-        f"{lease.permits} permits, {lease.freed} freed, {lease.closing} closing and {sessions} sessions, of {right} granted": left == right,
+        f"{lease.permits} permits, {lease.freed} freed, {lease.closing} closing and {sessions} sessions, of {right} granted": left
+        == right,
         f"permits are {lease.permits}": lease.permits >= 0,
         f"freed units are {lease.freed}": lease.freed >= 0,
         f"closing units are {lease.closing}": lease.closing >= 0,
         f"the debt is {lease.debt}": lease.debt >= 0,
-        "there is a debt and something to pay it with": not (lease.debt and (lease.permits or lease.freed)),
+        "there is a debt and something to pay it with": not (
+            lease.debt and (lease.permits or lease.freed)
+        ),
         "a waiting visitor has a session": not (line.slots.keys() & ledger.sessions.inside.keys()),
         "a waiting visitor has a spent id": not (line.slots.keys() & ledger.sessions.spent.keys()),
         "the line is out of order": _in_order(ledger),
@@ -35,9 +44,19 @@ def coordinator_problems(coordinator: Coordinator) -> list[str]:
     held = sum(center.held + center.orphans for center in centers)
     problems = []
     if coordinator.pool + held != coordinator.total:
-        problems.append(f"{coordinator.pool} in the pool and {held} held make {coordinator.pool + held}, not {coordinator.total}")
-    problems += [f"{center.name} holds {center.held} and owes {center.owed}" for center in centers if center.held + center.owed < 0]
-    problems += [f"{center.name} has {center.outstanding} outstanding" for center in centers if center.outstanding < 0]
+        problems.append(
+            f"{coordinator.pool} in the pool and {held} held make {coordinator.pool + held}, not {coordinator.total}"
+        )
+    problems += [
+        f"{center.name} holds {center.held} and owes {center.owed}"
+        for center in centers
+        if center.held + center.owed < 0
+    ]
+    problems += [
+        f"{center.name} has {center.outstanding} outstanding"
+        for center in centers
+        if center.outstanding < 0
+    ]
     return problems + sum_problems(coordinator)
 
 
@@ -52,12 +71,16 @@ def sum_problems(coordinator: Coordinator) -> list[str]:
         "uncovered": sum(center.uncovered for center in reachable),
     }
     found = [
-        f"the sum of {name} is {total}, but {getattr(kept, name)} is kept" for name, total in made.items() if total != getattr(kept, name)
+        f"the sum of {name} is {total}, but {getattr(kept, name)} is kept"
+        for name, total in made.items()
+        if total != getattr(kept, name)
     ]
     line = Counter[int]()
     for center in reachable:
         line.update(center.uncovered_seconds())
-        found += [f"{center.name}: {center.minute} in the minute"] * (center.minute != sum(count for _, count in center.leaving))
+        found += [f"{center.name}: {center.minute} in the minute"] * (
+            center.minute != sum(count for _, count in center.leaving)
+        )
     if coordinator.ranked_seconds not in (None, line):
         found.append("the whole line is not the sum of its parts")
     return found
@@ -71,14 +94,23 @@ def problems(coordinator: Coordinator, ledgers: Iterable[Ledger]) -> list[str]:
         center, lease = coordinator.data_centers[ledger.data_center], ledger.lease
         if center.epoch != ledger.epoch:
             continue
-        unheard = coordinator.doubting and ledger.data_center in coordinator.doubted  # it may hold more than this coordinator was told yet
+        unheard = (
+            coordinator.doubting and ledger.data_center in coordinator.doubted
+        )  # it may hold more than this coordinator was told yet
         pairs = {
-            "permits that were never granted": (0 if unheard else lease.granted_seen, center.granted),
+            "permits that were never granted": (
+                0 if unheard else lease.granted_seen,
+                center.granted,
+            ),
             "returned permits": (center.returned_permits, lease.returned_permits),
             "returned freed units": (center.returned_freed, lease.returned_freed),
             "permits used": (center.used, lease.used),
         }
-        found += [f"{center.name}: {what}: {less} > {more}" for what, (less, more) in pairs.items() if less > more]
+        found += [
+            f"{center.name}: {what}: {less} > {more}"
+            for what, (less, more) in pairs.items()
+            if less > more
+        ]
     return found
 
 

@@ -131,7 +131,9 @@ class Lease:
         if self.permits or not self.freed or self.connected(now_ms):
             return self.at_hand(now_ms)
         self.trim(now_ms)
-        return self.paced(max(0, min(self.freed, self.disconnected_rate - len(self.window))), now_ms)
+        return self.paced(
+            max(0, min(self.freed, self.disconnected_rate - len(self.window))), now_ms
+        )
 
     def at_hand(self, now_ms: int) -> int:
         """Permits that may be spent now."""
@@ -151,11 +153,17 @@ class Lease:
     @property
     def holds_back(self) -> bool:
         """Whether permits are held back by the pace."""
-        return self.gap_us > 0 and not (self.queueing and self.permits * self.gap_us <= pacing.saved_us(self.gap_us))
+        return self.gap_us > 0 and not (
+            self.queueing and self.permits * self.gap_us <= pacing.saved_us(self.gap_us)
+        )
 
     def paced_s(self, place: int, now_ms: int) -> float:
         """Seconds until the pace lets the visitor at this place in, counted from 1, who has a permit."""
-        return max(0, pacing.wait_us(self.spent_until_us, self.gap_us, place, now_ms)) / 1_000_000 if self.holds_back else 0.0
+        return (
+            max(0, pacing.wait_us(self.spent_until_us, self.gap_us, place, now_ms)) / 1_000_000
+            if self.holds_back
+            else 0.0
+        )
 
     def horizon_at(self, now_ms: int, gap_ms: int) -> int | None:
         """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`: between two tries.
@@ -173,7 +181,13 @@ class Lease:
         `paced`: however soon it follows the one before.
         """
         if overdraws:
-            return PermitSource.PERMIT if self.permits > 0 else PermitSource.FREED if self.freed > 0 else PermitSource.DEBT
+            return (
+                PermitSource.PERMIT
+                if self.permits > 0
+                else PermitSource.FREED
+                if self.freed > 0
+                else PermitSource.DEBT
+            )
         if not self.paced(1, now_ms) if paced else self.fenced(now_ms):
             return None
         if self.permits > 0:
@@ -259,9 +273,21 @@ class Lease:
         left = Lease()
         self.trim(now_ms)
         left.granted_seen = left.used = sessions
-        left.window, left.unacknowledged, left.admitted = self.window, deque(self.window), len(self.window)
-        left.line_ahead_ms, left.round_trip_ms, left.fence_ms = self.line_ahead_ms, self.round_trip_ms, self.fence_ms
-        left.gap_us, left.spent_until_us, left.data_centers = self.gap_us, self.spent_until_us, self.data_centers
+        left.window, left.unacknowledged, left.admitted = (
+            self.window,
+            deque(self.window),
+            len(self.window),
+        )
+        left.line_ahead_ms, left.round_trip_ms, left.fence_ms = (
+            self.line_ahead_ms,
+            self.round_trip_ms,
+            self.fence_ms,
+        )
+        left.gap_us, left.spent_until_us, left.data_centers = (
+            self.gap_us,
+            self.spent_until_us,
+            self.data_centers,
+        )
         return left
 
     def ages(self, now_ms: int, whole: bool) -> tuple[int, ...]:
@@ -297,7 +323,11 @@ class Lease:
             down.horizon_ms,
         )
         self.pool, self.alone, self.gap_us = down.pool, down.alone, down.gap_us
-        self.contact_ms, self.fence_ms, self.data_centers = down.sent_ms, down.fence_ms, down.data_centers
+        self.contact_ms, self.fence_ms, self.data_centers = (
+            down.sent_ms,
+            down.fence_ms,
+            down.data_centers,
+        )
         self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms
 

@@ -33,7 +33,9 @@ def saved_us(gap_us: int) -> int:
 
 def part_per_minute(gap_us: int, per_minute: int, data_centers: int) -> float | None:
     """What of `per_minute` a data center with this gap has; None: the gap is the longest one and says nothing."""
-    if gap_us <= 0 or 1_000_000 / gap_us <= FLOOR_TOLERANCE * max(LEAST_PER_S / data_centers, LEAST_HERE_PER_S):
+    if gap_us <= 0 or 1_000_000 / gap_us <= FLOOR_TOLERANCE * max(
+        LEAST_PER_S / data_centers, LEAST_HERE_PER_S
+    ):
         return None
     return min(float(per_minute), 60_000_000 / PACE_FACTOR / gap_us)
 

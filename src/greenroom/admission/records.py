@@ -47,10 +47,21 @@ class LedgerMemory:
         a session too many ends by itself, and one too few lets a visitor in.
         """
         if len(records) % RECORD.size:
-            raise ValueError(f"{len(records)} bytes are not a whole number of {RECORD.size}-byte records")
-        sessions, places, spent, window, began = self.sessions, self.places, self.spent, self.window, self.began
+            raise ValueError(
+                f"{len(records)} bytes are not a whole number of {RECORD.size}-byte records"
+            )
+        sessions, places, spent, window, began = (
+            self.sessions,
+            self.places,
+            self.spent,
+            self.window,
+            self.began,
+        )
         latest_ms = self.latest_ms
-        before: tuple[dict[bytes, int], dict[bytes, int], dict[bytes, int], list[int], dict[bytes, int]] | None = None
+        before: (
+            tuple[dict[bytes, int], dict[bytes, int], dict[bytes, int], list[int], dict[bytes, int]]
+            | None
+        ) = None
         for kind, ticket_id, value in RECORD.iter_unpack(records):
             if kind == PLACE:
                 places[ticket_id] = value
@@ -78,10 +89,22 @@ class LedgerMemory:
                 before = None
         self.latest_ms = latest_ms
         if before and holes:
-            sessions = {ticket_id: at_ms for ticket_id, at_ms in before[0].items() if ticket_id not in spent} | sessions
-            places = {ticket_id: key for ticket_id, key in (before[1] | places).items() if ticket_id not in sessions.keys() | spent.keys()}
+            sessions = {
+                ticket_id: at_ms for ticket_id, at_ms in before[0].items() if ticket_id not in spent
+            } | sessions
+            places = {
+                ticket_id: key
+                for ticket_id, key in (before[1] | places).items()
+                if ticket_id not in sessions.keys() | spent.keys()
+            }
             before = sessions, places, before[2] | spent, before[3] + window, before[4] | began
-        self.sessions, self.places, self.spent, self.window, self.began = before or (sessions, places, spent, window, began)
+        self.sessions, self.places, self.spent, self.window, self.began = before or (
+            sessions,
+            places,
+            spent,
+            window,
+            began,
+        )
 
 
 def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
@@ -90,7 +113,12 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
     To be restored into a new epoch only. Sessions that are missing are orphans at the coordinator.
     """
     return LedgerMemory(
-        dict.fromkeys(memory.sessions, now_ms), memory.places, memory.spent, memory.window, max(memory.latest_ms, now_ms), memory.began
+        dict.fromkeys(memory.sessions, now_ms),
+        memory.places,
+        memory.spent,
+        memory.window,
+        max(memory.latest_ms, now_ms),
+        memory.began,
     )
 
 
@@ -101,14 +129,18 @@ def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
     return memory
 
 
-def stand_ins(memory: LedgerMemory, lost: int, room: Room, now_ms: int, new_id: Callable[[], bytes]) -> list[bytes]:
+def stand_ins(
+    memory: LedgerMemory, lost: int, room: Room, now_ms: int, new_id: Callable[[], bytes]
+) -> list[bytes]:
     """Records for up to so many `lost` ones, each of which may have been an admission of a moment ago. No more than the limits allow.
 
     So no visitor is let in instead of a forgotten one before that one's session would have ended and its minute is over.
     """
     sessions = min(lost, max(0, room.total_active_users - len(memory.sessions)))
     admissions = min(lost, room.new_users_per_minute)
-    return [pack(SESSION, new_id(), now_ms) for _ in range(sessions)] + [pack(COUNTED, NOBODY, now_ms)] * admissions
+    return [pack(SESSION, new_id(), now_ms) for _ in range(sessions)] + [
+        pack(COUNTED, NOBODY, now_ms)
+    ] * admissions
 
 
 def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
@@ -116,7 +148,12 @@ def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
     yield pack(RESET, NOBODY, 0)
     for time_ms in memory.window:
         yield pack(COUNTED, NOBODY, time_ms)
-    for kind, rows in ((END, memory.spent), (SESSION, memory.sessions), (BEGAN, memory.began), (PLACE, memory.places)):
+    for kind, rows in (
+        (END, memory.spent),
+        (SESSION, memory.sessions),
+        (BEGAN, memory.began),
+        (PLACE, memory.places),
+    ):
         for ticket_id, value in rows.items():
             yield pack(kind, ticket_id, value)
     yield pack(DONE, NOBODY, 0)

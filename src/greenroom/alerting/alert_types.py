@@ -67,21 +67,39 @@ HEALTH = "Health Checks"
 SYSTEM = "greenroom"
 
 _ZONES = PolicyFilter("ids of zones", _zone)
-_BY_ROOM = {"waiting_room_id": PolicyFilter("ids or names of waiting rooms", _subject), "zones": _ZONES}
+_BY_ROOM = {
+    "waiting_room_id": PolicyFilter("ids or names of waiting rooms", _subject),
+    "zones": _ZONES,
+}
 _ROOM_FIELDS = {
     "waiting_room_id": "id of the room",
     "waiting_room_name": "name of the room",
     "host": "host that the room covers",
     "path": "path that the room covers",
 }
-_ROOM_EXAMPLE = {"waiting_room_id": "0" * 31 + "1", "waiting_room_name": "shop", "host": "shop.example.com", "path": "/"}
+_ROOM_EXAMPLE = {
+    "waiting_room_id": "0" * 31 + "1",
+    "waiting_room_name": "shop",
+    "host": "shop.example.com",
+    "path": "/",
+}
 
 
 def _bound(help: str, default: int, low: int, high: int) -> PolicyFilter:
-    return PolicyFilter(f"{help} ({low} to {high}, {default} when it is left out)", _field("limit"), (), True, str(default), low, high)
+    return PolicyFilter(
+        f"{help} ({low} to {high}, {default} when it is left out)",
+        _field("limit"),
+        (),
+        True,
+        str(default),
+        low,
+        high,
+    )
 
 
-def _room_type(type: str, display_name: str, description: str, text: str, end_text: str, **more: Any) -> AlertType:
+def _room_type(
+    type: str, display_name: str, description: str, text: str, end_text: str, **more: Any
+) -> AlertType:
     fields = {**_ROOM_FIELDS, **more.pop("fields", {})}
     return AlertType(
         type,
@@ -141,7 +159,9 @@ _ROWS = (
         },
         filters={
             "health_check_id": PolicyFilter("ids of health checks", _subject),
-            "status": PolicyFilter("Healthy or Unhealthy", _field("status"), ("Healthy", "Unhealthy")),
+            "status": PolicyFilter(
+                "Healthy or Unhealthy", _field("status"), ("Healthy", "Unhealthy")
+            ),
             "zones": _ZONES,
         },
         example={
@@ -235,7 +255,11 @@ _ROWS = (
         "Too large a part of the requests of one minute could not be handed to the origin, or no longer so. Needs 20 requests a minute.",
         "{percent} % of {requests} requests to the origin failed within a minute, more than {limit} %.",
         "No more than {limit} % of the requests to the origin fail.",
-        fields={"percent": "part that failed", "requests": "requests of the minute", "limit": "the limit in percent"},
+        fields={
+            "percent": "part that failed",
+            "requests": "requests of the minute",
+            "limit": "the limit in percent",
+        },
         filters={"limit": _bound("limit in percent", 5, 1, 100)},
         example={"percent": 37, "requests": 800, "limit": 5},
         example_subject="greenroom-1",
@@ -289,7 +313,12 @@ _ROWS = (
             "limit": "the limit in days",
         },
         filters={"limit": _bound("limit in days", 14, 1, 365)},
-        example={"names": "shop.example.com", "not_after": "2030-12-01T00:00:00Z", "days": 2, "limit": 14},
+        example={
+            "names": "shop.example.com",
+            "not_after": "2030-12-01T00:00:00Z",
+            "days": 2,
+            "limit": 14,
+        },
         example_subject="shop.example.com",
         severity="warning",
     ),
@@ -313,7 +342,9 @@ def make(
     row = ALERTS[type]
     differing = set(row.fields) ^ set(data)
     if differing:
-        raise KeyError(f"{type} has the fields {', '.join(row.fields)}; wrong: {', '.join(sorted(differing))}")
+        raise KeyError(
+            f"{type} has the fields {', '.join(row.fields)}; wrong: {', '.join(sorted(differing))}"
+        )
     template = row.end_text if state == "end" else row.text
     return Alert(
         type=type,
@@ -331,4 +362,12 @@ def make(
 def example(row: AlertType, time_ms: int) -> Alert:
     """The row's example as an alert, for documents and for the test of a policy."""
     state: AlertState = "start" if row.paired else "none"
-    return make(row.type, state, time_ms, f"example-{row.type}", row.example, subject_id="0" * 32, subject_name=row.example_subject)
+    return make(
+        row.type,
+        state,
+        time_ms,
+        f"example-{row.type}",
+        row.example,
+        subject_id="0" * 32,
+        subject_name=row.example_subject,
+    )

@@ -14,7 +14,12 @@ from greenroom.core.schedule import effective
 from greenroom.model.event import Event
 from greenroom.model.room import Room
 
-BOUND_TYPES = ("greenroom_wait_time", "greenroom_event_soon", "greenroom_origin_errors", "greenroom_certificate_expiring")
+BOUND_TYPES = (
+    "greenroom_wait_time",
+    "greenroom_event_soon",
+    "greenroom_origin_errors",
+    "greenroom_certificate_expiring",
+)
 """Types whose policies set a limit that the source compares with."""
 
 SOURCES = ("room:", "event:", "center:", "origin:", "config-", "certificate:")
@@ -23,7 +28,10 @@ SOURCES = ("room:", "event:", "center:", "origin:", "config-", "certificate:")
 AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_queueing": (3_000, 60_000),
     "greenroom_wait_time": (15_000, 60_000),
-    "greenroom_newcomers_confirmed": (20_000, 60_000),  # shorter than it takes to find out that it was a false alarm: not told
+    "greenroom_newcomers_confirmed": (
+        20_000,
+        60_000,
+    ),  # shorter than it takes to find out that it was a false alarm: not told
     "greenroom_rejecting": (1_000, 10_000),
     "greenroom_admissions_stopped": (2_000, 5_000),
     "greenroom_data_center_cut_off": (0, 5_000),
@@ -110,7 +118,12 @@ def conditions(picture: Picture) -> Iterator[AlertCondition]:
         if picture.speaks_for_rooms and not found.room.suspended:
             yield from _of_room(picture, found)
         if found.storage_failed:
-            yield _room_condition(picture, found, "greenroom_admissions_stopped", {"reason": "the ledger cannot be written"})
+            yield _room_condition(
+                picture,
+                found,
+                "greenroom_admissions_stopped",
+                {"reason": "the ledger cannot be written"},
+            )
     yield from _of_process(picture)
 
 
@@ -128,13 +141,19 @@ def _of_room(picture: Picture, found: RoomPicture) -> Iterator[AlertCondition]:
     if found.waiting:
         figures = {"waiting": found.waiting, "active": found.active}
         yield _room_condition(picture, found, "greenroom_queueing", figures)
-    minutes = None if found.wait_s is None or not math.isfinite(found.wait_s) else math.ceil(found.wait_s / 60)
+    minutes = (
+        None
+        if found.wait_s is None or not math.isfinite(found.wait_s)
+        else math.ceil(found.wait_s / 60)
+    )
     for limit in picture.limits.get("greenroom_wait_time", ()):
         if minutes is not None and minutes > limit:
             data = {"minutes": minutes, "limit": limit}
             yield _room_condition(picture, found, "greenroom_wait_time", data, more=f"{limit}:")
     if found.confirms and found.room.confirm_newcomers == "auto":
-        yield _room_condition(picture, found, "greenroom_newcomers_confirmed", {"active": found.active})
+        yield _room_condition(
+            picture, found, "greenroom_newcomers_confirmed", {"active": found.active}
+        )
     if now.turns_away:
         yield _room_condition(picture, found, "greenroom_rejecting", {})
     for event in found.events:
@@ -157,7 +176,13 @@ def _of_event(picture: Picture, found: RoomPicture, event: Event) -> Iterator[Al
         yield AlertCondition("greenroom_event", f"event:{name}", data, *subject)
     for limit in picture.limits.get("greenroom_event_soon", ()):
         if event.event_start_ms - limit * 60_000 <= picture.now_ms < event.event_start_ms:
-            yield AlertCondition("greenroom_event_soon", f"event-soon:{limit}:{name}", {**data, "limit": limit}, *subject, alone=True)
+            yield AlertCondition(
+                "greenroom_event_soon",
+                f"event-soon:{limit}:{name}",
+                {**data, "limit": limit},
+                *subject,
+                alone=True,
+            )
 
 
 def _of_process(picture: Picture) -> Iterator[AlertCondition]:
@@ -170,11 +195,19 @@ def _of_process(picture: Picture) -> Iterator[AlertCondition]:
             percent = round(picture.failed * 100 / picture.requests)
             data = {"percent": percent, "requests": picture.requests, "limit": limit}
             incident = f"origin:{picture.process}:{limit}:"
-            yield AlertCondition("greenroom_origin_errors", incident, data, picture.process, picture.process)
+            yield AlertCondition(
+                "greenroom_origin_errors", incident, data, picture.process, picture.process
+            )
     for source, problems in picture.config_problems.items():
         if problems:
             data = {"source": source, "problems": "; ".join(problems)[:1_000]}
-            yield AlertCondition("greenroom_config_refused", f"config-{source}:{picture.process}:", data, source, source)
+            yield AlertCondition(
+                "greenroom_config_refused",
+                f"config-{source}:{picture.process}:",
+                data,
+                source,
+                source,
+            )
     if picture.certificate:
         yield from _of_certificate(picture, picture.certificate)
 
@@ -184,19 +217,35 @@ def _of_certificate(picture: Picture, found: Certificate) -> Iterator[AlertCondi
     names = ", ".join(found.names)[:150] or "this server"
     for limit in picture.limits.get("greenroom_certificate_expiring", ()):
         if left_ms < limit * DAY_MS:
-            data = {"names": names, "not_after": _time(found.not_after_ms), "days": max(0, left_ms // DAY_MS), "limit": limit}
+            data = {
+                "names": names,
+                "not_after": _time(found.not_after_ms),
+                "days": max(0, left_ms // DAY_MS),
+                "limit": limit,
+            }
             incident = f"certificate:{found.name}:{limit}:{found.fingerprint[:32]}"
-            yield AlertCondition("greenroom_certificate_expiring", incident, data, found.name, names)
+            yield AlertCondition(
+                "greenroom_certificate_expiring", incident, data, found.name, names
+            )
 
 
-def _room_condition(picture: Picture, found: RoomPicture, type: str, data: Mapping[str, Any], *, more: str = "") -> AlertCondition:
+def _room_condition(
+    picture: Picture, found: RoomPicture, type: str, data: Mapping[str, Any], *, more: str = ""
+) -> AlertCondition:
     room = found.room
     incident = f"room:{picture.data_center}:{type}:{room.id}:{more}"
-    return AlertCondition(type, incident, {**_room_data(room), **data}, room.id, room.name, found.zone_id)
+    return AlertCondition(
+        type, incident, {**_room_data(room), **data}, room.id, room.name, found.zone_id
+    )
 
 
 def _room_data(room: Room) -> dict[str, Any]:
-    return {"waiting_room_id": room.id, "waiting_room_name": room.name, "host": room.host, "path": room.path}
+    return {
+        "waiting_room_id": room.id,
+        "waiting_room_name": room.name,
+        "host": room.host,
+        "path": room.path,
+    }
 
 
 def _time(at_ms: int) -> str:

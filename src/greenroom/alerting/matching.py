@@ -66,26 +66,44 @@ class PolicyVerdict:
 
 
 def verdicts(
-    alert: Alert, policies: Iterable[AlertPolicy], silences: Sequence[Silence], told: Callable[[AlertPolicy], Told], now_ms: int
+    alert: Alert,
+    policies: Iterable[AlertPolicy],
+    silences: Sequence[Silence],
+    told: Callable[[AlertPolicy], Told],
+    now_ms: int,
 ) -> Iterator[PolicyVerdict]:
     """What every policy that wants this alert does with it."""
     for policy in policies:
         if wants(policy, alert):
-            found = _verdict(alert, policy, any(silence.covers(policy.id, now_ms) for silence in silences), told(policy), now_ms)
+            found = _verdict(
+                alert,
+                policy,
+                any(silence.covers(policy.id, now_ms) for silence in silences),
+                told(policy),
+                now_ms,
+            )
             if found:
                 yield found
 
 
-def _verdict(alert: Alert, policy: AlertPolicy, silent: bool, told: Told, now_ms: int) -> PolicyVerdict | None:
+def _verdict(
+    alert: Alert, policy: AlertPolicy, silent: bool, told: Told, now_ms: int
+) -> PolicyVerdict | None:
     if alert.state == "end":
         if told.postponed:
             return PolicyVerdict(policy, "cancel")
-        return None if silent or told.start == "silenced" else PolicyVerdict(policy, "send", now_ms, destinations(policy))
+        return (
+            None
+            if silent or told.start == "silenced"
+            else PolicyVerdict(policy, "send", now_ms, destinations(policy))
+        )
     if silent:
         return PolicyVerdict(policy, "silence")
     if told.last_start_ms is None or not policy.interval_ms:
         return PolicyVerdict(policy, "send", now_ms, destinations(policy))
-    return PolicyVerdict(policy, "send", max(now_ms, told.last_start_ms + policy.interval_ms), destinations(policy))
+    return PolicyVerdict(
+        policy, "send", max(now_ms, told.last_start_ms + policy.interval_ms), destinations(policy)
+    )
 
 
 def wants(policy: AlertPolicy, alert: Alert) -> bool:
@@ -115,7 +133,11 @@ def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
     found: set[int] = set()
     for policy in policies:
         if policy.enabled and policy.alert_type == alert_type:
-            found |= {int(value) for value in policy.filters.get("limit") or (described.default,) if value.isdecimal()}
+            found |= {
+                int(value)
+                for value in policy.filters.get("limit") or (described.default,)
+                if value.isdecimal()
+            }
     return tuple(sorted(bound for bound in found if described.low <= bound <= described.high))
 
 
@@ -130,9 +152,18 @@ def filter_problems(alert_type: str, filters: Mapping[str, Sequence[str]]) -> li
         if described is None:
             allowed = ", ".join(row.filters) or "none"
             problems.append((name, f"unknown filter for {alert_type}; it has: {allowed}"))
-        elif described.bound and (len(values) != 1 or not values[0].isdecimal() or not described.low <= int(values[0]) <= described.high):
-            problems.append((name, f"must be one whole number from {described.low} to {described.high} as text"))
+        elif described.bound and (
+            len(values) != 1
+            or not values[0].isdecimal()
+            or not described.low <= int(values[0]) <= described.high
+        ):
+            problems.append(
+                (name, f"must be one whole number from {described.low} to {described.high} as text")
+            )
         elif described.choices:
             wrong = [value for value in values if value not in described.choices]
-            problems += [(name, f"must be one of {', '.join(described.choices)}, not {value!r:.60}") for value in wrong]
+            problems += [
+                (name, f"must be one of {', '.join(described.choices)}, not {value!r:.60}")
+                for value in wrong
+            ]
     return problems

@@ -54,7 +54,11 @@ class Message:
     def facts(self) -> list[tuple[str, str]]:
         """The alert's data as short lines for people, empty ones left out."""
         data = self.alert.data if self.alert else {}
-        return [(name.replace("_", " "), str(value)) for name, value in data.items() if value not in ("", None, [], {})]
+        return [
+            (name.replace("_", " "), str(value))
+            for name, value in data.items()
+            if value not in ("", None, [], {})
+        ]
 
     @property
     def time_ms(self) -> int:
@@ -78,7 +82,9 @@ class Post:
 
 def json_post(url: str, document: Mapping[str, Any], *headers: tuple[str, str]) -> Post:
     """A JSON body."""
-    return Post(url, msgspec.json.encode(document), (("Content-Type", "application/json"), *headers))
+    return Post(
+        url, msgspec.json.encode(document), (("Content-Type", "application/json"), *headers)
+    )
 
 
 def payload(message: Message) -> dict[str, Any]:

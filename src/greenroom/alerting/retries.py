@@ -11,7 +11,9 @@ RETRY_AFTER_MAX_MS = 3_600_000
 """A receiver may ask for more patience than this, and does not get it."""
 
 
-def next_try_ms(attempts: int, created_ms: int, now_ms: int, random: float, asked_ms: int = 0) -> int | None:
+def next_try_ms(
+    attempts: int, created_ms: int, now_ms: int, random: float, asked_ms: int = 0
+) -> int | None:
     """When to try again after this many attempts; None: it is given up.
 
     Waits double from a second to ten minutes, each shortened by up to half at random (`random` is 0 to 1), so that many messages do not

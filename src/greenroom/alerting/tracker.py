@@ -30,7 +30,9 @@ class Tracker:
 
     def without_open(self, alerts: Iterable[Alert], known: Iterable[Alert]) -> list[Alert]:
         """These alerts without the starts of incidents that go on already, told by another process; their ends will be told of those."""
-        going_on = {_incident(alert): alert for alert in known if alert.correlation_id.startswith(SOURCES)}
+        going_on = {
+            _incident(alert): alert for alert in known if alert.correlation_id.startswith(SOURCES)
+        }
         left = []
         for alert in alerts:
             other = going_on.get(_incident(alert)) if alert.state == "start" else None
@@ -40,11 +42,17 @@ class Tracker:
                 self.open[_incident(alert)] = other
         return left
 
-    def step(self, found: Iterable[AlertCondition], speaks_for: Callable[[str], bool], now_ms: int) -> list[Alert]:
+    def step(
+        self, found: Iterable[AlertCondition], speaks_for: Callable[[str], bool], now_ms: int
+    ) -> list[Alert]:
         """What is to be told now. Conditions that do not hold any more end only where this process `speaks_for` them."""
         holding = {condition.incident: condition for condition in found}
-        alerts = [alert for condition in holding.values() for alert in self._held(condition, now_ms)]
-        self._since = {incident: since_ms for incident, since_ms in self._since.items() if incident in holding}
+        alerts = [
+            alert for condition in holding.values() for alert in self._held(condition, now_ms)
+        ]
+        self._since = {
+            incident: since_ms for incident, since_ms in self._since.items() if incident in holding
+        }
         for incident in [incident for incident in self.open if incident not in holding]:
             if speaks_for(incident):
                 alerts += self._cleared(incident, now_ms)
@@ -61,7 +69,12 @@ class Tracker:
         since_ms = self._since.setdefault(incident, now_ms)
         if incident in self.open or now_ms - since_ms < _after_ms(condition.type)[0]:
             return []
-        alert = _alert(condition, "start", now_ms, f"{incident}{since_ms}" if incident.endswith(":") else incident)
+        alert = _alert(
+            condition,
+            "start",
+            now_ms,
+            f"{incident}{since_ms}" if incident.endswith(":") else incident,
+        )
         self.open[incident] = alert
         return [alert]
 

@@ -52,7 +52,12 @@ def _kept() -> Iterator[Kept]:
     for name in GAUGES:
         yield Kept(SAMPLES[name], SAMPLES[name], "sum")
         yield Kept(f"{name}_max", f"{name}_max", "max")
-        yield Kept(f"{name}_min", f"CASE WHEN {SAMPLES[name]} > 0 THEN {name}_min END", "min", nullable=True)
+        yield Kept(
+            f"{name}_min",
+            f"CASE WHEN {SAMPLES[name]} > 0 THEN {name}_min END",
+            "min",
+            nullable=True,
+        )
         yield Kept(f"{name}_sum", f"{name}_sum", "sum")
     yield Kept("limited", "limited", "sum")
     for name in LIMITS:
@@ -65,7 +70,9 @@ def _kept() -> Iterator[Kept]:
     yield Kept("admitted_min", "admitted", "min", nullable=True)
     for name in TIMES:
         yield Kept(f"{name}_count", f"{name}_count", "sum")
-        yield Kept(f"{name}_weight", f"CASE WHEN {name}_count > 0 THEN {WEIGHTS[name]} ELSE 0 END", "sum")
+        yield Kept(
+            f"{name}_weight", f"CASE WHEN {name}_count > 0 THEN {WEIGHTS[name]} ELSE 0 END", "sum"
+        )
         for percent in PERCENTS:
             yield Kept(f"{name}_p{percent}_weighted", f"{name}_p{percent} * {WEIGHTS[name]}", "sum")
     yield Kept("incomplete", "incomplete", "sum")

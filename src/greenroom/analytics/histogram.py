@@ -25,7 +25,9 @@ _FINE_BITS = 11  # below 2**11 every value has its own bucket
 _HALF_BITS = _FINE_BITS - 1
 _HALF = 1 << _HALF_BITS
 
-_HDR_COOKIE = 0x1C849303 | 0x10  # HDR Histogram, encoding version 2, counts as variable-length numbers
+_HDR_COOKIE = (
+    0x1C849303 | 0x10
+)  # HDR Histogram, encoding version 2, counts as variable-length numbers
 _HDR_COMPRESSED_COOKIE = 0x1C849304 | 0x10
 _HDR_HEADER = struct.Struct(">IIIIQQd")
 
@@ -123,7 +125,9 @@ def hdr_text(counts: Mapping[int, int]) -> str:
         last = bucket
     head = _HDR_HEADER.pack(_HDR_COOKIE, len(body), 0, 3, 1, HIGHEST_MS, 1.0)
     squeezed = zlib.compress(head + bytes(body))
-    return base64.b64encode(struct.pack(">II", _HDR_COMPRESSED_COOKIE, len(squeezed)) + squeezed).decode()
+    return base64.b64encode(
+        struct.pack(">II", _HDR_COMPRESSED_COOKIE, len(squeezed)) + squeezed
+    ).decode()
 
 
 def _variable_length(body: bytearray, value: int) -> None:

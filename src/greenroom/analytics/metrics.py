@@ -52,7 +52,11 @@ def _gauge(name: str, column: str, unit: str, help: str) -> Metric:
 
 
 def _limit(name: str, column: str, unit: str, help: str) -> Metric:
-    shares = {"avg": Share(f"{column}_sum", "limited", digits=4), "max": Share(f"{column}_max"), "min": Share(f"{column}_min")}
+    shares = {
+        "avg": Share(f"{column}_sum", "limited", digits=4),
+        "max": Share(f"{column}_max"),
+        "min": Share(f"{column}_min"),
+    }
     return Metric(name, unit, help, Share(column), shares)
 
 
@@ -64,11 +68,17 @@ def _sum(name: str, column: str, unit: str, help: str, extension: bool = True) -
 def _times() -> Iterator[Metric]:
     for column, stem, meaning in (
         ("waited", "totalTimeWaited", "time from the first sight of a queued visitor to admission"),
-        ("origin", "timeOnOrigin", "time from admission to the last activity of visitors whose session ended"),
+        (
+            "origin",
+            "timeOnOrigin",
+            "time from admission to the last activity of visitors whose session ended",
+        ),
     ):
         for percent in PERCENTS:
             raw = Share(f"{column}_p{percent}", per=1_000, digits=2)
-            weighted = Share(f"{column}_p{percent}_weighted", f"{column}_weight", per=1_000, digits=2)
+            weighted = Share(
+                f"{column}_p{percent}_weighted", f"{column}_weight", per=1_000, digits=2
+            )
             merged = Share(f"{column}_p{percent}", per=1_000, digits=2)
             yield Metric(
                 f"{stem}P{percent}",
@@ -87,22 +97,63 @@ def _metrics() -> Iterator[Metric]:
         "min": Share("admitted_min"),
         "sum": Share("admitted_sum"),
     }
-    yield Metric("newUsersPerMinute", "users", "visitors let in during a minute", Share("admitted"), new_users)
+    yield Metric(
+        "newUsersPerMinute",
+        "users",
+        "visitors let in during a minute",
+        Share("admitted"),
+        new_users,
+    )
     yield _gauge("totalQueuedUsers", "queued", "users", "visitors in line")
-    yield _limit("totalActiveUsersConfig", "limit_active", "users", "configured limit of active users, of the room or its event")
-    yield _limit("newUsersPerMinuteConfig", "limit_rate", "users", "configured limit of new users per minute, of the room or its event")
+    yield _limit(
+        "totalActiveUsersConfig",
+        "limit_active",
+        "users",
+        "configured limit of active users, of the room or its event",
+    )
+    yield _limit(
+        "newUsersPerMinuteConfig",
+        "limit_rate",
+        "users",
+        "configured limit of new users per minute, of the room or its event",
+    )
     yield _limit("sessionDurationConfig", "limit_session", "minutes", "configured session duration")
-    yield _gauge("estimatedWaitTime", "wait", "seconds", "median wait told to a visitor who joins the line")
-    yield _sum("sessionsRevoked", "revoked", "sessions", "sessions ended by the application with Cf-Waiting-Room-Command", extension=False)
+    yield _gauge(
+        "estimatedWaitTime", "wait", "seconds", "median wait told to a visitor who joins the line"
+    )
+    yield _sum(
+        "sessionsRevoked",
+        "revoked",
+        "sessions",
+        "sessions ended by the application with Cf-Waiting-Room-Command",
+        extension=False,
+    )
     yield from _times()
     yield _sum("sessionsEnded", "origin_count", "sessions", "sessions that ended, for any reason")
     yield _sum("usersWaited", "waited_count", "users", "visitors let in from the line")
-    yield _sum("usersLeft", "gave_up", "users", "visitors who gave up their place or session themselves")
-    yield _sum("usersAbandoned", "abandoned", "users", "places in line lost because the visitor stayed away")
+    yield _sum(
+        "usersLeft", "gave_up", "users", "visitors who gave up their place or session themselves"
+    )
+    yield _sum(
+        "usersAbandoned",
+        "abandoned",
+        "users",
+        "places in line lost because the visitor stayed away",
+    )
     yield _sum("requestsHeld", "held", "requests", "requests answered with the waiting page")
     yield _sum("requestsPassed", "passed", "requests", "requests of visitors who were in already")
-    yield _sum("minutesIncomplete", "incomplete", "minutes", "minutes in which a process was killed, so that something may be missing")
-    yield _sum("minutesGenerated", "generated", "minutes", "minutes that no visitor made: generated for trying things out")
+    yield _sum(
+        "minutesIncomplete",
+        "incomplete",
+        "minutes",
+        "minutes in which a process was killed, so that something may be missing",
+    )
+    yield _sum(
+        "minutesGenerated",
+        "generated",
+        "minutes",
+        "minutes that no visitor made: generated for trying things out",
+    )
 
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _metrics()}
@@ -124,7 +175,9 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("datetime", MINUTE_S, "Time", "begin of the minute"),
         Dimension("datetimeMinute", MINUTE_S, "Time", "begin of the minute"),
         Dimension("datetimeFiveMinutes", 5 * MINUTE_S, "Time", "begin of the five minutes"),
-        Dimension("datetimeFifteenMinutes", 15 * MINUTE_S, "Time", "begin of the quarter of an hour"),
+        Dimension(
+            "datetimeFifteenMinutes", 15 * MINUTE_S, "Time", "begin of the quarter of an hour"
+        ),
         Dimension("datetimeHour", HOUR_S, "Time", "begin of the hour"),
         Dimension("date", DAY_S, "Date", "the day, in UTC"),
     )
@@ -141,6 +194,10 @@ def column_problems() -> list[str]:
             problems.append(f"{metric.name}: {metric.raw.column}")
         for aggregate, share in metric.aggregates.items():
             names = {name for name in (share.column, share.over) if name}
-            known = {f"{time}_p{percent}" for time in TIMES for percent in PERCENTS} if aggregate == "percentile" else set(KEPT)
+            known = (
+                {f"{time}_p{percent}" for time in TIMES for percent in PERCENTS}
+                if aggregate == "percentile"
+                else set(KEPT)
+            )
             problems += [f"{metric.name}.{aggregate}: {name}" for name in names - known]
     return problems

@@ -115,8 +115,18 @@ class Question(msgspec.Struct, frozen=True):
         """The narrowest bucket that its rows or conditions tell apart; a day where time does not matter. A time range tells none apart."""
         if self.raw:
             return MINUTE_S
-        named = [*self.dimensions, *(order.name for order in self.order if not order.aggregate and order.name in DIMENSIONS)]
-        widths = [DIMENSIONS[name].bucket_s for name in (*named, *_dimensions_of(span_of(self.filter).rest))]
+        named = [
+            *self.dimensions,
+            *(
+                order.name
+                for order in self.order
+                if not order.aggregate and order.name in DIMENSIONS
+            ),
+        ]
+        widths = [
+            DIMENSIONS[name].bucket_s
+            for name in (*named, *_dimensions_of(span_of(self.filter).rest))
+        ]
         return min([width for width in widths if width], default=DAY_S)
 
 
@@ -128,14 +138,18 @@ def _check_metric(aggregate: str, name: str, raw: bool) -> None:
         if aggregate or metric.raw is None:
             raise QuestionRefused(f"{name} has no {aggregate or 'value'} in raw rows")
     elif aggregate not in metric.aggregates:
-        raise QuestionRefused(f"{name} has no {aggregate or 'value of its own'}; it has {', '.join(metric.aggregates)}")
+        raise QuestionRefused(
+            f"{name} has no {aggregate or 'value of its own'}; it has {', '.join(metric.aggregates)}"
+        )
 
 
 def _check_order(order: Order, question: Question) -> None:
     if order.aggregate:
         _check_metric(order.aggregate, order.name, question.raw)
         if order.aggregate == "percentile":
-            raise QuestionRefused("rows cannot be ordered by a percentile of merged histograms; order by avgWeighted")
+            raise QuestionRefused(
+                "rows cannot be ordered by a percentile of merged histograms; order by avgWeighted"
+            )
     elif question.raw:
         if order.name not in DIMENSIONS:
             _check_metric("", order.name, raw=True)
@@ -146,7 +160,9 @@ def _check_order(order: Order, question: Question) -> None:
 def _check_filter(found: Filter) -> None:
     conditions = list(conditions_of(found))
     if len(conditions) > CONDITIONS_MAX:
-        raise QuestionRefused(f"a filter has at most {CONDITIONS_MAX} conditions, not {len(conditions)}")
+        raise QuestionRefused(
+            f"a filter has at most {CONDITIONS_MAX} conditions, not {len(conditions)}"
+        )
     for condition in conditions:
         if condition.dimension not in DIMENSIONS:
             raise QuestionRefused(f"unknown dimension {condition.dimension}")
@@ -155,7 +171,9 @@ def _check_filter(found: Filter) -> None:
         if condition.dimension == ROOM and condition.op not in ("in", "notin"):
             raise QuestionRefused("rooms are filtered by `in` or `notin`")
         if len(condition.values) > VALUES_MAX and condition.dimension != ROOM:
-            raise QuestionRefused(f"a condition has at most {VALUES_MAX} values, not {len(condition.values)}")
+            raise QuestionRefused(
+                f"a condition has at most {VALUES_MAX} values, not {len(condition.values)}"
+            )
         kind = str if condition.dimension == ROOM else int
         if any(type(value) is not kind for value in condition.values):
             raise QuestionRefused(f"{condition.dimension} is compared with {kind.__name__} values")
@@ -217,7 +235,11 @@ def _required(found: Filter | None) -> Iterator[Filter]:
 def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
     """[start, end) that a comparison of times means for the begin of minutes; None when it is not one range."""
     width = DIMENSIONS[condition.dimension].bucket_s if condition.dimension in DIMENSIONS else 0
-    if not width or condition.op not in ("eq", "gt", "geq", "lt", "leq") or len(condition.values) != 1:
+    if (
+        not width
+        or condition.op not in ("eq", "gt", "geq", "lt", "leq")
+        or len(condition.values) != 1
+    ):
         return None
     value = int(condition.values[0])
     first_from = -(-value // width) * width  # the first bucket that begins at the moment or later
@@ -269,7 +291,9 @@ def pieces(start_s: int, end_s: int, finest_s: int, known: Known) -> list[Piece]
     return cut
 
 
-def _cut(start_s: int, end_s: int, levels: Sequence[tuple[str, int, int]], cut: list[Piece]) -> None:
+def _cut(
+    start_s: int, end_s: int, levels: Sequence[tuple[str, int, int]], cut: list[Piece]
+) -> None:
     if start_s >= end_s:
         return
     if not levels:

@@ -11,7 +11,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from greenroom.analytics.histogram import HistogramCounts, record
-from greenroom.analytics.rollup import MINUTE_MS, SLOT_MS, SLOTS, GaugeTrack, Part, Rollup, RoomLimits
+from greenroom.analytics.rollup import (
+    MINUTE_MS,
+    SLOT_MS,
+    SLOTS,
+    GaugeTrack,
+    Part,
+    Rollup,
+    RoomLimits,
+)
 
 MINUTES_KEPT = 60
 """Closed minutes that wait to be fetched. A store that is away for longer loses the oldest: about 1 MB a minute with 1,000 busy rooms."""
@@ -36,7 +44,11 @@ class RoomMinute:
     def rollup(self, data_center: str) -> Rollup:
         """As a message."""
         looked = any(value != -1 for value in self.active)
-        tracks = {data_center: GaugeTrack(tuple(self.active), tuple(self.queued), tuple(self.wait_s))} if looked else {}
+        tracks = (
+            {data_center: GaugeTrack(tuple(self.active), tuple(self.queued), tuple(self.wait_s))}
+            if looked
+            else {}
+        )
         return Rollup(self.outcomes, tracks, self.limits, self.waited, self.origin)
 
 
@@ -45,7 +57,9 @@ class ClosedMinute:
 
     __slots__ = ("_data_center", "_rooms", "_source", "minute")
 
-    def __init__(self, source: str, data_center: str, minute: int, rooms: Mapping[str, RoomMinute]) -> None:
+    def __init__(
+        self, source: str, data_center: str, minute: int, rooms: Mapping[str, RoomMinute]
+    ) -> None:
         self.minute = minute
         self._source = source
         self._data_center = data_center
@@ -101,7 +115,9 @@ class Recorder:
         for time_ms in times_ms:
             record(origin, time_ms)
 
-    def looked(self, room_id: str, active: int, queued: int, wait_s: int | None, now_ms: int) -> None:
+    def looked(
+        self, room_id: str, active: int, queued: int, wait_s: int | None, now_ms: int
+    ) -> None:
         """The room at this moment; `wait_s` None: not known."""
         room = self._room(room_id, now_ms)
         slot = max(0, min(SLOTS - 1, (now_ms - self._minute * MINUTE_MS) // SLOT_MS))
@@ -164,7 +180,9 @@ class Recorder:
             outcomes = self._open(room_id).outcomes
             outcomes[outcome] = outcomes.get(outcome, 0) + count
         if self._rooms:
-            self._closed.append(ClosedMinute(self.source, self.data_center, self._minute, self._rooms))
+            self._closed.append(
+                ClosedMinute(self.source, self.data_center, self._minute, self._rooms)
+            )
             self._shorten()
 
     def _shorten(self) -> None:

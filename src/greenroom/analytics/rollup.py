@@ -23,8 +23,13 @@ OUTCOMES = ("admitted", "passed", "held", "gave_up", "revoked", "abandoned")
 """What is counted by its number. Requests: let in by this request, passed with a session, answered with the waiting page. Visitors: gave up
 the place or session themselves, session ended by the application, place lost because the visitor stayed away."""
 
-_SPREAD_COLUMNS = {name: tuple(f"{name}_{what}" for what in ("samples", "max", "min", "sum")) for name in ("active", "queued", "wait")}
-_PERCENT_COLUMNS = {name: tuple(f"{name}_p{percent}" for percent in PERCENTS) for name in ("waited", "origin")}
+_SPREAD_COLUMNS = {
+    name: tuple(f"{name}_{what}" for what in ("samples", "max", "min", "sum"))
+    for name in ("active", "queued", "wait")
+}
+_PERCENT_COLUMNS = {
+    name: tuple(f"{name}_p{percent}" for percent in PERCENTS) for name in ("waited", "origin")
+}
 
 _NOT_LOOKED = -1
 _NO_SLOTS = (_NOT_LOOKED,) * SLOTS
@@ -101,7 +106,9 @@ def merge(parts: Iterable[Rollup]) -> Rollup:
 def _both(one: GaugeTrack, other: GaugeTrack) -> GaugeTrack:
     """Two looks at the same data center: two processes may have looked in the same slot, and the higher number counts."""
     return GaugeTrack(
-        tuple(map(max, one.active, other.active)), tuple(map(max, one.queued, other.queued)), tuple(map(max, one.wait_s, other.wait_s))
+        tuple(map(max, one.active, other.active)),
+        tuple(map(max, one.queued, other.queued)),
+        tuple(map(max, one.wait_s, other.wait_s)),
     )
 
 
@@ -116,20 +123,28 @@ class Spread(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, values: Sequence[int]) -> "Spread":
         """Of the values of those slots that have one."""
-        return cls(len(values), max(values), min(values), sum(values)) if values else cls(0, 0, 0, 0)
+        return (
+            cls(len(values), max(values), min(values), sum(values)) if values else cls(0, 0, 0, 0)
+        )
 
 
 def together(tracks: Sequence[Sequence[int]]) -> list[int]:
     """The gauge of the whole room: the sum over all data centers at the same moment, for every slot in which one of them was looked at."""
-    if len(tracks) == 1:  # by far the most, and a minute of a thousand rooms has to be written in 0.1 s
+    if (
+        len(tracks) == 1
+    ):  # by far the most, and a minute of a thousand rooms has to be written in 0.1 s
         return _looked(tracks[0])
-    columns = ([value for value in slot if value != _NOT_LOOKED] for slot in zip(*tracks, strict=True))
+    columns = (
+        [value for value in slot if value != _NOT_LOOKED] for slot in zip(*tracks, strict=True)
+    )
     return [sum(values) for values in columns if values]
 
 
 def longest(tracks: Sequence[Sequence[int]]) -> list[int]:
     """The wait of the room in each slot: the longest that any data center tells."""
-    return _looked(tracks[0] if len(tracks) == 1 else [max(slot) for slot in zip(*tracks, strict=True)])
+    return _looked(
+        tracks[0] if len(tracks) == 1 else [max(slot) for slot in zip(*tracks, strict=True)]
+    )
 
 
 def _looked(slots: Sequence[int]) -> list[int]:
@@ -164,7 +179,11 @@ def minute_row(rollup: Rollup) -> dict[str, int | bytes]:
 
 
 def _spread(name: str, spread: Spread) -> Iterable[tuple[str, int]]:
-    return zip(_SPREAD_COLUMNS[name], (spread.slots, spread.highest, spread.lowest, spread.sum), strict=True)
+    return zip(
+        _SPREAD_COLUMNS[name],
+        (spread.slots, spread.highest, spread.lowest, spread.sum),
+        strict=True,
+    )
 
 
 def _percentiles(name: str, counts: Mapping[int, int]) -> Iterable[tuple[str, int]]:

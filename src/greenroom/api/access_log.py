@@ -37,8 +37,19 @@ class Front:
             await self._app(scope, receive, send)
             return
         ray = secrets.token_hex(8)
-        request_id = next((value for name, value in scope["headers"] if name == b"x-request-id" and _REQUEST_ID.fullmatch(value)), b"")
-        marks = [(b"cf-ray", ray.encode()), (b"x-request-id", request_id or ray.encode()), (b"cache-control", b"no-store")]
+        request_id = next(
+            (
+                value
+                for name, value in scope["headers"]
+                if name == b"x-request-id" and _REQUEST_ID.fullmatch(value)
+            ),
+            b"",
+        )
+        marks = [
+            (b"cf-ray", ray.encode()),
+            (b"x-request-id", request_id or ray.encode()),
+            (b"cache-control", b"no-store"),
+        ]
         begun = time.monotonic()
         status = 0
 
@@ -52,11 +63,18 @@ class Front:
         try:
             await self._app(scope, receive, marked)
         except Exception as error:
-            log.error("api_request_failed", ray=ray, reason=str(error), exc_info=not isinstance(error, (StorageFailed, InvalidConfig)))
+            log.error(
+                "api_request_failed",
+                ray=ray,
+                reason=str(error),
+                exc_info=not isinstance(error, (StorageFailed, InvalidConfig)),
+            )
             if not status:
                 await refused(broken(error))(scope, receive, marked)
         took_ms = round((time.monotonic() - begun) * 1000, 1)
-        routine = scope["method"] in READING or (AGENT_REPORTS in scope["path"] and status == HTTPStatus.OK)
+        routine = scope["method"] in READING or (
+            AGENT_REPORTS in scope["path"] and status == HTTPStatus.OK
+        )
         (log.debug if routine else log.info)(
             "api_request",
             ray=ray,

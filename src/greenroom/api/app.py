@@ -28,7 +28,12 @@ def under_prefix(api: ASGIApp) -> Mount:
     return mount
 
 
-def control_app(observed: Observed, exposition: Exposition, more: Iterable[BaseRoute] = (), dashboard: ASGIApp | None = None) -> Starlette:
+def control_app(
+    observed: Observed,
+    exposition: Exposition,
+    more: Iterable[BaseRoute] = (),
+    dashboard: ASGIApp | None = None,
+) -> Starlette:
     """The application of the control listener; `more` are routes of other services, such as the demo.
 
     The dashboard has all paths that nothing else has. At `/` programs that do not accept HTML get the list of the other paths.
@@ -47,15 +52,30 @@ def control_app(observed: Observed, exposition: Exposition, more: Iterable[BaseR
     async def overview(_request: Request) -> Response:
         return _Indented(status(observed.state()))
 
-    answers: dict[str, Callable[[Request], Any]] = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics, "/status": overview}
+    answers: dict[str, Callable[[Request], Any]] = {
+        "/healthz": healthz,
+        "/readyz": readyz,
+        "/metrics": metrics,
+        "/status": overview,
+    }
 
     async def index(request: Request) -> Any:
         if dashboard is not None and "text/html" in request.headers.get("accept", ""):
             return dashboard
-        return PlainTextResponse("greenroom control listener\n" + "".join(f"{path}\n" for path in answers), headers={"Vary": "Accept"})
+        return PlainTextResponse(
+            "greenroom control listener\n" + "".join(f"{path}\n" for path in answers),
+            headers={"Vary": "Accept"},
+        )
 
     rest = [] if dashboard is None else [Mount("/", dashboard)]
-    return Starlette(routes=[Route("/", index), *(Route(path, answer) for path, answer in answers.items()), *more, *rest])
+    return Starlette(
+        routes=[
+            Route("/", index),
+            *(Route(path, answer) for path, answer in answers.items()),
+            *more,
+            *rest,
+        ]
+    )
 
 
 class _Indented(JSONResponse):

@@ -13,7 +13,9 @@ LOCAL = "127.0.0.1"
 class WithClientAddress:
     """Middleware: puts the caller's address and scheme into the scope, read like those of a visitor."""
 
-    def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], *, by_socket: bool = False) -> None:
+    def __init__(
+        self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], *, by_socket: bool = False
+    ) -> None:
         """`policy` is asked for each request, so that a reload counts at once.
 
         `by_socket`: the listener is a Unix socket. Every program that can open it is trusted as a proxy, and is on this machine.
@@ -30,5 +32,9 @@ class WithClientAddress:
             scope = {**scope, "client": (peer, port)}
             if self._by_socket or policy.covers(peer):
                 visitor = policy.visitor(peer, scope["scheme"], tuple(scope["headers"]))
-                scope = {**scope, "client": (visitor.client, port if visitor.client == peer else 0), "scheme": visitor.scheme}
+                scope = {
+                    **scope,
+                    "client": (visitor.client, port if visitor.client == peer else 0),
+                    "scheme": visitor.scheme,
+                }
         await self._app(scope, receive, send)

@@ -53,7 +53,10 @@ class May(RouteGuard):
         caller = authenticator.open(credentials_of(request), client)
         request.scope[CALLER] = caller.author
         zone_id = request.path_params.get("zone_id")
-        caller.require(self.scope, caller.token.zone_ids[0] if self.filtered and caller.token.zone_ids else zone_id)
+        caller.require(
+            self.scope,
+            caller.token.zone_ids[0] if self.filtered and caller.token.zone_ids else zone_id,
+        )
         if "account_id" in request.path_params:
             check_account(request.path_params["account_id"])
         return caller
@@ -62,7 +65,9 @@ class May(RouteGuard):
 def permission_of(route: ApiRoute) -> May:
     """What a route asks of a token."""
     if not isinstance(route.guard, May):
-        raise TypeError(f"the guard of {route.path} must be a May, not {type(route.guard).__name__}")
+        raise TypeError(
+            f"the guard of {route.path} must be a May, not {type(route.guard).__name__}"
+        )
     return route.guard
 
 
@@ -78,11 +83,20 @@ def credentials_of(request: Request) -> Credentials | Refused:
     if authorization is not None:
         word, _, secret = authorization.partition(" ")
         if word.lower() != "bearer" or not secret.strip():
-            return Refused(ApiFault(Code.BAD_HEADERS, "Invalid request headers: Authorization must be `Bearer TOKEN`"))
+            return Refused(
+                ApiFault(
+                    Code.BAD_HEADERS,
+                    "Invalid request headers: Authorization must be `Bearer TOKEN`",
+                )
+            )
         return Credentials(secret.strip())
     if key and email:
         return Credentials(key, email)
-    return Refused(ApiFault(Code.NO_CREDENTIALS, "Missing Authorization header, or X-Auth-Key and X-Auth-Email"))
+    return Refused(
+        ApiFault(
+            Code.NO_CREDENTIALS, "Missing Authorization header, or X-Auth-Key and X-Auth-Email"
+        )
+    )
 
 
 class JsonBody:
@@ -97,7 +111,9 @@ class JsonBody:
         async for part in request.stream():
             size += len(part)
             if size > self.largest:
-                raise Refused(ApiFault(Code.TOO_LARGE, f"the body is larger than {self.largest} bytes"))
+                raise Refused(
+                    ApiFault(Code.TOO_LARGE, f"the body is larger than {self.largest} bytes")
+                )
             parts.append(part)
         return b"".join(parts)
 
@@ -147,8 +163,12 @@ class PageQuery:
 
     def __init__(
         self,
-        page: Annotated[int, Query(ge=1, le=PAGE_MAX, description="Page number, starting at 1.")] = 1,
-        per_page: Annotated[int, Query(ge=5, le=PER_PAGE_MAX, multiple_of=5, description="Entries per page.")] = PER_PAGE,
+        page: Annotated[
+            int, Query(ge=1, le=PAGE_MAX, description="Page number, starting at 1.")
+        ] = 1,
+        per_page: Annotated[
+            int, Query(ge=5, le=PER_PAGE_MAX, multiple_of=5, description="Entries per page.")
+        ] = PER_PAGE,
     ) -> None:
         self.page = page
         self.per_page = per_page
@@ -162,7 +182,13 @@ class PageQuery:
     def info(self, count: int, total: int) -> dict[str, int]:
         """The `result_info` of a page with `count` of `total` entries."""
         pages = -(-total // self.per_page)
-        return {"page": self.page, "per_page": self.per_page, "count": count, "total_count": total, "total_pages": pages}
+        return {
+            "page": self.page,
+            "per_page": self.per_page,
+            "count": count,
+            "total_count": total,
+            "total_pages": pages,
+        }
 
 
 Paged = Annotated[PageQuery, Depends(PageQuery)]

@@ -34,8 +34,14 @@ def draw_routes(observed: Observed, draws: PublishedDraws) -> list[BaseRoute]:
     """`/draws`, `/draws/<id>.json` and `/draws/verify`."""
 
     async def index(_request: Request) -> Response:
-        upcoming: list[dict[str, Any]] = [found for room in observed.state().rooms for found in announced(room)]
-        return _answer(lambda: JSONResponse({"announced": upcoming, "held": [f"/draws/{one}.json" for one in draws.listed()]}))
+        upcoming: list[dict[str, Any]] = [
+            found for room in observed.state().rooms for found in announced(room)
+        ]
+        return _answer(
+            lambda: JSONResponse(
+                {"announced": upcoming, "held": [f"/draws/{one}.json" for one in draws.listed()]}
+            )
+        )
 
     async def one(request: Request) -> Response:
         return _answer(lambda: _file(draws.file(request.path_params["draw_id"])))
@@ -43,11 +49,19 @@ def draw_routes(observed: Observed, draws: PublishedDraws) -> list[BaseRoute]:
     async def verify(_request: Request) -> Response:
         return HTMLResponse(verify_page())
 
-    return [Route("/draws", index), Route("/draws/verify", verify), Route("/draws/{draw_id}.json", one)]
+    return [
+        Route("/draws", index),
+        Route("/draws/verify", verify),
+        Route("/draws/{draw_id}.json", one),
+    ]
 
 
 def _file(content: bytes | None) -> Response:
-    return Response(content, media_type="application/json") if content is not None else PlainTextResponse("unknown draw\n", 404)
+    return (
+        Response(content, media_type="application/json")
+        if content is not None
+        else PlainTextResponse("unknown draw\n", 404)
+    )
 
 
 def _answer(make: Callable[[], Response]) -> Response:

@@ -77,7 +77,9 @@ ALL_DATASETS = (*DATASETS, HEALTH_EVENTS, HEALTH_GROUPS)
 """What GraphQL can be asked for."""
 
 
-def all_answers(datasets: Mapping[str, DatasetAnswer], health: HealthView | None, clock: Clock) -> dict[str, DatasetAnswer]:
+def all_answers(
+    datasets: Mapping[str, DatasetAnswer], health: HealthView | None, clock: Clock
+) -> dict[str, DatasetAnswer]:
     """Those of rooms, and those of health checks where they run."""
     return {**datasets, **(health_answers(health, clock.now_ms) if health else {})}
 
@@ -103,7 +105,19 @@ def management_api(
 
     `sessions` counts wrong tokens; `datasets` answers what GraphQL is asked, by the name of the dataset.
     """
-    return Front(management_app(store, sessions, clock, observed, origin_problems, explains, health, notifications, datasets))
+    return Front(
+        management_app(
+            store,
+            sessions,
+            clock,
+            observed,
+            origin_problems,
+            explains,
+            health,
+            notifications,
+            datasets,
+        )
+    )
 
 
 def management_app(
@@ -150,7 +164,9 @@ async def _refused(_request: Request, error: Refused) -> Response:
 
 
 async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
-    headers = {"Allow": _allowed(request)} if error.status_code == CODES[Code.NO_METHOD].status else {}
+    headers = (
+        {"Allow": _allowed(request)} if error.status_code == CODES[Code.NO_METHOD].status else {}
+    )
     return refused(no_route(error.status_code, request.method, request.url.path), headers)
 
 
@@ -160,7 +176,16 @@ def _allowed(request: Request) -> str:
     alone = [route for route in request.app.routes if isinstance(route, Route)]
     matching = [route for route in alone if route.path_regex.match(path)]
     closest = min(matching, key=lambda route: len(route.param_convertors)).path
-    return ", ".join(sorted({method for route in matching if route.path == closest for method in route.methods or ()}))
+    return ", ".join(
+        sorted(
+            {
+                method
+                for route in matching
+                if route.path == closest
+                for method in route.methods or ()
+            }
+        )
+    )
 
 
 async def _broken(_request: Request, error: Exception) -> Response:

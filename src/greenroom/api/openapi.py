@@ -63,7 +63,10 @@ _SUFFIXES = {"": "answer", "Create": "whole", "Edit": "edit"}
 _MESSAGES = {"type": "array", "items": {"type": "object"}}
 _INFO = {
     "type": "object",
-    "properties": {name: {"type": "integer"} for name in ("page", "per_page", "count", "total_count", "total_pages")},
+    "properties": {
+        name: {"type": "integer"}
+        for name in ("page", "per_page", "count", "total_count", "total_pages")
+    },
     "required": ["page", "per_page", "count", "total_count", "total_pages"],
 }
 _BATCH = {
@@ -73,13 +76,26 @@ _BATCH = {
 }
 _CURSORS = {
     "type": "object",
-    "properties": {"cursors": {"type": "object", "properties": {"before": {"type": "string"}, "after": {"type": "string"}}}},
+    "properties": {
+        "cursors": {
+            "type": "object",
+            "properties": {"before": {"type": "string"}, "after": {"type": "string"}},
+        }
+    },
     "required": ["cursors"],
 }
-_ID = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "additionalProperties": False}
+_ID = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}},
+    "required": ["id"],
+    "additionalProperties": False,
+}
 _ACCOUNT = {
     "type": "object",
-    "properties": {**{name: {"type": "string"} for name in ("id", "name", "type")}, "settings": {"type": "object"}},
+    "properties": {
+        **{name: {"type": "string"} for name in ("id", "name", "type")},
+        "settings": {"type": "object"},
+    },
     "required": ["id", "name", "type", "settings"],
     "additionalProperties": False,
 }
@@ -119,7 +135,11 @@ _ELIGIBLE = {
         "type": "array",
         "items": {
             "type": "object",
-            "properties": {"eligible": {"type": "boolean"}, "ready": {"type": "boolean"}, "type": {"type": "string"}},
+            "properties": {
+                "eligible": {"type": "boolean"},
+                "ready": {"type": "boolean"},
+                "type": {"type": "string"},
+            },
             "required": ["eligible", "ready", "type"],
         },
     },
@@ -130,7 +150,11 @@ _PREVIEW = {
     "required": ["custom_html"],
     "additionalProperties": False,
 }
-_PREVIEW_URL = {"type": "object", "properties": {"preview_url": {"type": "string", "format": "uri"}}, "required": ["preview_url"]}
+_PREVIEW_URL = {
+    "type": "object",
+    "properties": {"preview_url": {"type": "string", "format": "uri"}},
+    "required": ["preview_url"],
+}
 _ERROR = {
     "type": "object",
     "properties": {
@@ -143,7 +167,11 @@ _ERROR = {
                 "properties": {
                     "code": {"type": "integer", "enum": [int(code) for code in Code]},
                     "message": {"type": "string"},
-                    "source": {"type": "object", "properties": {"pointer": {"type": "string"}}, "required": ["pointer"]},
+                    "source": {
+                        "type": "object",
+                        "properties": {"pointer": {"type": "string"}},
+                        "required": ["pointer"],
+                    },
                 },
                 "required": ["code", "message"],
             },
@@ -153,17 +181,34 @@ _ERROR = {
     },
     "required": ["success", "errors", "messages", "result"],
 }
-_ALWAYS = (Code.INVALID, Code.NO_CREDENTIALS, Code.DENIED, Code.NO_OBJECT, Code.SLOW_DOWN, Code.UNEXPECTED, Code.UNAVAILABLE)
+_ALWAYS = (
+    Code.INVALID,
+    Code.NO_CREDENTIALS,
+    Code.DENIED,
+    Code.NO_OBJECT,
+    Code.SLOW_DOWN,
+    Code.UNEXPECTED,
+    Code.UNAVAILABLE,
+)
 _ON_CHANGE = (Code.TOO_LARGE, Code.CHANGED_MEANWHILE)
 SECURITY = {
-    "token": {"type": "http", "scheme": "bearer", "description": "A token created by `greenroom token create`."},
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token created by `greenroom token create`.",
+    },
     "email": {
         "type": "apiKey",
         "in": "header",
         "name": "X-Auth-Email",
         "description": "Legacy: the e-mail address that the token was created for.",
     },
-    "key": {"type": "apiKey", "in": "header", "name": "X-Auth-Key", "description": "Legacy: the token."},
+    "key": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Auth-Key",
+        "description": "Legacy: the token.",
+    },
 }
 
 
@@ -174,7 +219,15 @@ def schema_of(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: bool = False, bodiless: bool = False) -> dict[str, Any]:
+def told(
+    answer: str,
+    *,
+    may: str = "",
+    body: str = "",
+    info: str = "",
+    change: bool = False,
+    bodiless: bool = False,
+) -> dict[str, Any]:
     """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is Page or Cursor for lists.
 
     `answer` empty: only that it was done.
@@ -184,14 +237,22 @@ def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: 
     statuses = sorted({CODES[code].status for code in codes})
     keywords: dict[str, Any] = {
         "guard": May(may) if may else None,
-        "responses": {"200": {"description": "Done.", "content": {JSON: {"schema": _success(answer, info)}}}}
+        "responses": {
+            "200": {"description": "Done.", "content": {JSON: {"schema": _success(answer, info)}}}
+        }
         | {
-            str(status): {"description": HTTPStatus(status).phrase + ".", "content": {JSON: {"schema": schema_of("Failure")}}}
+            str(status): {
+                "description": HTTPStatus(status).phrase + ".",
+                "content": {JSON: {"schema": schema_of("Failure")}},
+            }
             for status in statuses
         },
     }
     if body:
-        keywords["body"] = {"required": not bodiless, "content": {JSON: {"schema": schema_of(body)}}}
+        keywords["body"] = {
+            "required": not bodiless,
+            "content": {JSON: {"schema": schema_of(body)}},
+        }
     return keywords
 
 
@@ -205,12 +266,21 @@ def _success(answer: str, info: str) -> Json:
         properties["result"] = schema_of(answer)
     if info:
         properties["result_info"] = schema_of(f"{info}Info")
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def schemas() -> dict[str, Json]:
     """Every schema by its name."""
-    found = {f"{name}{suffix}": form.schema(what) for name, form in FORMS.items() for suffix, what in _SUFFIXES.items()}
+    found = {
+        f"{name}{suffix}": form.schema(what)
+        for name, form in FORMS.items()
+        for suffix, what in _SUFFIXES.items()
+    }
     found["RuleEdit"]["properties"]["position"] = POSITION
     return found | {
         "Failure": _ERROR,
@@ -252,7 +322,10 @@ def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
     used = set(_references(found["paths"]))
     while more := {inner for name in used for inner in _references(components[name])} - used:
         used |= more
-    found["components"] = {"schemas": {name: components[name] for name in components if name in used}, "securitySchemes": SECURITY}
+    found["components"] = {
+        "schemas": {name: components[name] for name in components if name in used},
+        "securitySchemes": SECURITY,
+    }
     found["security"] = [{"token": []}, {"email": [], "key": []}]
     return found
 
@@ -260,17 +333,25 @@ def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
 def _operation(route: ApiRoute, method: str) -> Json:
     """One call: its docstring says what it does, its parameters are those that are checked."""
     description = inspect.getdoc(route.function) or ""
-    in_path = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in route.param_convertors]
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in route.param_convertors
+    ]
     operation: Json = {
         "tags": list(route.tags),
         "summary": description.partition(".")[0],
         "description": description,
-        "operationId": re.sub(r"\W", "_", route.function.__name__ + route.path) + f"_{method.lower()}",
+        "operationId": re.sub(r"\W", "_", route.function.__name__ + route.path)
+        + f"_{method.lower()}",
         "responses": route.responses,
         "x-greenroom-scope": permission_of(route).scope,
     }
     asked = [*in_path, *(query.described() for query in route.queries)]
-    return operation | ({"parameters": asked} if asked else {}) | ({"requestBody": route.body} if route.body else {})
+    return (
+        operation
+        | ({"parameters": asked} if asked else {})
+        | ({"requestBody": route.body} if route.body else {})
+    )
 
 
 def _references(value: Any) -> Iterable[str]:

@@ -62,23 +62,36 @@ class Previews:
 router = Router(tags=["preview"])
 
 
-@router.post("/zones/{zone_id}/waiting_rooms/preview", **told("PreviewUrl", may="edit", body="Preview"))
-def make_preview(config_service: WithConfig, document: Document, request: Request, zone_id: str) -> Response:
+@router.post(
+    "/zones/{zone_id}/waiting_rooms/preview", **told("PreviewUrl", may="edit", body="Preview")
+)
+def make_preview(
+    config_service: WithConfig, document: Document, request: Request, zone_id: str
+) -> Response:
     """Preview a template. Nothing is saved; the address is good for an hour and needs no token."""
     config_service.look(lambda known: zone_of(known, zone_id))
     previews: Previews = request.app.state.previews
     html = _custom_html(document)
-    base = request.base_url.replace(path=f"{PREFIX}{PREVIEW_PATH}/{previews.keep(html)}", query="", fragment="")
+    base = request.base_url.replace(
+        path=f"{PREFIX}{PREVIEW_PATH}/{previews.keep(html)}", query="", fragment=""
+    )
     return answered({"preview_url": str(base)})
 
 
 def _custom_html(document: object) -> str:
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
-    faults = [ApiFault(Code.UNKNOWN_FIELD, f"{name}: unknown field", f"/{name}") for name in document if name != "custom_html"]
+    faults = [
+        ApiFault(Code.UNKNOWN_FIELD, f"{name}: unknown field", f"/{name}")
+        for name in document
+        if name != "custom_html"
+    ]
     html = document.get("custom_html")
     if not isinstance(html, str):
         code = Code.INVALID if "custom_html" in document else Code.REQUIRED
-        raise Refused(*faults, ApiFault(code, "custom_html: must be the template, as a string", "/custom_html"))
+        raise Refused(
+            *faults,
+            ApiFault(code, "custom_html: must be the template, as a string", "/custom_html"),
+        )
     refuse_if(faults + faults_of(template_problems(html, "custom_html"), Code.TEMPLATE))
     return html

@@ -26,7 +26,11 @@ SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
 
 def state_of(query: Mapping[str, str]) -> PreviewState | list[str]:
     """The state in these parameters, or everything that is wrong with them."""
-    wrong = [f"{name}: unknown parameter; known parameters: {', '.join(PARAMETERS)}" for name in query if name not in PARAMETERS]
+    wrong = [
+        f"{name}: unknown parameter; known parameters: {', '.join(PARAMETERS)}"
+        for name in query
+        if name not in PARAMETERS
+    ]
     found: dict[str, Any] = {}
     for name, (field, read, wanted) in PARAMETERS.items():
         if name in query:
@@ -45,7 +49,12 @@ def _boolean(text: str) -> bool | None:
 
 
 def _minutes(text: str) -> int | None:
-    fits = text.isascii() and text.isdigit() and len(text) <= len(str(WAIT_MINUTES_MAX)) and 0 < int(text) <= WAIT_MINUTES_MAX
+    fits = (
+        text.isascii()
+        and text.isdigit()
+        and len(text) <= len(str(WAIT_MINUTES_MAX))
+        and 0 < int(text) <= WAIT_MINUTES_MAX
+    )
     return int(text) if fits else None
 
 
@@ -59,7 +68,11 @@ PARAMETERS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "queueing_method": ("queueing_method", _one_of(METHODS), f"one of {', '.join(METHODS)}"),
     "event": ("event", _one_of(EVENTS), f"one of {', '.join(EVENTS)}"),
     "shuffle_at_event_start": ("shuffle_at_event_start", _boolean, "true or false"),
-    "waitTime": ("wait_minutes", _minutes, f"a whole number of minutes from 1 to {WAIT_MINUTES_MAX}"),
+    "waitTime": (
+        "wait_minutes",
+        _minutes,
+        f"a whole number of minutes from 1 to {WAIT_MINUTES_MAX}",
+    ),
     "language": ("language", _one_of(LANGUAGES), "one of the published languages"),
 }
 """Query parameter -> field of PreviewState, how it is read, what it must be. All except the extension `language` are as published."""
@@ -72,7 +85,9 @@ def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:
         preview_id = request.path_params["preview_id"]
         template = "" if preview_id == BUILT_IN else previews.get(preview_id)
         if template is None:
-            return PlainTextResponse("There is no such preview, or it has expired (after one hour).\n", 404)
+            return PlainTextResponse(
+                "There is no such preview, or it has expired (after one hour).\n", 404
+            )
         state = state_of(request.query_params)
         if isinstance(state, list):
             return PlainTextResponse("".join(f"{reason}\n" for reason in state), 400)
@@ -95,7 +110,13 @@ def _shown(template: str, state: PreviewState, held: Held, request: Request) -> 
     page = compile_page(room)
     update = request.headers.get("greenroom-update", "")
     as_json = bool(update) or request.headers.get("accept") == "application/json"
-    body = page.update(held, update.encode("latin-1")) if update else page.json(held) if as_json else page.html(held)
+    body = (
+        page.update(held, update.encode("latin-1"))
+        if update
+        else page.json(held)
+        if as_json
+        else page.html(held)
+    )
     pairs = (page.json_headers if as_json else page.html_headers).pairs
     headers = {name.decode("ascii"): value.decode("ascii") for name, value in pairs}
     if page.custom and not as_json:

@@ -69,7 +69,9 @@ class Query:
     @property
     def meta(self) -> msgspec.Meta:
         """The bounds as msgspec wants them."""
-        return msgspec.Meta(**{name: getattr(self, name) for name in self.__slots__ if name != "alias"})
+        return msgspec.Meta(
+            **{name: getattr(self, name) for name in self.__slots__ if name != "alias"}
+        )
 
 
 class QueryParameter:
@@ -100,7 +102,11 @@ class QueryParameter:
         except msgspec.ValidationError as error:
             reason = str(error).partition(" - at ")[0].partition(", got")[0]
             shown = ", ".join(sent)[:VALUE_SHOWN_MAX]
-            faults.append(ApiFault(Code.BAD_QUERY, f"{self.name}: {reason[:1].lower()}{reason[1:]}, not {shown!r}"))
+            faults.append(
+                ApiFault(
+                    Code.BAD_QUERY, f"{self.name}: {reason[:1].lower()}{reason[1:]}, not {shown!r}"
+                )
+            )
             return self.default
 
     def _read(self, text: str) -> Any:
@@ -139,7 +145,9 @@ class _Call:
 
     def __init__(self, function: Function, path_names: Iterable[str]) -> None:
         self.function = function
-        self.waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - a class's own
+        self.waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - a class's own
+        )
         self.sources = {
             name: _source(parameter, path_names, function)
             for name, parameter in inspect.signature(function, eval_str=True).parameters.items()
@@ -164,7 +172,9 @@ class _Call:
         """Calls the function; each dependency is called once for a request."""
         made = given.made
         if self.function not in made:
-            made[self.function] = self.function(**{name: _argument(source, given) for name, source in self.sources.items()})
+            made[self.function] = self.function(
+                **{name: _argument(source, given) for name, source in self.sources.items()}
+            )
         return made[self.function]
 
 
@@ -183,7 +193,9 @@ def _source(parameter: inspect.Parameter, path_names: Iterable[str], function: F
         return QueryParameter(parameter.name, annotation, parameter.default)
     if parameter.name in path_names:
         return parameter.name
-    raise TypeError(f"{getattr(function, '__qualname__', function)}: {parameter.name} is neither in the path nor Query, Depends or Request")
+    raise TypeError(
+        f"{getattr(function, '__qualname__', function)}: {parameter.name} is neither in the path nor Query, Depends or Request"
+    )
 
 
 def _argument(source: _Source, given: _Given) -> Any:
@@ -211,15 +223,24 @@ class ApiRoute(Route):
         """`responses` and `body` are what the document says about them. Raises TypeError when a parameter has no source."""
         super().__init__(path, self.answer, methods=[method])
         self.methods = {method}  # HEAD is not offered
-        self.function, self.tags, self.responses, self.body = function, tuple(tags), responses or {}, body
+        self.function, self.tags, self.responses, self.body = (
+            function,
+            tuple(tags),
+            responses or {},
+            body,
+        )
         self._call = _Call(function, self.param_convertors)
         calls = [*self._call.inner()]
-        guards = {call.function for call in calls if isinstance(call.function, RouteGuard)} | ({guard} if guard else set())
+        guards = {call.function for call in calls if isinstance(call.function, RouteGuard)} | (
+            {guard} if guard else set()
+        )
         if len(guards) != 1:
             raise TypeError(f"{method} {path} must have exactly one guard, not {len(guards)}")
         self.guard: RouteGuard = guards.pop()
         self.queries = tuple(dict.fromkeys(self._call.queries()))
-        self._reads: list[Callable[[Request], Awaitable[Any]]] = [*dict.fromkeys(call.function for call in calls if call.waits)]
+        self._reads: list[Callable[[Request], Awaitable[Any]]] = [
+            *dict.fromkeys(call.function for call in calls if call.waits)
+        ]
 
     async def answer(self, request: Request) -> Response:
         """The guard, the query, the body, the function. Raises Refused."""
@@ -230,7 +251,11 @@ class ApiRoute(Route):
             raise Refused(*faults)
         for read in self._reads:
             given.made[read] = await read(request)
-        done: Response = await self._call.result(given) if self._call.waits else await run_in_threadpool(self._call.result, given)
+        done: Response = (
+            await self._call.result(given)
+            if self._call.waits
+            else await run_in_threadpool(self._call.result, given)
+        )
         return done
 
 
@@ -246,7 +271,9 @@ class Router:
         """A decorator for the function that answers; `keywords` are those of ApiRoute."""
 
         def taken(function: F) -> F:
-            self.routes.append(ApiRoute(method, self.prefix + path, function, tags=self.tags, **keywords))
+            self.routes.append(
+                ApiRoute(method, self.prefix + path, function, tags=self.tags, **keywords)
+            )
             return function
 
         return taken

@@ -8,15 +8,25 @@ from greenroom.cli.show import complain, say
 from greenroom.cli.tokens import ExistingDataOption, ExistingStoreOption, config_service_or_exit
 from greenroom.model.account import PASSWORD_LEAST, ROLES
 
-accounts = typer.Typer(name="account", help="Manage accounts for the dashboard.", no_args_is_help=True)
+accounts = typer.Typer(
+    name="account", help="Manage accounts for the dashboard.", no_args_is_help=True
+)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="User name.", show_default=False)]
 RoleOption = Annotated[str, typer.Option(metavar="ROLE", help=f"{', '.join(ROLES)}.")]
 ZoneOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="ZONE", help="Id or name of a zone that the account is valid for; may be repeated (default: all zones)."),
+    typer.Option(
+        metavar="ZONE",
+        help="Id or name of a zone that the account is valid for; may be repeated (default: all zones).",
+    ),
 ]
-StdinOption = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input instead of asking for it.")]
+StdinOption = Annotated[
+    bool,
+    typer.Option(
+        "--password-stdin", help="Read the password from standard input instead of asking for it."
+    ),
+]
 
 
 @accounts.command("add")
@@ -40,7 +50,10 @@ def add(
 
 @accounts.command("password")
 def password(
-    name: NameArgument, password_stdin: StdinOption = False, data: ExistingDataOption = None, store: ExistingStoreOption = None
+    name: NameArgument,
+    password_stdin: StdinOption = False,
+    data: ExistingDataOption = None,
+    store: ExistingStoreOption = None,
 ) -> None:
     """Set a new password. It ends all sessions of the account."""
     from greenroom.control.accounts import edit as plan
@@ -60,11 +73,15 @@ def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> 
     with config_service_or_exit(data, store) as config_service:
         for entry in config_service.look(every):
             steps = "  two-step sign-in" if entry.record.totp_secret else ""
-            say(f"{entry.record.name}  {entry.record.role}  {','.join(entry.record.zone_ids) or 'all zones'}{steps}")
+            say(
+                f"{entry.record.name}  {entry.record.role}  {','.join(entry.record.zone_ids) or 'all zones'}{steps}"
+            )
 
 
 @accounts.command("reset-two-step")
-def reset_two_step(name: NameArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
+def reset_two_step(
+    name: NameArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None
+) -> None:
     """Turn off two-step sign-in of an account whose phone is lost. It ends all sessions of the account."""
     from greenroom.control.accounts import turn_off_two_step as plan
     from greenroom.runtime.local_config import author_here
@@ -75,7 +92,9 @@ def reset_two_step(name: NameArgument, data: ExistingDataOption = None, store: E
 
 
 @accounts.command("remove")
-def remove(name: NameArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
+def remove(
+    name: NameArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None
+) -> None:
     """Remove an account. Its sessions end at once."""
     from greenroom.control.accounts import remove as plan
     from greenroom.runtime.local_config import author_here
@@ -101,4 +120,10 @@ def _password(from_stdin: bool) -> str:
         import sys
 
         return sys.stdin.readline().rstrip("\r\n")
-    return str(typer.prompt(f"Password (at least {PASSWORD_LEAST} characters)", hide_input=True, confirmation_prompt=True))
+    return str(
+        typer.prompt(
+            f"Password (at least {PASSWORD_LEAST} characters)",
+            hide_input=True,
+            confirmation_prompt=True,
+        )
+    )

@@ -13,14 +13,23 @@ from typing import Annotated, Any, NoReturn, Protocol
 import typer
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
-from greenroom.analytics.question import AnalyticsAnswer, Order, Question, QuestionRefused, Row, Wanted
+from greenroom.analytics.question import (
+    AnalyticsAnswer,
+    Order,
+    Question,
+    QuestionRefused,
+    Row,
+    Wanted,
+)
 from greenroom.cli.control_connection import control_connection
 from greenroom.cli.explain import TOKEN_VARIABLES
 from greenroom.cli.show import complain, say
 from greenroom.config.settings import Server
 from greenroom.errors import StorageFailed
 
-analytics = typer.Typer(name="analytics", help="Show and export what happened in a room.", no_args_is_help=True)
+analytics = typer.Typer(
+    name="analytics", help="Show and export what happened in a room.", no_args_is_help=True
+)
 
 CANNOT_ASK = 2
 ASK_PATH = "/client/v4/graphql"
@@ -29,22 +38,41 @@ BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
 """Bars of a sparkline."""
 
-BUCKETS = {"minute": "datetime", "5m": "datetimeFiveMinutes", "15m": "datetimeFifteenMinutes", "hour": "datetimeHour", "day": "date"}
+BUCKETS = {
+    "minute": "datetime",
+    "5m": "datetimeFiveMinutes",
+    "15m": "datetimeFifteenMinutes",
+    "hour": "datetimeHour",
+    "day": "date",
+}
 FORMATS = ("csv", "json", "parquet")
 PAGE_S = 4 * 86_400
 """Time range of one question: 5,760 minutes of one room, below the 10,000 rows of an answer."""
 
-_Room = Annotated[str, typer.Option("--room", metavar="ROOM", help="Name or id of the room.", show_default=False)]
+_Room = Annotated[
+    str, typer.Option("--room", metavar="ROOM", help="Name or id of the room.", show_default=False)
+]
 _Data = Annotated[
-    Path | None, typer.Option("--data", metavar="DIR", help="Data directory of a stopped greenroom (default: as for `greenroom serve`).")
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Data directory of a stopped greenroom (default: as for `greenroom serve`).",
+    ),
 ]
 _Control = Annotated[
-    str | None, typer.Option(metavar="ADDRESS:PORT", help=f"Ask the running greenroom at this control address, such as {Server().control}.")
+    str | None,
+    typer.Option(
+        metavar="ADDRESS:PORT",
+        help=f"Ask the running greenroom at this control address, such as {Server().control}.",
+    ),
 ]
 _Token = Annotated[
     str | None,
     typer.Option(
-        metavar="TOKEN", help=f"Token with the scope `analytics` (default: ${' or $'.join(TOKEN_VARIABLES)}).", show_default=False
+        metavar="TOKEN",
+        help=f"Token with the scope `analytics` (default: ${' or $'.join(TOKEN_VARIABLES)}).",
+        show_default=False,
     ),
 ]
 
@@ -60,11 +88,27 @@ class _Source(Protocol):
 @analytics.command()
 def export(
     room: _Room,
-    start: Annotated[str, typer.Option("--from", metavar="TIME", help="Begin: 2030-01-01T10:00:00Z, or 7d.", show_default=False)],
-    end: Annotated[str, typer.Option("--to", metavar="TIME", help="End, exclusive (default: now).")] = "0m",
-    by: Annotated[str, typer.Option("--by", metavar="BUCKET", help=f"Width of a row: {', '.join(BUCKETS)}.")] = "minute",
-    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")] = "csv",
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write (default: standard output).")] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="TIME", help="Begin: 2030-01-01T10:00:00Z, or 7d.", show_default=False
+        ),
+    ],
+    end: Annotated[
+        str, typer.Option("--to", metavar="TIME", help="End, exclusive (default: now).")
+    ] = "0m",
+    by: Annotated[
+        str, typer.Option("--by", metavar="BUCKET", help=f"Width of a row: {', '.join(BUCKETS)}.")
+    ] = "minute",
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")
+    ] = "csv",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File to write (default: standard output)."
+        ),
+    ] = None,
     data: _Data = None,
     control: _Control = None,
     token: _Token = None,
@@ -84,8 +128,12 @@ def export(
 
 @analytics.command()
 def show(
-    room: Annotated[str, typer.Argument(metavar="ROOM", help="Name or id of the room.", show_default=False)],
-    last: Annotated[str, typer.Option(metavar="TIME", help="Time range up to now, such as 30m, 24h or 30d.")] = "24h",
+    room: Annotated[
+        str, typer.Argument(metavar="ROOM", help="Name or id of the room.", show_default=False)
+    ],
+    last: Annotated[
+        str, typer.Option(metavar="TIME", help="Time range up to now, such as 30m, 24h or 30d.")
+    ] = "24h",
     data: _Data = None,
     control: _Control = None,
     token: _Token = None,
@@ -102,17 +150,25 @@ def show(
 
 def _source(data: Path | None, control: str | None, token: str | None) -> _Source:
     if control is not None:
-        return _Running(control, token or next((found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), ""))
+        return _Running(
+            control,
+            token
+            or next((found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), ""),
+        )
     from greenroom.config.load import default_data
     from greenroom.runtime.analytics import FILE, open_analytics_file
 
     try:
         path = (data or default_data()) / FILE
         if not path.exists():
-            _stop(f"there are no analytics in {path.parent}: name the data directory with --data, or a running greenroom with --control")
+            _stop(
+                f"there are no analytics in {path.parent}: name the data directory with --data, or a running greenroom with --control"
+            )
         return _Stopped(open_analytics_file(path))
     except (StorageFailed, RuntimeError) as error:
-        hint = "; a running greenroom is asked with --control" if "lock" in str(error).lower() else ""
+        hint = (
+            "; a running greenroom is asked with --control" if "lock" in str(error).lower() else ""
+        )
         _stop(f"{error}{hint}")
 
 
@@ -124,7 +180,11 @@ class _Stopped:
 
     def room_id(self, name: str) -> str:
         found = [room for room, place in self._keeper.rooms.items() if name in (room, place.name)]
-        return str(found[0]) if found else _no_room(name, [place.name or room for room, place in self._keeper.rooms.items()])
+        return (
+            str(found[0])
+            if found
+            else _no_room(name, [place.name or room for room, place in self._keeper.rooms.items()])
+        )
 
     def answer(self, question: Question) -> AnalyticsAnswer:
         found: AnalyticsAnswer = self._keeper.answer(question)
@@ -138,7 +198,9 @@ class _Running:
         self._control = control
         self._token = token
         if not token:
-            _stop("a running greenroom requires a token: use --token (greenroom token create NAME --scope analytics makes one)")
+            _stop(
+                "a running greenroom requires a token: use --token (greenroom token create NAME --scope analytics makes one)"
+            )
 
     def room_id(self, name: str) -> str:
         rooms = self._ask("GET", "/status")["rooms"]
@@ -152,7 +214,9 @@ class _Running:
         rows = [row for zone in body["data"]["viewer"]["zones"] for row in zone["found"]]
         notes = body.get("extensions", {}).get("greenroom", {})
         shown = [_as_row(row, question) for row in rows]
-        return AnalyticsAnswer(shown, notes.get("incompleteMinutes", 0), notes.get("generatedMinutes", 0))
+        return AnalyticsAnswer(
+            shown, notes.get("incompleteMinutes", 0), notes.get("generatedMinutes", 0)
+        )
 
     def _ask(self, method: str, path: str, document: Any = None) -> Any:
         connection = control_connection(self._control, TIMEOUT_S)
@@ -171,15 +235,22 @@ def _graphql(question: Question) -> str:
     """The same question as text."""
     rooms = json.dumps(sorted(question.rooms or ()))
     times = f'datetime_geq: "{_iso(question.start_s)}", datetime_lt: "{_iso(question.end_s)}"'
-    order = ", ".join("_".join(filter(None, (one.aggregate, one.name, "DESC" if one.descending else "ASC"))) for one in question.order)
+    order = ", ".join(
+        "_".join(filter(None, (one.aggregate, one.name, "DESC" if one.descending else "ASC")))
+        for one in question.order
+    )
     name = "waitingRoomAnalyticsAdaptive" + ("" if question.raw else "Groups")
     if question.raw:
         selection = " ".join([*question.dimensions, *(found.metric for found in question.metrics)])
     else:
-        groups: dict[str, list[str]] = {"dimensions": list(question.dimensions)} if question.dimensions else {}
+        groups: dict[str, list[str]] = (
+            {"dimensions": list(question.dimensions)} if question.dimensions else {}
+        )
         for aggregate, metric in question.metrics:
             groups.setdefault(aggregate, []).append(metric)
-        selection = "count " + " ".join(f"{group} {{ {' '.join(names)} }}" for group, names in groups.items())
+        selection = "count " + " ".join(
+            f"{group} {{ {' '.join(names)} }}" for group, names in groups.items()
+        )
     arguments = f"limit: {question.limit}, orderBy: [{order}], filter: {{waitingRoomId_in: {rooms}, {times}}}"
     return f"{{ viewer {{ zones {{ found: {name}({arguments}) {{ {selection} }} }} }} }}"
 
@@ -188,7 +259,11 @@ def _as_row(row: dict[str, Any], question: Question) -> Row:
     if question.raw:
         return {("", name): value for name, value in row.items()}
     dimensions = {("", name): value for name, value in row.get("dimensions", {}).items()}
-    return {**dimensions, ("", "count"): row["count"], **{found: row[found.aggregate][found.metric] for found in question.metrics}}
+    return {
+        **dimensions,
+        ("", "count"): row["count"],
+        **{found: row[found.aggregate][found.metric] for found in question.metrics},
+    }
 
 
 # -- rows ---------------------------------------------------------------------------------------------------------------------------
@@ -197,19 +272,38 @@ def _as_row(row: dict[str, Any], question: Question) -> Row:
 def _rows(source: _Source, room_id: str, start_s: int, end_s: int, by: str) -> list[dict[str, Any]]:
     dimension = BUCKETS[by]
     raw = by == "minute"
-    wanted = [Wanted("" if raw else aggregate, metric.name) for metric in METRICS.values() for aggregate in _ways(metric, raw)]
-    step_s = PAGE_S // DIMENSIONS[dimension].bucket_s * DIMENSIONS[dimension].bucket_s or DIMENSIONS[dimension].bucket_s
+    wanted = [
+        Wanted("" if raw else aggregate, metric.name)
+        for metric in METRICS.values()
+        for aggregate in _ways(metric, raw)
+    ]
+    step_s = (
+        PAGE_S // DIMENSIONS[dimension].bucket_s * DIMENSIONS[dimension].bucket_s
+        or DIMENSIONS[dimension].bucket_s
+    )
     found: list[dict[str, Any]] = []
     width = DIMENSIONS[dimension].bucket_s
     at_s = start_s // width * width
     while at_s < end_s:
         order = (Order("", dimension),)
-        question = Question(at_s, min(at_s + step_s, end_s), frozenset({room_id}), (dimension,), tuple(wanted), None, order, 10_000, raw)
+        question = Question(
+            at_s,
+            min(at_s + step_s, end_s),
+            frozenset({room_id}),
+            (dimension,),
+            tuple(wanted),
+            None,
+            order,
+            10_000,
+            raw,
+        )
         try:
             rows = source.answer(question).rows
         except (QuestionRefused, StorageFailed) as error:
             _stop(str(error))
-        found += [{"_".join(filter(None, key)): value for key, value in row.items()} for row in rows]
+        found += [
+            {"_".join(filter(None, key)): value for key, value in row.items()} for row in rows
+        ]
         at_s += step_s
     return found
 
@@ -256,13 +350,21 @@ _TOTALS = (
 def _summary(source: _Source, room_id: str, name: str, start_s: int, end_s: int) -> list[str]:
     rooms = frozenset({room_id})
     width_s = (end_s - start_s) // WIDTH
-    dimension = next((one for one in BUCKETS.values() if DIMENSIONS[one].bucket_s >= width_s), "date")
-    series = (Wanted("max", "totalActiveUsers"), Wanted("max", "totalQueuedUsers"), Wanted("max", "newUsersPerMinute"))
+    dimension = next(
+        (one for one in BUCKETS.values() if DIMENSIONS[one].bucket_s >= width_s), "date"
+    )
+    series = (
+        Wanted("max", "totalActiveUsers"),
+        Wanted("max", "totalQueuedUsers"),
+        Wanted("max", "newUsersPerMinute"),
+    )
     bucket_s = DIMENSIONS[dimension].bucket_s
     start_s = start_s // bucket_s * bucket_s
     try:
         found = source.answer(Question(start_s, end_s, rooms, (), _TOTALS))
-        line = source.answer(Question(start_s, end_s, rooms, (dimension,), series, None, (Order("", dimension),)))
+        line = source.answer(
+            Question(start_s, end_s, rooms, (dimension,), series, None, (Order("", dimension),))
+        )
     except (QuestionRefused, StorageFailed) as error:
         _stop(str(error))
     if not found.rows:
@@ -274,18 +376,33 @@ def _summary(source: _Source, room_id: str, name: str, start_s: int, end_s: int)
     if found.incomplete:
         shown.append(f"{found.incomplete} minute(s) incomplete: a process was killed")
     limits = (total["max", "totalActiveUsersConfig"], None, total["max", "newUsersPerMinuteConfig"])
-    for wanted, label, limit in zip(series, ("active users", "queued users", "new users/min"), limits, strict=True):
+    for wanted, label, limit in zip(
+        series, ("active users", "queued users", "new users/min"), limits, strict=True
+    ):
         bars = _sparkline([float(row[wanted] or 0) for row in line.rows])
-        shown.append(f"{label:14} {bars}  peak {total[wanted]}" + (f" of {limit}" if limit is not None else ""))
+        shown.append(
+            f"{label:14} {bars}  peak {total[wanted]}"
+            + (f" of {limit}" if limit is not None else "")
+        )
     shown.append(_times("time in queue", "totalTimeWaited", total))
     shown.append(_times("time on origin", "timeOnOrigin", total))
-    sums = [("let in", "newUsersPerMinute"), ("from the line", "usersWaited"), ("left", "usersLeft"), ("stayed away", "usersAbandoned")]
-    counts = [f"{label} {total['sum', metric]}" for label, metric in [*sums, ("revoked", "sessionsRevoked")]]
+    sums = [
+        ("let in", "newUsersPerMinute"),
+        ("from the line", "usersWaited"),
+        ("left", "usersLeft"),
+        ("stayed away", "usersAbandoned"),
+    ]
+    counts = [
+        f"{label} {total['sum', metric]}"
+        for label, metric in [*sums, ("revoked", "sessionsRevoked")]
+    ]
     return [*shown, f"{'visitors':14} {', '.join(counts)}"]
 
 
 def _times(label: str, stem: str, total: Row) -> str:
-    low, high, top = (float(total["percentile", f"{stem}P{percent}"] or 0) for percent in (50, 75, 95))
+    low, high, top = (
+        float(total["percentile", f"{stem}P{percent}"] or 0) for percent in (50, 75, 95)
+    )
     return f"{label:14} typical {_span(low)} to {_span(high)}, top 5 % {_span(top)} and more"
 
 
@@ -295,7 +412,9 @@ def _span(seconds: float) -> str:
 
 def _sparkline(values: Sequence[float]) -> str:
     highest = max(values, default=0)
-    return "".join(BARS[round(value / highest * (len(BARS) - 1))] if highest else BARS[0] for value in values)
+    return "".join(
+        BARS[round(value / highest * (len(BARS) - 1))] if highest else BARS[0] for value in values
+    )
 
 
 # -- times --------------------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def greenroom(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
 ) -> None:
     """A waiting room for your web application: lets in as many visitors as it can take and keeps the others in a fair line."""
 
@@ -118,7 +123,9 @@ def serve(
         session_duration=session_duration,
         queueing_method=queueing_method,
     )
-    places = _places(data, store, listen=listen, decide=decide, control=control, analytics=analytics, redis=redis)
+    places = _places(
+        data, store, listen=listen, decide=decide, control=control, analytics=analytics, redis=redis
+    )
     _run(_source(config, origin, room, places), workers, worker)
 
 
@@ -128,10 +135,16 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _places(data: Path | None, store: str | None, **others: str | None) -> dict[str, Any]:
     """Where things are, as a configuration file says it; the directory of a command is not that of a later reload."""
-    return _given(data=str(data.absolute()) if data else None, store=store_url(store, Path.cwd()) if store else None, **others)
+    return _given(
+        data=str(data.absolute()) if data else None,
+        store=store_url(store, Path.cwd()) if store else None,
+        **others,
+    )
 
 
-def _source(config: Path | None, origin: str | None, room: dict[str, Any], places: dict[str, Any]) -> ConfigSource:
+def _source(
+    config: Path | None, origin: str | None, room: dict[str, Any], places: dict[str, Any]
+) -> ConfigSource:
     """A file, or what the options say; either of them describes the rooms."""
     if config is not None:
         mixed = [_option(key) for key in ["origin"] * bool(origin) + list(room)]
@@ -141,13 +154,17 @@ def _source(config: Path | None, origin: str | None, room: dict[str, Any], place
     if origin is not None:
         return _from_options(origin, room, places)
     if room:
-        _stop(f"--origin is required with {', '.join(map(_option, room))}: the URL of your application")
+        _stop(
+            f"--origin is required with {', '.join(map(_option, room))}: the URL of your application"
+        )
     return OptionSource(places, {key: _option(key) for key in _server})
 
 
 def _from_options(origin: str, room: dict[str, Any], place: dict[str, str]) -> OptionSource:
     raw = {"origin": origin, **place, "rooms": [{"name": ROOM_NAME, "host": "*", **room}]}
-    options = {f"rooms[0].{key}": _option(key) for key in _room} | {key: _option(key) for key in ("origin", *_server)}
+    options = {f"rooms[0].{key}": _option(key) for key in _room} | {
+        key: _option(key) for key in ("origin", *_server)
+    }
     return OptionSource(raw, options)
 
 
@@ -155,7 +172,9 @@ def _option(key: str) -> str:
     return "--" + key.replace("_", "-")
 
 
-def _run(source: ConfigSource, workers: int = 1, worker: int = 0, *, only_decisions: bool = False) -> None:
+def _run(
+    source: ConfigSource, workers: int = 1, worker: int = 0, *, only_decisions: bool = False
+) -> None:
     from greenroom.runtime.parts import EVERYTHING, ONLY_DECISIONS
     from greenroom.runtime.serve import serve_until_stopped
 
@@ -165,9 +184,16 @@ def _run(source: ConfigSource, workers: int = 1, worker: int = 0, *, only_decisi
 
             config = source.load()
             if config.decide:
-                _stop("decide cannot be used with --workers; start greenroom edge with a decide address for each process")
+                _stop(
+                    "decide cannot be used with --workers; start greenroom edge with a decide address for each process"
+                )
             raise typer.Exit(serve_with_workers(config, workers, sys.argv[1:], say))
-        serve_until_stopped(source, _say_of(worker), one_of_many=worker > 0, parts=ONLY_DECISIONS if only_decisions else EVERYTHING)
+        serve_until_stopped(
+            source,
+            _say_of(worker),
+            one_of_many=worker > 0,
+            parts=ONLY_DECISIONS if only_decisions else EVERYTHING,
+        )
     except InvalidConfig as error:
         complain_of(error.problems, source.name)
         raise typer.Exit(BAD_CONFIG) from None
@@ -180,17 +206,29 @@ def _say_of(worker: int) -> Callable[[str], None]:
     same = ("data", "origin")
 
     def say_as_worker(line: str) -> None:
-        if not line.startswith(("visitors", "ledgers")) and (worker == 1 or not line.startswith(same)):
+        if not line.startswith(("visitors", "ledgers")) and (
+            worker == 1 or not line.startswith(same)
+        ):
             say(f"worker {worker}: {line}")
 
     return say_as_worker if worker else say
 
 
 def edge(
-    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
+    config: Annotated[
+        Path,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Configuration file.", show_default=False
+        ),
+    ],
     redis: RedisOption = None,
     datacenter: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of this data center, when there are several.", rich_help_panel=WHERE)
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of this data center, when there are several.",
+            rich_help_panel=WHERE,
+        ),
     ] = None,
     global_redis: Annotated[
         str | None,
@@ -213,12 +251,20 @@ def edge(
 
     It works like `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
     """
-    others = {"listen": listen, "decide": decide, "control": control, "analytics": analytics, "redis": redis}
+    others = {
+        "listen": listen,
+        "decide": decide,
+        "control": control,
+        "analytics": analytics,
+        "redis": redis,
+    }
     places = _places(data, store, datacenter=datacenter, global_redis=global_redis, **others)
     source = FileSource(config.absolute(), Overrides(places))
     shared = _loaded(source).shared
     if shared is None:
-        _stop("--redis is required: it holds the ledgers that the processes share. A single process (greenroom serve) needs no Redis")
+        _stop(
+            "--redis is required: it holds the ledgers that the processes share. A single process (greenroom serve) needs no Redis"
+        )
     _run(source)
 
 
@@ -231,9 +277,18 @@ def _loaded(source: ConfigSource) -> Config:
 
 
 def decide_for_proxies(
-    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
+    config: Annotated[
+        Path,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Configuration file.", show_default=False
+        ),
+    ],
     listen: Annotated[
-        str | None, typer.Option(metavar=PLACE, help="Listen address where the proxies ask (default: `decide` in the file).")
+        str | None,
+        typer.Option(
+            metavar=PLACE,
+            help="Listen address where the proxies ask (default: `decide` in the file).",
+        ),
     ] = None,
     control: ControlOption = None,
     data: DataOption = None,
@@ -246,17 +301,27 @@ def decide_for_proxies(
     There is no public listener and no origin. `trusted_proxies` in the file names the addresses that may ask.
     """
     places = _places(data, store, decide=listen, control=control, analytics=analytics, redis=redis)
-    source = FileSource(config.absolute(), Overrides(places, {"decide": "--listen"}), needs_origin=False)
+    source = FileSource(
+        config.absolute(), Overrides(places, {"decide": "--listen"}), needs_origin=False
+    )
     listens = _loaded(source).decide
     if listens is None:
-        _stop("--listen is required, or decide in the configuration file: the address where the proxies ask")
+        _stop(
+            "--listen is required, or decide in the configuration file: the address where the proxies ask"
+        )
     _run(source, only_decisions=True)
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)
+    ],
     no_origin: Annotated[
-        bool, typer.Option("--no-origin", help="The file is for `greenroom decide` or for a Python application, which forward nothing.")
+        bool,
+        typer.Option(
+            "--no-origin",
+            help="The file is for `greenroom decide` or for a Python application, which forward nothing.",
+        ),
     ] = False,
 ) -> None:
     """Check a configuration file: report every problem, or show what it configures.
@@ -278,16 +343,31 @@ def check(
 def demo(
     listen: ListenOption = None,
     control: ControlOption = None,
-    crowd: Annotated[int, typer.Option(metavar="N", min=0, max=500, help="Size of the synthetic crowd at the start.")] = 0,
-    history: Annotated[bool, typer.Option("--history", help="Fill the analytics with a generated month, marked as generated.")] = False,
-    shop_only: Annotated[bool, typer.Option("--shop-only", help="Start the shop alone, as the application behind another proxy.")] = False,
+    crowd: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, max=500, help="Size of the synthetic crowd at the start."),
+    ] = 0,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history", help="Fill the analytics with a generated month, marked as generated."
+        ),
+    ] = False,
+    shop_only: Annotated[
+        bool,
+        typer.Option(
+            "--shop-only", help="Start the shop alone, as the application behind another proxy."
+        ),
+    ] = False,
 ) -> None:
     """Start a demo shop behind a small waiting room, with a crowd that can be switched on. Ctrl-C stops it."""
     from greenroom.runtime.demo import run_demo, run_shop
 
     try:
         if shop_only and (control or crowd or history):
-            raise InvalidConfig([Problem("--shop-only", "cannot be combined with --control, --crowd or --history")])
+            raise InvalidConfig(
+                [Problem("--shop-only", "cannot be combined with --control, --crowd or --history")]
+            )
         if shop_only:
             run_shop(listen, say)
         else:
@@ -313,7 +393,12 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "edge": edge,
         "probe": probe,
     },
-    "Plan a sale, and see what happened": {"simulate": simulate, "explain": explain, "analytics": analytics, "verify-draw": verify_draw},
+    "Plan a sale, and see what happened": {
+        "simulate": simulate,
+        "explain": explain,
+        "analytics": analytics,
+        "verify-draw": verify_draw,
+    },
     "Configuration in the store": export_import.COMMANDS,
     "Accounts, tokens and keys": {"account": accounts, "token": tokens, "keys": keys},
 }

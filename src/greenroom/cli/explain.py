@@ -33,30 +33,65 @@ _MARKS = {"holds": "+", "does not hold": " ", "switched off": "-"}
 
 
 def explain(
-    url: Annotated[str, typer.Argument(metavar="URL", help="URL of the request, as a visitor would enter it.", show_default=False)],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL",
+            help="URL of the request, as a visitor would enter it.",
+            show_default=False,
+        ),
+    ],
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Request header; may be given more than once."),
+        typer.Option(
+            "--header",
+            "-H",
+            metavar="'NAME: VALUE'",
+            help="Request header; may be given more than once.",
+        ),
     ] = None,
-    method: Annotated[str, typer.Option("--method", "-X", metavar="METHOD", help="HTTP method.")] = "GET",
-    client: Annotated[str, typer.Option(metavar="ADDRESS", help="IP address of the visitor.")] = CLIENT,
+    method: Annotated[
+        str, typer.Option("--method", "-X", metavar="METHOD", help="HTTP method.")
+    ] = "GET",
+    client: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="IP address of the visitor.")
+    ] = CLIENT,
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Explain with this configuration file and its store.")
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="Explain with this configuration file and its store.",
+        ),
     ] = None,
     control: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS:PORT", help=f"Ask the running greenroom at this control address (default: {Server().control})."),
+        typer.Option(
+            metavar="ADDRESS:PORT",
+            help=f"Ask the running greenroom at this control address (default: {Server().control}).",
+        ),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(metavar="TOKEN", help=f"Token for a running greenroom (default: ${' or $'.join(TOKEN_VARIABLES)}).")
+        str | None,
+        typer.Option(
+            metavar="TOKEN",
+            help=f"Token for a running greenroom (default: ${' or $'.join(TOKEN_VARIABLES)}).",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Explain a request: which room covers it and why, which rule matches, which settings apply, and what the visitor would get."""
-    asked = ExplainRequest(url, method.upper(), tuple(_header(line) for line in header or ()), client)
+    asked = ExplainRequest(
+        url, method.upper(), tuple(_header(line) for line in header or ()), client
+    )
     if config is not None and control is not None:
         _stop("--config and --control cannot be used together")
-    told = _from_file(config, asked) if config else _from_running(control or Server().control, asked, token)
+    told = (
+        _from_file(config, asked)
+        if config
+        else _from_running(control or Server().control, asked, token)
+    )
     if as_json:
         for line in json.dumps(told, indent=2, ensure_ascii=False).split("\n"):
             say(line)
@@ -85,14 +120,22 @@ def _from_file(config: Path, asked: ExplainRequest) -> dict[str, Any]:
 
 
 def _from_running(control: str, asked: ExplainRequest, token: str | None) -> dict[str, Any]:
-    secret = token or next((found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), "")
+    secret = token or next(
+        (found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), ""
+    )
     if not secret:
-        _stop("a running greenroom requires a token: use --token (greenroom token create makes one), or explain a file with --config")
+        _stop(
+            "a running greenroom requires a token: use --token (greenroom token create makes one), or explain a file with --config"
+        )
     lines = [("header", f"{name}: {value}") for name, value in asked.headers]
-    query = urlencode([("url", asked.url), ("method", asked.method), ("client", asked.client), *lines])
+    query = urlencode(
+        [("url", asked.url), ("method", asked.method), ("client", asked.client), *lines]
+    )
     connection = control_connection(control, TIMEOUT_S)
     try:
-        connection.request("GET", f"{ASK_PATH}?{query}", headers={"Authorization": f"Bearer {secret}"})
+        connection.request(
+            "GET", f"{ASK_PATH}?{query}", headers={"Authorization": f"Bearer {secret}"}
+        )
         response = connection.getresponse()
         answer = json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -100,7 +143,10 @@ def _from_running(control: str, asked: ExplainRequest, token: str | None) -> dic
     finally:
         connection.close()
     if not answer.get("success"):
-        _stop("; ".join(str(fault.get("message")) for fault in answer.get("errors", ())) or f"{control} answered {response.status}")
+        _stop(
+            "; ".join(str(fault.get("message")) for fault in answer.get("errors", ()))
+            or f"{control} answered {response.status}"
+        )
     told: dict[str, Any] = answer["result"]
     return told
 
@@ -115,20 +161,39 @@ def lines(told: dict[str, Any]) -> list[str]:
         shown.append(_row("room", f"{told['room']}   (id {told['room_id']})"))
         shown.append(_row("cookie", told["cookie"]))
     if event := told["event"]:
-        shown.append(_row("event", f"{event['name']}: {event['phase']} until {_time(event['until_ms'])}"))
+        shown.append(
+            _row("event", f"{event['name']}: {event['phase']} until {_time(event['until_ms'])}")
+        )
     for index, reading in enumerate(told["readings"]):
         shown.append(_row("" if index else "readings", reading))
     for index, route in enumerate(told["routes"]):
         mark = "+" if route["chosen"] else " "
-        shown.append(_row("" if index else "routes", f"{mark} {route['host']}{route['path']}   room {route['room']}: {route['why']}"))
+        shown.append(
+            _row(
+                "" if index else "routes",
+                f"{mark} {route['host']}{route['path']}   room {route['room']}: {route['why']}",
+            )
+        )
     for index, rule in enumerate(told["rules"]):
         expression = " ".join(rule["expression"].split())
         note = f"   ({rule['description']})" if rule["description"] else ""
-        shown.append(_row("" if index else "rules", f"{_MARKS.get(rule['result'], '!')} {rule['result']}: {expression}{note}"))
+        shown.append(
+            _row(
+                "" if index else "rules",
+                f"{_MARKS.get(rule['result'], '!')} {rule['result']}: {expression}{note}",
+            )
+        )
     settings = [setting for setting in told["settings"] if setting["source"] != "default"]
     for index, setting in enumerate(settings):
-        value = json.dumps(setting["value"]) if isinstance(setting["value"], bool) else setting["value"]
-        shown.append(_row("" if index else "settings", f"{setting['name']} = {value}   (from the {setting['source']})"))
+        value = (
+            json.dumps(setting["value"]) if isinstance(setting["value"], bool) else setting["value"]
+        )
+        shown.append(
+            _row(
+                "" if index else "settings",
+                f"{setting['name']} = {value}   (from the {setting['source']})",
+            )
+        )
     return shown
 
 

@@ -13,12 +13,23 @@ from typing import Annotated, Any
 import typer
 
 from greenroom.cli.show import complain, say
-from greenroom.cli.tokens import REFUSED, ExistingDataOption, ExistingStoreOption, config_service_or_exit, stop_on_errors
+from greenroom.cli.tokens import (
+    REFUSED,
+    ExistingDataOption,
+    ExistingStoreOption,
+    config_service_or_exit,
+    stop_on_errors,
+)
 
 FILE_MAX = 256 * 1024 * 1024
 """Larger than any configuration; a mistyped path to something huge is refused instead of read."""
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="TOML or JSON file; - reads standard input.", show_default=False)]
+FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="TOML or JSON file; - reads standard input.", show_default=False
+    ),
+]
 
 
 def export(
@@ -32,17 +43,25 @@ def export(
 
     with config_service_or_exit(data, store) as config_service:
         document = config_service.look(exported)
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else toml_text(document))
+    sys.stdout.write(
+        json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        if as_json
+        else toml_text(document)
+    )
 
 
-def import_(file: FileArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
+def import_(
+    file: FileArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None
+) -> None:
     """Import an exported configuration into an empty store. An existing configuration is never changed: use `greenroom apply`."""
     _make_true(_read(file), data, store, only_into_empty=True)
 
 
 def apply(
     file: FileArgument,
-    check: Annotated[bool, typer.Option("--check", help="Show what would change, and change nothing.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Show what would change, and change nothing.")
+    ] = False,
     data: ExistingDataOption = None,
     store: ExistingStoreOption = None,
 ) -> None:
@@ -51,8 +70,18 @@ def apply(
 
 
 def audit(
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1_000, help="Number of changes to show, newest first.")] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with the values before and after.")] = False,
+    limit: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, max=1_000, help="Number of changes to show, newest first."
+        ),
+    ] = 50,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print one JSON object per line, with the values before and after."
+        ),
+    ] = False,
     data: ExistingDataOption = None,
     store: ExistingStoreOption = None,
 ) -> None:
@@ -63,11 +92,24 @@ def audit(
                 say(json.dumps(asdict(entry), ensure_ascii=False))
             else:
                 when = datetime.fromtimestamp(entry.at_ms / 1000, UTC).isoformat(timespec="seconds")
-                fields = f" ({', '.join(entry.after)})" if entry.action == "changed" and entry.after else ""
-                say(f"{when}  {entry.author}: {entry.kind.replace('_', ' ')} {entry.name} {entry.action}{fields}")
+                fields = (
+                    f" ({', '.join(entry.after)})"
+                    if entry.action == "changed" and entry.after
+                    else ""
+                )
+                say(
+                    f"{when}  {entry.author}: {entry.kind.replace('_', ' ')} {entry.name} {entry.action}{fields}"
+                )
 
 
-def _make_true(document: Any, data: Path | None, store: str | None, *, only_check: bool = False, only_into_empty: bool = False) -> None:
+def _make_true(
+    document: Any,
+    data: Path | None,
+    store: str | None,
+    *,
+    only_check: bool = False,
+    only_into_empty: bool = False,
+) -> None:
     from greenroom.config.addresses import origin_problems
     from greenroom.control.export_import import make_true
     from greenroom.runtime.local_config import author_here
@@ -77,14 +119,18 @@ def _make_true(document: Any, data: Path | None, store: str | None, *, only_chec
         if only_check:
             data, store = _to_read(stack, data, store)
         config_service = stack.enter_context(config_service_or_exit(data, store, existing=False))
-        lines = config_service.trial(plan) if only_check else config_service.change(author_here(), plan)
+        lines = (
+            config_service.trial(plan) if only_check else config_service.change(author_here(), plan)
+        )
     for line in lines:
         say(line)
     done = "would be made" if only_check else "made"
     say(f"{len(lines)} change{'' if len(lines) == 1 else 's'} {done}" if lines else "nothing to do")
 
 
-def _to_read(stack: ExitStack, data: Path | None, store: str | None) -> tuple[Path | None, str | None]:
+def _to_read(
+    stack: ExitStack, data: Path | None, store: str | None
+) -> tuple[Path | None, str | None]:
     """Where the store is; instead of one that is not there yet an empty one, which is removed with `stack`."""
     from greenroom.runtime.local_config import store_is_there
 
@@ -97,7 +143,9 @@ def _to_read(stack: ExitStack, data: Path | None, store: str | None) -> tuple[Pa
 def _read(file: Path) -> Any:
     try:
         text = sys.stdin.read(FILE_MAX + 1) if str(file) == "-" else _text(file)
-        return _parsed(text, "JSON" if file.suffix == ".json" or text.lstrip()[:1] == "{" else "TOML")
+        return _parsed(
+            text, "JSON" if file.suffix == ".json" or text.lstrip()[:1] == "{" else "TOML"
+        )
     except UnicodeDecodeError as error:
         complain(f"{file}: is not UTF-8 at byte {error.start}")
     except (OSError, ValueError) as error:

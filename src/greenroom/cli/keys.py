@@ -8,7 +8,11 @@ from greenroom.config.load import default_data
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.runtime.data_dir import CannotStart
 
-keys = typer.Typer(name="keys", help="Manage the keys that seal visitors' tickets and stored secrets.", no_args_is_help=True)
+keys = typer.Typer(
+    name="keys",
+    help="Manage the keys that seal visitors' tickets and stored secrets.",
+    no_args_is_help=True,
+)
 
 
 @keys.command("rotate")

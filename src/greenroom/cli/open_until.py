@@ -35,16 +35,26 @@ def _caddy(_now_s: int, until_s: int) -> str:
 
 def _nginx(now_s: int, until_s: int) -> str:
     """nginx cannot compare numbers, so it is told with which digits each moment begins."""
-    return "\n".join(["# greenroom open-until", *(f"~^{block} @undecided;" for block in _blocks(now_s, until_s))])
+    return "\n".join(
+        ["# greenroom open-until", *(f"~^{block} @undecided;" for block in _blocks(now_s, until_s))]
+    )
 
 
-PROXIES: Mapping[str, Callable[[int, int], str]] = {"haproxy": _haproxy, "nginx": _nginx, "caddy": _caddy}
+PROXIES: Mapping[str, Callable[[int, int], str]] = {
+    "haproxy": _haproxy,
+    "nginx": _nginx,
+    "caddy": _caddy,
+}
 """The file of each: now and until when, in seconds since 1970, for nginx in steps of ten."""
 
 
 def open_until(
-    minutes: Annotated[int, typer.Argument(min=0, max=MOST_MINUTES, help="Minutes from now on; 0 closes at once.")],
-    proxy: Annotated[str, typer.Argument(help=f"The proxy that reads the file: {', '.join(PROXIES)}.")],
+    minutes: Annotated[
+        int, typer.Argument(min=0, max=MOST_MINUTES, help="Minutes from now on; 0 closes at once.")
+    ],
+    proxy: Annotated[
+        str, typer.Argument(help=f"The proxy that reads the file: {', '.join(PROXIES)}.")
+    ],
 ) -> None:
     """Print open-until.map, with which a proxy lets visitors go on for some minutes while greenroom is unreachable.
 

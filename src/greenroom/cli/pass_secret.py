@@ -12,8 +12,15 @@ REFUSED = 1
 
 
 def pass_secret(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The secret_file of [native_pass].", show_default=False)],
-    room: Annotated[str, typer.Argument(metavar="ROOM", help="Name of the room.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The secret_file of [native_pass].", show_default=False
+        ),
+    ],
+    room: Annotated[
+        str, typer.Argument(metavar="ROOM", help="Name of the room.", show_default=False)
+    ],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Path of the room.")] = "/",
 ) -> None:
     """Print the secret with which nginx verifies the native passes (secure_link) of one room."""

@@ -22,20 +22,48 @@ def probe(
             show_default=False,
         ),
     ],
-    region: Annotated[str, typer.Option(metavar="REGION", help=f"Region of this agent: {', '.join(REGIONS)}.", show_default=False)],
-    token: Annotated[
-        str, typer.Option(metavar="TOKEN", envvar="GREENROOM_PROBE_TOKEN", help="Token with the scope `probe`.", show_default=False)
+    region: Annotated[
+        str,
+        typer.Option(
+            metavar="REGION",
+            help=f"Region of this agent: {', '.join(REGIONS)}.",
+            show_default=False,
+        ),
     ],
-    name: Annotated[str, typer.Option(metavar="NAME", help="Name of this agent (default: the name of the machine).")] = "",
-    ca_file: Annotated[str, typer.Option(metavar="FILE", help="PEM file with the authorities that greenroom's certificate is from.")] = "",
-    private_addresses: Annotated[bool, typer.Option(help="Allow checks on private and loopback addresses.")] = True,
+    token: Annotated[
+        str,
+        typer.Option(
+            metavar="TOKEN",
+            envvar="GREENROOM_PROBE_TOKEN",
+            help="Token with the scope `probe`.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Name of this agent (default: the name of the machine)."),
+    ] = "",
+    ca_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="PEM file with the authorities that greenroom's certificate is from.",
+        ),
+    ] = "",
+    private_addresses: Annotated[
+        bool, typer.Option(help="Allow checks on private and loopback addresses.")
+    ] = True,
 ) -> None:
     """Run a probe agent: it probes the health checks of a greenroom elsewhere and reports what it finds."""
     from greenroom.health.agent import ReportFailed
     from greenroom.runtime.probe_agent import run_agent
 
     found = name or socket.gethostname()
-    problems = [f"--join: {url!r} must begin with https:// or http://" for url in join if not re.match(r"https?://[^/\s]+", url)]
+    problems = [
+        f"--join: {url!r} must begin with https:// or http://"
+        for url in join
+        if not re.match(r"https?://[^/\s]+", url)
+    ]
     if region not in REGIONS:
         problems.append(f"--region: must be one of {', '.join(REGIONS)}, not {region!r}")
     if not re.fullmatch(AGENT_NAME, found):
@@ -44,7 +72,10 @@ def probe(
         for problem in problems:
             complain(problem)
         raise typer.Exit(USAGE)
-    if any(url.startswith("http://") and not re.match(r"http://(127\.|localhost|\[::1\])", url) for url in join):
+    if any(
+        url.startswith("http://") and not re.match(r"http://(127\.|localhost|\[::1\])", url)
+        for url in join
+    ):
         complain("the token travels unencrypted: use https:// for a greenroom on another machine")
     try:
         run_agent(join, token, region, found, ca_file, private_addresses, say)

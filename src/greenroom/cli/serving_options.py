@@ -26,35 +26,78 @@ ConfigOption = Annotated[
     ),
 ]
 OriginOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="URL of your application, such as http://127.0.0.1:3000.", rich_help_panel=_HERE)
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="URL of your application, such as http://127.0.0.1:3000.",
+        rich_help_panel=_HERE,
+    ),
 ]
-HostOption = Annotated[str | None, typer.Option(metavar="NAME", help="Host name to cover (default: every host).", rich_help_panel=_HERE)]
-PathOption = Annotated[str | None, typer.Option(metavar="PATH", help="Path prefix to cover (default: /).", rich_help_panel=_HERE)]
+HostOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Host name to cover (default: every host).", rich_help_panel=_HERE
+    ),
+]
+PathOption = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", help="Path prefix to cover (default: /).", rich_help_panel=_HERE),
+]
 ActiveOption = Annotated[
-    int | None, typer.Option(metavar="N", help=f"How {_room['total_active_users'].help.removeprefix('how ')}.", rich_help_panel=_WAITING)
+    int | None,
+    typer.Option(
+        metavar="N",
+        help=f"How {_room['total_active_users'].help.removeprefix('how ')}.",
+        rich_help_panel=_WAITING,
+    ),
 ]
 MinuteOption = Annotated[
-    int | None, typer.Option(metavar="N", help=f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.", rich_help_panel=_WAITING)
+    int | None,
+    typer.Option(
+        metavar="N",
+        help=f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.",
+        rich_help_panel=_WAITING,
+    ),
 ]
 SessionOption = Annotated[
     int | None,
     typer.Option(
-        metavar="MINUTES", help="How long a visitor counts as active after the last request (default: 5).", rich_help_panel=_WAITING
+        metavar="MINUTES",
+        help="How long a visitor counts as active after the last request (default: 5).",
+        rich_help_panel=_WAITING,
     ),
 ]
 MethodOption = Annotated[
-    str | None, typer.Option(metavar="METHOD", help="fifo, random, passthrough or reject (default: fifo).", rich_help_panel=_WAITING)
+    str | None,
+    typer.Option(
+        metavar="METHOD",
+        help="fifo, random, passthrough or reject (default: fifo).",
+        rich_help_panel=_WAITING,
+    ),
 ]
 ListenOption = Annotated[
-    str | None, typer.Option(metavar=PLACE, help="Public listen address (default: 127.0.0.1:8080).", rich_help_panel=WHERE)
+    str | None,
+    typer.Option(
+        metavar=PLACE,
+        help="Public listen address (default: 127.0.0.1:8080).",
+        rich_help_panel=WHERE,
+    ),
 ]
 DecideOption = Annotated[
     str | None,
-    typer.Option(metavar=PLACE, help="Listen address where other proxies ask for decisions (default: none).", rich_help_panel=WHERE),
+    typer.Option(
+        metavar=PLACE,
+        help="Listen address where other proxies ask for decisions (default: none).",
+        rich_help_panel=WHERE,
+    ),
 ]
 ControlOption = Annotated[
     str | None,
-    typer.Option(metavar=PLACE, help="Listen address for /status, /metrics and /readyz (default: 127.0.0.1:8081).", rich_help_panel=WHERE),
+    typer.Option(
+        metavar=PLACE,
+        help="Listen address for /status, /metrics and /readyz (default: 127.0.0.1:8081).",
+        rich_help_panel=WHERE,
+    ),
 ]
 DataOption = Annotated[
     Path | None,
@@ -94,7 +137,9 @@ RedisOption = Annotated[
         rich_help_panel=WHERE,
     ),
 ]
-WorkerOption = Annotated[int, typer.Option("--worker", hidden=True, help="Number of this worker process.")]
+WorkerOption = Annotated[
+    int, typer.Option("--worker", hidden=True, help="Number of this worker process.")
+]
 WorkersOption = Annotated[
     int,
     typer.Option(

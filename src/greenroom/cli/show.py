@@ -18,7 +18,16 @@ from greenroom.model.printable import printable
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import Rule
 
-TOLD = ("id", "name", "host", "path", "additional_routes", "total_active_users", "new_users_per_minute", "queueing_method")
+TOLD = (
+    "id",
+    "name",
+    "host",
+    "path",
+    "additional_routes",
+    "total_active_users",
+    "new_users_per_minute",
+    "queueing_method",
+)
 """Fields of a room that its heading shows; the others are shown when they are not the default."""
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
@@ -44,7 +53,12 @@ def _write(stream: TextIO, line: str) -> None:
     A closed pipe (`greenroom serve | head`) does not stop greenroom: the rest is discarded.
     """
     try:
-        stream.write("".join(part if part in (BOLD, PLAIN) else printable(part) for part in _STYLE.split(line)) + "\n")
+        stream.write(
+            "".join(
+                part if part in (BOLD, PLAIN) else printable(part) for part in _STYLE.split(line)
+            )
+            + "\n"
+        )
         stream.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -54,7 +68,9 @@ def complain_of(problems: Iterable[Problem], file: str = "") -> None:
     """Every problem on a line of its own, as editors and grep like it: file:line: key: reason."""
     for problem in problems:
         place = f"{file}:{problem.line}: " if file and problem.line else f"{file}: " if file else ""
-        for line in f"{place}{problem.pointer}: {problem.reason}".split("\n"):  # a drawn expression has several
+        for line in f"{place}{problem.pointer}: {problem.reason}".split(
+            "\n"
+        ):  # a drawn expression has several
             complain(line)
 
 
@@ -72,11 +88,15 @@ def show_config(config: Config) -> None:
     if served_hosts(config) is not None:
         say("hosts      others than those of rooms, zones and origins get 421")
     elif forwards and not config.origin:
-        say("hosts      others than those of zones and origins get 421, because there is no origin for every host")
+        say(
+            "hosts      others than those of zones and origins get 421, because there is no origin for every host"
+        )
     else:
         say("hosts      every host is served")
     if not forwards:
-        say("origin     none: for greenroom decide or a Python application; greenroom serve and edge require one")
+        say(
+            "origin     none: for greenroom decide or a Python application; greenroom serve and edge require one"
+        )
     for key, value in _changed(config, Server()):
         say(f"{key} = {value}")
     for section, record in (("limits", config.limits), ("log", config.log)):
@@ -86,7 +106,11 @@ def show_config(config: Config) -> None:
         say(f"list       ${named.name}: {len(named.items)} {_ITEMS[named.kind]}")
     for room in config.rooms:
         say()
-        for line in (*room_lines(room), *event_lines(config.events.get(room.id, ())), *rule_lines(config.rules.get(room.id, ()))):
+        for line in (
+            *room_lines(room),
+            *event_lines(config.events.get(room.id, ())),
+            *rule_lines(config.rules.get(room.id, ())),
+        ):
             say(line)
     for note in config.notes:
         say(f"note: {note}")
@@ -101,7 +125,10 @@ def room_lines(room: Room) -> list[str]:
     else:
         allows = f"{room.total_active_users} active users, {room.new_users_per_minute} new ones per minute, {room.queueing_method}"
     lines = [f"room {room.name}: {allows}"]
-    lines += [f"  covers {route.path + ' on every host' if route.host == '*' else route.host + route.path}" for route in room.routes]
+    lines += [
+        f"  covers {route.path + ' on every host' if route.host == '*' else route.host + route.path}"
+        for route in room.routes
+    ]
     for name in specs(Room):
         value = getattr(room, name)
         if name in TOLD or value == _default(name):
@@ -112,7 +139,10 @@ def room_lines(room: Room) -> list[str]:
 
 def rule_lines(rules: Iterable[Rule]) -> list[str]:
     """The bypass rules of one room, an expression of several lines on one."""
-    return [f"  {'bypass' if rule.enabled else 'switched off'}: {' '.join(rule.expression.split())}" for rule in rules]
+    return [
+        f"  {'bypass' if rule.enabled else 'switched off'}: {' '.join(rule.expression.split())}"
+        for rule in rules
+    ]
 
 
 def event_lines(events: Iterable[Event]) -> list[str]:
@@ -121,10 +151,18 @@ def event_lines(events: Iterable[Event]) -> list[str]:
     for event in sorted(events, key=lambda event: event.opens_ms):
         times = f"{plain_moment(event.event_start_ms)} to {plain_moment(event.event_end_ms)}"
         how = ", places drawn at the start" if event.shuffle_at_event_start else ""
-        before = f", pre-queue from {plain_moment(event.prequeue_start_ms)}{how}" if event.prequeue_start_ms is not None else ""
-        lines.append(f"  event {event.name}: {'suspended, ' if event.suspended else ''}{times}{before}")
+        before = (
+            f", pre-queue from {plain_moment(event.prequeue_start_ms)}{how}"
+            if event.prequeue_start_ms is not None
+            else ""
+        )
+        lines.append(
+            f"  event {event.name}: {'suspended, ' if event.suspended else ''}{times}{before}"
+        )
         changes = [(name, getattr(event, name)) for name in OVERRIDES]
-        lines += [f"    {name} = {_shown(name, value)}" for name, value in changes if value is not None]
+        lines += [
+            f"    {name} = {_shown(name, value)}" for name, value in changes if value is not None
+        ]
     return lines
 
 
@@ -158,5 +196,7 @@ def _changed(record: object, defaults: object) -> list[tuple[str, str]]:
     shown = ("listen", "control", "data")
     names = [name for name in specs(type(defaults)) if name not in shown and hasattr(record, name)]
     return [
-        (name, _shown(name, value)) for name in names if (value := getattr(record, name)) is not None and value != getattr(defaults, name)
+        (name, _shown(name, value))
+        for name in names
+        if (value := getattr(record, name)) is not None and value != getattr(defaults, name)
     ]

@@ -14,14 +14,32 @@ from greenroom.cli.show import complain, complain_of, say
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import specs
 from greenroom.model.room import METHODS, Room
-from greenroom.simulator.arrivals import CENTERS_MAX, CURVES, LASTS_MAX_S, VISITORS_MAX, from_curve, from_rows, read_rows
+from greenroom.simulator.arrivals import (
+    CENTERS_MAX,
+    CURVES,
+    LASTS_MAX_S,
+    VISITORS_MAX,
+    from_curve,
+    from_rows,
+    read_rows,
+)
 from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.checks import Watch, verdict
 from greenroom.simulator.plots import picture
 from greenroom.simulator.recording import RecordedFigures, RunRecording
 from greenroom.simulator.report import SimulationReport, report
-from greenroom.simulator.sale import LINES, RECORDED_LINES, VISIT_S, bottleneck, changed, duration, figure, recorded_figure, sale
+from greenroom.simulator.sale import (
+    LINES,
+    RECORDED_LINES,
+    VISIT_S,
+    bottleneck,
+    changed,
+    duration,
+    figure,
+    recorded_figure,
+    sale,
+)
 from greenroom.simulator.scenario import Behaviour, Scenario
 from greenroom.simulator.traces import TRACES
 from greenroom.simulator.world import ALGORITHMS, World
@@ -46,23 +64,71 @@ _room = specs(Room)
 Trace = Annotated[str | None, _option(_WHAT, "NAME", f"Predefined scenario: {', '.join(TRACES)}.")]
 Seed = Annotated[int, _option(_WHAT, "K", "Random seed; the same seed repeats the same run.")]
 Campaign = Annotated[
-    int | None, _option(_WHAT, "N", "Run N random rooms with random faults, starting at --seed; print the seed of each failure.", min=1)
+    int | None,
+    _option(
+        _WHAT,
+        "N",
+        "Run N random rooms with random faults, starting at --seed; print the seed of each failure.",
+        min=1,
+    ),
 ]
-CompareOption = Annotated[bool, _option(_WHAT, None, "Compare with the three published methods of dividing slots.", "--compare")]
-Centers = Annotated[int, _option(_WHAT, "D", "Number of data centers that share the line; a trace sets its own.", min=1, max=CENTERS_MAX)]
-Active = Annotated[int | None, _option(_ROOM, "N", f"How {_room['total_active_users'].help.removeprefix('how ')}.")]
-PerMinute = Annotated[int | None, _option(_ROOM, "N", f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.")]
-Session = Annotated[int | None, _option(_ROOM, "MINUTES", f"How {_room['session_duration'].help.removeprefix('how ')}.")]
+CompareOption = Annotated[
+    bool,
+    _option(
+        _WHAT, None, "Compare with the three published methods of dividing slots.", "--compare"
+    ),
+]
+Centers = Annotated[
+    int,
+    _option(
+        _WHAT,
+        "D",
+        "Number of data centers that share the line; a trace sets its own.",
+        min=1,
+        max=CENTERS_MAX,
+    ),
+]
+Active = Annotated[
+    int | None, _option(_ROOM, "N", f"How {_room['total_active_users'].help.removeprefix('how ')}.")
+]
+PerMinute = Annotated[
+    int | None,
+    _option(_ROOM, "N", f"How {_room['new_users_per_minute'].help.removeprefix('how ')}."),
+]
+Session = Annotated[
+    int | None,
+    _option(_ROOM, "MINUTES", f"How {_room['session_duration'].help.removeprefix('how ')}."),
+]
 Method = Annotated[str | None, _option(_ROOM, "METHOD", f"{', '.join(METHODS)} (default: fifo).")]
 Visitors = Annotated[int, _option(_CROWD, "N", "Number of visitors.", min=1, max=VISITORS_MAX)]
-Minutes = Annotated[float, _option(_CROWD, "M", "Minutes within which they arrive.", min=0.1, max=LASTS_MAX_S / 60)]
-Curve = Annotated[str, _option(_CROWD, "CURVE", f"Distribution of arrivals over this time: {', '.join(CURVES)}.")]
-Arrivals = Annotated[Path | None, _option(_CROWD, "FILE", "Instead: a CSV file of `second,visitors` or `second,visitors,data center`.")]
-Visit = Annotated[float, _option(_CROWD, "SECONDS", "Average length of a visit.", min=1, max=86_400)]
-PatienceOption = Annotated[
-    float, _option(_CROWD, "MINUTES", "Average time after which a waiting visitor gives up (0: never).", min=0, max=10_000)
+Minutes = Annotated[
+    float, _option(_CROWD, "M", "Minutes within which they arrive.", min=0.1, max=LASTS_MAX_S / 60)
 ]
-JsonOption = Annotated[bool, _option(_ANSWER, None, "Print one JSON object instead of a table.", "--json")]
+Curve = Annotated[
+    str, _option(_CROWD, "CURVE", f"Distribution of arrivals over this time: {', '.join(CURVES)}.")
+]
+Arrivals = Annotated[
+    Path | None,
+    _option(
+        _CROWD, "FILE", "Instead: a CSV file of `second,visitors` or `second,visitors,data center`."
+    ),
+]
+Visit = Annotated[
+    float, _option(_CROWD, "SECONDS", "Average length of a visit.", min=1, max=86_400)
+]
+PatienceOption = Annotated[
+    float,
+    _option(
+        _CROWD,
+        "MINUTES",
+        "Average time after which a waiting visitor gives up (0: never).",
+        min=0,
+        max=10_000,
+    ),
+]
+JsonOption = Annotated[
+    bool, _option(_ANSWER, None, "Print one JSON object instead of a table.", "--json")
+]
 Plot = Annotated[Path | None, _option(_ANSWER, "FILE", "Write charts of the run to this SVG file.")]
 
 
@@ -105,11 +171,21 @@ def simulate(
             scenario = changed(_trace(trace, streams), given)
         else:
             crowd = _arrivals(streams, arrivals, curve, visitors, minutes, data_centers)
-            scenario = sale(given, crowd, data_centers, Behaviour(visit_s=visit, patience_s=patience * 60))
+            scenario = sale(
+                given, crowd, data_centers, Behaviour(visit_s=visit, patience_s=patience * 60)
+            )
     except InvalidConfig as error:
-        complain_of([Problem(f"--{problem.pointer.replace('_', '-')}", problem.reason) for problem in error.problems])
+        complain_of(
+            [
+                Problem(f"--{problem.pointer.replace('_', '-')}", problem.reason)
+                for problem in error.problems
+            ]
+        )
         raise typer.Exit(WRONG_USE) from None
-    runs = [_run(scenario, streams_of(seed), algorithm) for algorithm in (ALGORITHMS if compare else ALGORITHMS[:1])]
+    runs = [
+        _run(scenario, streams_of(seed), algorithm)
+        for algorithm in (ALGORITHMS if compare else ALGORITHMS[:1])
+    ]
     if plot is not None:
         _write(plot, picture(runs[0].world))
     if as_json:
@@ -134,9 +210,15 @@ def run_campaign(first: int, count: int, as_json: bool) -> None:
             complain(f"seed {seed}: {'; '.join(found)}")
         _progress("campaign")((seed - first + 1) / count)
     if as_json:
-        say(json.dumps({"first": first, "count": count, "failures": failures, "unconfirmed": unconfirmed}))
+        say(
+            json.dumps(
+                {"first": first, "count": count, "failures": failures, "unconfirmed": unconfirmed}
+            )
+        )
     else:
-        say(f"{count} seeds from {first}: {len(failures)} broke an invariant. Repeat one with greenroom simulate --campaign 1 --seed SEED")
+        say(
+            f"{count} seeds from {first}: {len(failures)} broke an invariant. Repeat one with greenroom simulate --campaign 1 --seed SEED"
+        )
     if failures:
         raise typer.Exit(FAILED)
 
@@ -147,7 +229,9 @@ def _trace(name: str, streams: Streams) -> Scenario:
     return TRACES[name](streams)
 
 
-def _arrivals(streams: Streams, file: Path | None, curve: str, visitors: int, minutes: float, centers: int) -> list[tuple[int, int]]:
+def _arrivals(
+    streams: Streams, file: Path | None, curve: str, visitors: int, minutes: float, centers: int
+) -> list[tuple[int, int]]:
     draw = streams("arrivals")
     if file is None:
         if curve not in CURVES:
@@ -161,7 +245,9 @@ def _arrivals(streams: Streams, file: Path | None, curve: str, visitors: int, mi
         _stop(f"--arrivals {file}: {error.strerror}")
     rows, problems = read_rows(text, centers)
     if problems:
-        complain_of([replace(problem, pointer=f"{file}: {problem.pointer}") for problem in problems])
+        complain_of(
+            [replace(problem, pointer=f"{file}: {problem.pointer}") for problem in problems]
+        )
         raise typer.Exit(WRONG_USE)
     return from_rows(draw, rows, 60, centers)
 
@@ -201,7 +287,9 @@ def _progress(name: str) -> Callable[[float], None]:
 def _show(seed: int, scenario: Scenario, runs: list[_Run]) -> None:
     room = scenario.room
     limit, per_minute = bottleneck(room, scenario.behaviour)
-    say(f"{scenario.name}, seed {seed}, {scenario.centers} data center{'s' if scenario.centers > 1 else ''}")
+    say(
+        f"{scenario.name}, seed {seed}, {scenario.centers} data center{'s' if scenario.centers > 1 else ''}"
+    )
     say(f"{room.total_active_users:,} active users, {room.new_users_per_minute:,} new ones per minute, {room.queueing_method}, "
         f"sessions of {room.session_duration} min")  # fmt: skip
     say(f"A full room takes about {per_minute:,.0f} visitors a minute, limited by {limit}.")
@@ -211,17 +299,27 @@ def _show(seed: int, scenario: Scenario, runs: list[_Run]) -> None:
         say(" " * wide + "".join(f"{run.world.algorithm:>16}" for run in runs))
     say("What analytics would show of it:")
     for aggregate, metric, text in RECORDED_LINES:
-        say(_line(text, wide, [recorded_figure(metric, run.recorded[aggregate].get(metric)) for run in runs]))
+        say(
+            _line(
+                text,
+                wide,
+                [recorded_figure(metric, run.recorded[aggregate].get(metric)) for run in runs],
+            )
+        )
     say()
     say("What only a simulation knows:")
     for name, text in LINES:
-        if name not in ("unconfirmed", "queued_in_flood", "flood") or any(getattr(run.truth, name) for run in runs):
+        if name not in ("unconfirmed", "queued_in_flood", "flood") or any(
+            getattr(run.truth, name) for run in runs
+        ):
             say(_line(text, wide, [figure(name, getattr(run.truth, name)) for run in runs]))
     for run in runs:
         if run.truth.broken_laws:
             say(f"{run.world.algorithm}: {'; '.join(run.truth.broken_laws)}")
     if runs[0].world.ground_truth.waiting:
-        say(f"{runs[0].world.ground_truth.waiting:,} were still waiting at the end, after {duration(runs[0].world.passed_s)}")
+        say(
+            f"{runs[0].world.ground_truth.waiting:,} were still waiting at the end, after {duration(runs[0].world.passed_s)}"
+        )
 
 
 def _line(text: str, wide: int, values: list[str]) -> str:
@@ -232,9 +330,25 @@ def _as_json(seed: int, scenario: Scenario, runs: list[_Run]) -> dict[str, Any]:
     limits = {name: getattr(scenario.room, name) for name in ROOM_SHOWN}
     shown = []
     for run in runs:
-        series = {"columns": ["second", "active", "waiting", "minute"], "rows": run.world.ground_truth.series}
-        shown.append({"algorithm": run.world.algorithm, "analytics": run.recorded, "truth": asdict(run.truth), "series": series})
-    return {"trace": scenario.name, "seed": seed, "data_centers": scenario.centers, "room": limits, "runs": shown}
+        series = {
+            "columns": ["second", "active", "waiting", "minute"],
+            "rows": run.world.ground_truth.series,
+        }
+        shown.append(
+            {
+                "algorithm": run.world.algorithm,
+                "analytics": run.recorded,
+                "truth": asdict(run.truth),
+                "series": series,
+            }
+        )
+    return {
+        "trace": scenario.name,
+        "seed": seed,
+        "data_centers": scenario.centers,
+        "room": limits,
+        "runs": shown,
+    }
 
 
 def _write(file: Path, text: str) -> None:

@@ -12,41 +12,83 @@ from greenroom.cli.show import complain, say
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.token import SCOPES
 
-tokens = typer.Typer(name="token", help="Manage tokens for the management API.", no_args_is_help=True)
+tokens = typer.Typer(
+    name="token", help="Manage tokens for the management API.", no_args_is_help=True
+)
 
 REFUSED, CANNOT_START = 1, 2
 
 ExistingDataOption = Annotated[
-    Path | None, typer.Option("--data", metavar="DIR", help="Data directory of greenroom (default: as for `greenroom serve`).")
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Data directory of greenroom (default: as for `greenroom serve`).",
+    ),
 ]
 ExistingStoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="URL", envvar="GREENROOM_STORE", help="Configuration store, when it is not in the data directory."),
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar="GREENROOM_STORE",
+        help="Configuration store, when it is not in the data directory.",
+    ),
 ]
 
 
 @tokens.command("create")
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token: what it is for.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name of the token: what it is for.", show_default=False
+        ),
+    ],
     scope: Annotated[
-        list[str] | None, typer.Option(metavar="SCOPE", help=f"{', '.join(SCOPES)}; may be given more than once (default: read).")
+        list[str] | None,
+        typer.Option(
+            metavar="SCOPE",
+            help=f"{', '.join(SCOPES)}; may be given more than once (default: read).",
+        ),
     ] = None,
     zone: Annotated[
         list[str] | None,
-        typer.Option(metavar="ZONE", help="Id or name of a zone that the token is valid for (default: all zones and the account)."),
+        typer.Option(
+            metavar="ZONE",
+            help="Id or name of a zone that the token is valid for (default: all zones and the account).",
+        ),
     ] = None,
-    email: Annotated[str, typer.Option(metavar="ADDRESS", help="E-mail address that requests must send in X-Auth-Email.")] = "",
-    days: Annotated[int | None, typer.Option(metavar="N", min=1, max=36_500, help="Days until the token expires (default: never).")] = None,
+    email: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="E-mail address that requests must send in X-Auth-Email."
+        ),
+    ] = "",
+    days: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=36_500, help="Days until the token expires (default: never)."
+        ),
+    ] = None,
     data: ExistingDataOption = None,
     store: ExistingStoreOption = None,
 ) -> None:
     """Create a token and print it once; only its hash is stored."""
     from greenroom.control.tokens import create as plan
 
-    secret, token = _change(plan(name, scope or ["read"], zone or [], email, days), data, store, existing=False)
+    secret, token = _change(
+        plan(name, scope or ["read"], zone or [], email, days), data, store, existing=False
+    )
     say(secret)
-    where = f"{len(token.zone_ids)} zone{'s' if len(token.zone_ids) > 1 else ''}" if token.zone_ids else "everything"
-    complain(f"token {token.name} ({token.id}) may {' and '.join(token.scopes)}, in {where}; it is not shown again")
+    where = (
+        f"{len(token.zone_ids)} zone{'s' if len(token.zone_ids) > 1 else ''}"
+        if token.zone_ids
+        else "everything"
+    )
+    complain(
+        f"token {token.name} ({token.id}) may {' and '.join(token.scopes)}, in {where}; it is not shown again"
+    )
 
 
 @tokens.command("list")
@@ -59,12 +101,16 @@ def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> 
             token = entry.record
             ends = f"until {_day(token.expires_ms)}" if token.expires_ms is not None else "for ever"
             where = ",".join(token.zone_ids) or "everything"
-            say(f"{token.id}  {token.name}  {','.join(token.scopes)}  {where}  since {_day(entry.created_ms)}, {ends}")
+            say(
+                f"{token.id}  {token.name}  {','.join(token.scopes)}  {where}  since {_day(entry.created_ms)}, {ends}"
+            )
 
 
 @tokens.command("revoke")
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of the token.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name or id of the token.", show_default=False)
+    ],
     data: ExistingDataOption = None,
     store: ExistingStoreOption = None,
 ) -> None:
@@ -75,7 +121,9 @@ def revoke(
     say(f"token {token.name} ({token.id}) has been revoked")
 
 
-def _change(plan: Callable[..., Any], data: Path | None, store: str | None, *, existing: bool = True) -> Any:
+def _change(
+    plan: Callable[..., Any], data: Path | None, store: str | None, *, existing: bool = True
+) -> Any:
     from greenroom.runtime.local_config import author_here
 
     with config_service_or_exit(data, store, existing=existing) as config_service:
@@ -83,7 +131,9 @@ def _change(plan: Callable[..., Any], data: Path | None, store: str | None, *, e
 
 
 @contextmanager
-def config_service_or_exit(data: Path | None, store: str | None, *, existing: bool = True) -> Iterator[Any]:
+def config_service_or_exit(
+    data: Path | None, store: str | None, *, existing: bool = True
+) -> Iterator[Any]:
     """A configuration service on the store; what is refused or cannot be is said, and ends the command.
 
     `existing`: the command reads or changes what is there, so it makes no store, and says which one is missing.

@@ -27,12 +27,22 @@ class NotADraw(Exception):
 
 
 def verify_draw(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The published draw.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The published draw.", show_default=False)
+    ],
     receipt: Annotated[
-        str, typer.Option(metavar="RECEIPT", help="Your receipt, or the .json file it was saved in: show the place it drew.")
+        str,
+        typer.Option(
+            metavar="RECEIPT",
+            help="Your receipt, or the .json file it was saved in: show the place it drew.",
+        ),
     ] = "",
     commitment: Annotated[
-        str, typer.Option(metavar="HASH", help="The commitment (fingerprint) shown before the draw; a saved receipt contains it.")
+        str,
+        typer.Option(
+            metavar="HASH",
+            help="The commitment (fingerprint) shown before the draw; a saved receipt contains it.",
+        ),
     ] = "",
 ) -> None:
     """Verify a published draw: its seed matches the commitment, its list is the closed list, and its order follows from both."""
@@ -52,21 +62,30 @@ def verify_draw(
         complain(f"WRONG: {problem}")
     if found:
         raise typer.Exit(WRONG)
-    say(f"valid: {len(draw['receipts'])} receipts are in the order given by the seed, and the seed matches the commitment")
+    say(
+        f"valid: {len(draw['receipts'])} receipts are in the order given by the seed, and the seed matches the commitment"
+    )
     say(f"commitment {draw['commitment']}")
     if mine:
         say(f"your receipt drew place {drawn} of {len(draw['receipts'])}")
     elif not (commitment or noted):
-        say("compare the commitment with the one you were shown before the draw, or pass it with --commitment")
+        say(
+            "compare the commitment with the one you were shown before the draw, or pass it with --commitment"
+        )
 
 
 def read_draw(path: Path) -> dict[str, Any]:
     """A published file. Raises NotADraw."""
     draw = _read(path)
     receipts = draw.get("receipts")
-    odd = [name for name in TEXTS if not isinstance(draw.get(name), str)] + [name for name in TIMES if type(draw.get(name)) is not int]
+    odd = [name for name in TEXTS if not isinstance(draw.get(name), str)] + [
+        name for name in TIMES if type(draw.get(name)) is not int
+    ]
     if draw.get("format") != "greenroom-draw-1" or odd:
-        raise NotADraw(f"{path} is not a draw published by greenroom" + (f": {', '.join(odd)} missing or of the wrong type" if odd else ""))
+        raise NotADraw(
+            f"{path} is not a draw published by greenroom"
+            + (f": {', '.join(odd)} missing or of the wrong type" if odd else "")
+        )
     if not isinstance(receipts, list) or not all(isinstance(one, str) for one in receipts):
         raise NotADraw(f"{path}: receipts must be a list of strings")
     return draw
@@ -78,7 +97,9 @@ def read_receipt(given: str) -> tuple[str, str, str]:
         return given.strip().lower(), "", ""
     saved = _read(Path(given))
     found = [saved.get(name) for name in ("receipt", "commitment", "draw")]
-    if saved.get("format") != "greenroom-receipt-1" or not all(isinstance(one, str) for one in found):
+    if saved.get("format") != "greenroom-receipt-1" or not all(
+        isinstance(one, str) for one in found
+    ):
         raise NotADraw(f"{given} is not a receipt issued by greenroom")
     return str(found[0]), str(found[1]), str(found[2])
 
@@ -102,7 +123,9 @@ def problems(draw: dict[str, Any], commitment: str = "") -> Iterator[str]:
     except ValueError:
         yield "the seed is not hexadecimal"
         return
-    if receipts != sorted(receipts, key=lambda one: _hmac(seed, f"{draw['list_hash']}:{one}".encode())):
+    if receipts != sorted(
+        receipts, key=lambda one: _hmac(seed, f"{draw['list_hash']}:{one}".encode())
+    ):
         yield "the order does not follow from the seed"
 
 

@@ -20,7 +20,13 @@ def recording(recorder: Recorder, counts: DecisionCounts) -> Observer:
     """
     count, admitted = counts.observe, Decided.ADMITTED
     counts.added()  # what came before is of no minute
-    recorder.takes(lambda: [(room_id, OUTCOME_OF[decided], more) for room_id, decided, more in counts.added() if decided in OUTCOME_OF])
+    recorder.takes(
+        lambda: [
+            (room_id, OUTCOME_OF[decided], more)
+            for room_id, decided, more in counts.added()
+            if decided in OUTCOME_OF
+        ]
+    )
 
     def observe(event: DecisionEvent) -> None:
         if event.at_ms >= recorder.ends_ms:

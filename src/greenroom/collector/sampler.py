@@ -44,4 +44,9 @@ def sample(recorder: Recorder, looks: Iterable[RoomLook], now_ms: int) -> None:
             recorder.counted(room.id, "abandoned", look.tally.abandoned, now_ms)
         if look.active is not None and look.queued is not None:
             recorder.looked(room.id, look.active, look.queued, look.wait_s, now_ms)
-        recorder.limited(room.id, RoomLimits(now_ms, room.total_active_users, room.new_users_per_minute, room.session_duration))
+        recorder.limited(
+            room.id,
+            RoomLimits(
+                now_ms, room.total_active_users, room.new_users_per_minute, room.session_duration
+            ),
+        )

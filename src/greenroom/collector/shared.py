@@ -68,7 +68,9 @@ async def send(recorder: Recorder, stream: AnalyticsStream, last: bool = False) 
             for message in _messages(recorder.source, minute, last and place == len(minutes) - 1):
                 await stream.add(recorder.data_center, message)
         except StorageFailed:
-            recorder.give_back(minutes[place:])  # what was sent of this one is sent again, and known
+            recorder.give_back(
+                minutes[place:]
+            )  # what was sent of this one is sent again, and known
             raise
 
 
@@ -76,7 +78,9 @@ def _messages(source: str, minute: ClosedMinute, last: bool) -> Iterable[bytes]:
     parts = list(minute.parts())
     for begin in range(0, len(parts), PARTS_MAX):
         some = parts[begin : begin + PARTS_MAX]
-        yield _encode(StreamMessage(source, minute.minute, some, last and begin + PARTS_MAX >= len(parts)))
+        yield _encode(
+            StreamMessage(source, minute.minute, some, last and begin + PARTS_MAX >= len(parts))
+        )
 
 
 class SourceWatch:
@@ -96,17 +100,29 @@ class SourceWatch:
             self._ended.add(message.source)
         elif message.source in self._ended:
             return  # a message of it that came twice
-        elif message.minute >= minute and (message.source in self._heard or len(self._heard) < SOURCES_MAX):
+        elif message.minute >= minute and (
+            message.source in self._heard or len(self._heard) < SOURCES_MAX
+        ):
             found = frozenset(part.room for part in message.parts)
-            self._heard[message.source] = message.minute, found if message.minute > minute else rooms | found
+            self._heard[message.source] = (
+                message.minute,
+                found if message.minute > minute else rooms | found,
+            )
 
     def killed(self, now_minute: int) -> list[Part]:
         """A mark for the minute after the last one of each source that has been silent for too long; each is told once."""
-        silent = [source for source, (minute, _) in self._heard.items() if now_minute - minute > SILENT_MINUTES]
+        silent = [
+            source
+            for source, (minute, _) in self._heard.items()
+            if now_minute - minute > SILENT_MINUTES
+        ]
         marks = []
         for source in silent:
             minute, rooms = self._heard.pop(source)
-            marks += [Part(f"{source}-killed", minute + 1, room, Rollup(incomplete=True)) for room in sorted(rooms)]
+            marks += [
+                Part(f"{source}-killed", minute + 1, room, Rollup(incomplete=True))
+                for room in sorted(rooms)
+            ]
         return marks
 
 

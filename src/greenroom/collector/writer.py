@@ -83,7 +83,13 @@ class WriterState(msgspec.Struct, frozen=True):
 class Writer:
     """The thread. `offer` is for the event loop; `answer` and `rooms_of` for any thread (`ports.AnalyticsStore`)."""
 
-    def __init__(self, open_store: Callable[[], WritableStore], now_ms: Callable[[], int], *, records_here: bool = True) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], WritableStore],
+        now_ms: Callable[[], int],
+        *,
+        records_here: bool = True,
+    ) -> None:
         """`open_store` is called in the thread, and again after it raised StorageFailed.
 
         `records_here`: what is written is recorded in this process, so when it is killed a minute is lost.
@@ -123,7 +129,14 @@ class Writer:
     def state(self) -> WriterState:
         """At this moment."""
         with self._changed:
-            return WriterState(len(self._queue), self._dropped, self._written, self._failures, self._written_s, self._report_failure)
+            return WriterState(
+                len(self._queue),
+                self._dropped,
+                self._written,
+                self._failures,
+                self._written_s,
+                self._report_failure,
+            )
 
     def stop(self) -> None:
         """Writes what is waiting, if the store lets it within STOP_S, and closes the store. Blocks: call it in a thread."""
@@ -185,7 +198,11 @@ class Writer:
             store.close()
             raise
         if incomplete:
-            log.warning("analytics_minute_incomplete", reason="the process before this one was killed", rooms=incomplete)
+            log.warning(
+                "analytics_minute_incomplete",
+                reason="the process before this one was killed",
+                rooms=incomplete,
+            )
         self._store = store
         return store
 
@@ -210,7 +227,11 @@ class Writer:
             self._failures += 1
             known, self._report_failure = self._report_failure, str(error) or type(error).__name__
         if self._report_failure != known:
-            log.error("analytics_not_written", reason=self._report_failure, exc_info=not isinstance(error, StorageFailed))
+            log.error(
+                "analytics_not_written",
+                reason=self._report_failure,
+                exc_info=not isinstance(error, StorageFailed),
+            )
 
     def _recovered(self) -> None:
         with self._changed:

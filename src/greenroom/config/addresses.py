@@ -49,7 +49,12 @@ def address_problems(pointer: str, text: str) -> list[Problem]:
         return []
     if text.startswith(SOCKET_FILE):
         return [Problem(pointer, _path_problem(text.removeprefix(SOCKET_FILE)))]
-    return [Problem(pointer, f"must be address:port such as 127.0.0.1:8080 or [::1]:8080, or unix:/path/of/a.sock, not {text[:60]!r}")]
+    return [
+        Problem(
+            pointer,
+            f"must be address:port such as 127.0.0.1:8080 or [::1]:8080, or unix:/path/of/a.sock, not {text[:60]!r}",
+        )
+    ]
 
 
 def _path_problem(path: str) -> str:
@@ -57,7 +62,11 @@ def _path_problem(path: str) -> str:
     size = len(path.encode("utf-8", "replace"))
     if not path.startswith("/") or path.endswith("/") or not is_printable(path):
         return f"must be unix: and the whole path of a file, such as unix:/run/greenroom/decide.sock, not {path[:60]!r}"
-    return f"must have a path of at most {SOCKET_PATH_MAX} bytes, not {size}: {path[:60]!r}..." if size > SOCKET_PATH_MAX else ""
+    return (
+        f"must have a path of at most {SOCKET_PATH_MAX} bytes, not {size}: {path[:60]!r}..."
+        if size > SOCKET_PATH_MAX
+        else ""
+    )
 
 
 def decide_problems(server: Server) -> list[Problem]:
@@ -66,7 +75,12 @@ def decide_problems(server: Server) -> list[Problem]:
         return []
     found = address_problems("decide", server.decide)
     if not server.trusted_proxies and not server.decide.startswith(SOCKET_FILE):
-        found.append(Problem("trusted_proxies", "is required with decide: the addresses of the proxies that may ask for decisions"))
+        found.append(
+            Problem(
+                "trusted_proxies",
+                "is required with decide: the addresses of the proxies that may ask for decisions",
+            )
+        )
     return found
 
 
@@ -83,10 +97,23 @@ def network_problems(pointer: str, text: object) -> list[Problem]:
 
 def trusted_header_problems(pointer: str, name: object) -> list[Problem]:
     """What is wrong with one entry of `trusted_headers`: one that the gateway writes itself cannot be kept."""
-    if not isinstance(name, str) or not IS_NAME.fullmatch(name.lower().encode()) or len(name) > HEADER_NAME_MAX:
-        return [Problem(pointer, f"must be a header name such as X-Forwarded-Prefix, not {str(name)[:60]!r}")]
+    if (
+        not isinstance(name, str)
+        or not IS_NAME.fullmatch(name.lower().encode())
+        or len(name) > HEADER_NAME_MAX
+    ):
+        return [
+            Problem(
+                pointer, f"must be a header name such as X-Forwarded-Prefix, not {str(name)[:60]!r}"
+            )
+        ]
     if name.lower().encode() in NEVER_KEPT:
-        return [Problem(pointer, f"must not be {name}: greenroom writes it itself, or it is meant for this connection only")]
+        return [
+            Problem(
+                pointer,
+                f"must not be {name}: greenroom writes it itself, or it is meant for this connection only",
+            )
+        ]
     return []
 
 
@@ -94,7 +121,9 @@ def default_host_problems(host: str) -> list[Problem]:
     """What is wrong with the host of requests that name none."""
     if not host or read_host(host.encode("ascii", "replace")):
         return []
-    return [Problem("default_host", f"must be a host name with an optional port, not {host[:60]!r}")]
+    return [
+        Problem("default_host", f"must be a host name with an optional port, not {host[:60]!r}")
+    ]
 
 
 def origin_problems(pointer: str, url: str) -> list[Problem]:
@@ -112,9 +141,19 @@ def origin_problems(pointer: str, url: str) -> list[Problem]:
     if not _is_ip(parts.hostname) and not re.fullmatch(HOST, parts.hostname):
         return [Problem(pointer, wanted)]
     if parts.username is not None or parts.password is not None:
-        return [Problem(pointer, "must not contain a user name or password: configure credentials in your application")]
+        return [
+            Problem(
+                pointer,
+                "must not contain a user name or password: configure credentials in your application",
+            )
+        ]
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        return [Problem(pointer, f"must end after the port, because requests keep their own path ({url[:60]!r})")]
+        return [
+            Problem(
+                pointer,
+                f"must end after the port, because requests keep their own path ({url[:60]!r})",
+            )
+        ]
     return []
 
 
@@ -126,7 +165,12 @@ def socket_origin_problems(pointer: str, url: str, listeners: Collection[str]) -
     for written in listeners:
         own = written.removeprefix(SOCKET_FILE)
         if written.startswith(SOCKET_FILE) and os.path.normpath(own) == os.path.normpath(path):
-            return [Problem(pointer, f"must not be greenroom's own socket ({url[:60]}), because requests would loop")]
+            return [
+                Problem(
+                    pointer,
+                    f"must not be greenroom's own socket ({url[:60]}), because requests would loop",
+                )
+            ]
     return []
 
 
@@ -135,8 +179,17 @@ def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> l
     parts = urlsplit(url)
     port = parts.port or _DEFAULT_PORTS[parts.scheme]
     for key, address in listeners.items():
-        if not address.path and port == address.port and _reaches(parts.hostname or "", address.host):
-            return [Problem(pointer, f"must not be greenroom's own address: {key} is {address}, so requests would loop")]
+        if (
+            not address.path
+            and port == address.port
+            and _reaches(parts.hostname or "", address.host)
+        ):
+            return [
+                Problem(
+                    pointer,
+                    f"must not be greenroom's own address: {key} is {address}, so requests would loop",
+                )
+            ]
     return []
 
 
@@ -156,7 +209,9 @@ ANALYTICS_OFF = "off"
 def analytics_problems(pointer: str, written: str) -> list[Problem]:
     """What is wrong with the place where analytics are kept, as far as it can be said without asking there."""
     scheme, _, rest = written.partition("://")
-    if written in ("", ANALYTICS_OFF) or (scheme in ("clickhouse", "clickhouses") and rest.partition("/")[0]):
+    if written in ("", ANALYTICS_OFF) or (
+        scheme in ("clickhouse", "clickhouses") and rest.partition("/")[0]
+    ):
         return []
     allowed = f"{ANALYTICS_OFF} or clickhouse://USER:PASSWORD@HOST:PORT/DATABASE"
     return [Problem(pointer, f"must be {allowed}, not {store_shown(written)[:100]!r}")]
@@ -177,14 +232,25 @@ def listener_problems(pointer: str, control: Address, listen: Address) -> list[P
     """Whether both listeners want one address."""
     if control.path or listen.path:
         return []  # see `socket_problems`
-    if control.port != listen.port or not control.port or not (_reaches(control.host, listen.host) or _reaches(listen.host, control.host)):
+    if (
+        control.port != listen.port
+        or not control.port
+        or not (_reaches(control.host, listen.host) or _reaches(listen.host, control.host))
+    ):
         return []
-    return [Problem(pointer, f"must not be the address for visitors ({listen}): the control listener is never public")]
+    return [
+        Problem(
+            pointer,
+            f"must not be the address for visitors ({listen}): the control listener is never public",
+        )
+    ]
 
 
 def is_behind_proxy(server: Server) -> bool:
     """Whether a proxy in front may say how visitors come."""
-    return bool(server.trusted_proxies) or any(text.startswith(SOCKET_FILE) for text in (server.listen, server.decide))
+    return bool(server.trusted_proxies) or any(
+        text.startswith(SOCKET_FILE) for text in (server.listen, server.decide)
+    )
 
 
 def socket_problems(server: Server) -> list[Problem]:
@@ -199,17 +265,24 @@ def socket_problems(server: Server) -> list[Problem]:
 
 def socket_notes(server: Server) -> list[str]:
     """What an operator may want to know about who can open the Unix sockets."""
-    used = any(getattr(server, key).startswith(SOCKET_FILE) for key in ("listen", "control", "decide", "status_listen"))
+    used = any(
+        getattr(server, key).startswith(SOCKET_FILE)
+        for key in ("listen", "control", "decide", "status_listen")
+    )
     if not used or not int(server.socket_mode, 8) & 0o002:
         return []
-    return ["socket_mode: every user of this machine can open the Unix sockets, and is trusted as a proxy there"]
+    return [
+        "socket_mode: every user of this machine can open the Unix sockets, and is trusted as a proxy there"
+    ]
 
 
 def exposure_notes(control: Address, *, private: bool) -> list[str]:
     """What an operator may want to know about where the control listener is. `private`: it has TLS, or there are proxies that may have."""
     if control.path or _is_local(control.host):
         return []
-    notes = [f"control: every client that can reach {control} can read /status and /metrics; there is no password"]
+    notes = [
+        f"control: every client that can reach {control} can read /status and /metrics; there is no password"
+    ]
     if not private:
         notes.append(
             f"control: {control} is reached without encryption, so the dashboard lets people sign in from this machine only, and tokens of "

@@ -18,7 +18,14 @@ from greenroom.control.alert_destinations import SERVICES_MAX, WEBHOOKS_MAX
 from greenroom.control.alert_policies import POLICIES_MAX
 from greenroom.errors import Problem
 from greenroom.model.fields import spec
-from greenroom.model.notification import DESTINATIONS_MAX, EMAILS_MAX, AlertPolicy, PagerdutyService, Webhook, record_problems
+from greenroom.model.notification import (
+    DESTINATIONS_MAX,
+    EMAILS_MAX,
+    AlertPolicy,
+    PagerdutyService,
+    Webhook,
+    record_problems,
+)
 from greenroom.outbound import OutboundRefused, read_target
 
 SECRET_FILE_MAX = 10_000
@@ -31,11 +38,23 @@ EntryType = TypeVar("EntryType")
 class WebhookEntry:
     """One of `[[webhooks]]`."""
 
-    name: str = spec("unique name; every call sends it", example="team chat", low=1, high=200, one_line=True)
-    url: str = spec("URL, `https://` or `http://`", "", example="https://hooks.example.com/alerts", high=2_048)
-    url_file: str = spec("file with the URL on its first line, for services whose URL is a secret", "", high=4_096)
-    secret_file: str = spec("file with the secret on its first line; it identifies greenroom to the receiver", "", high=4_096)
-    channel: str = spec("message format; left out: recognised by the URL", "", choices=("", *CHANNELS))
+    name: str = spec(
+        "unique name; every call sends it", example="team chat", low=1, high=200, one_line=True
+    )
+    url: str = spec(
+        "URL, `https://` or `http://`", "", example="https://hooks.example.com/alerts", high=2_048
+    )
+    url_file: str = spec(
+        "file with the URL on its first line, for services whose URL is a secret", "", high=4_096
+    )
+    secret_file: str = spec(
+        "file with the secret on its first line; it identifies greenroom to the receiver",
+        "",
+        high=4_096,
+    )
+    channel: str = spec(
+        "message format; left out: recognised by the URL", "", choices=("", *CHANNELS)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +62,11 @@ class PagerdutyServiceEntry:
     """One of `[[pagerduty_services]]`."""
 
     name: str = spec("unique name", example="on call", low=1, high=200, one_line=True)
-    routing_key_file: str = spec("file with the integration key of an Events API v2 integration on its first line", low=1, high=4_096)
+    routing_key_file: str = spec(
+        "file with the integration key of an Events API v2 integration on its first line",
+        low=1,
+        high=4_096,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +74,24 @@ class AlertPolicyEntry:
     """One of `[[alert_policies]]`."""
 
     name: str = spec("unique name", example="the shop is down", low=1, high=200, one_line=True)
-    alert_type: str = spec("type of alert", example="health_check_status_notification", choices=tuple(sorted(ALERTS)))
+    alert_type: str = spec(
+        "type of alert", example="health_check_status_notification", choices=tuple(sorted(ALERTS))
+    )
     description: str = spec("a note for operators", "", high=2_000)
     enabled: bool = spec("whether it is active", True)
-    alert_interval: str = spec("minimum time between two notifications about the same subject, such as 30m; empty: none", "", high=20)
+    alert_interval: str = spec(
+        "minimum time between two notifications about the same subject, such as 30m; empty: none",
+        "",
+        high=20,
+    )
     emails: tuple[str, ...] = spec("e-mail recipients", (), high=EMAILS_MAX)
     webhooks: tuple[str, ...] = spec("names of `[[webhooks]]`", (), high=DESTINATIONS_MAX)
-    pagerduty_services: tuple[str, ...] = spec("names of `[[pagerduty_services]]`", (), high=DESTINATIONS_MAX)
-    filters: dict[str, Any] = spec("name of a filter -> list of the values that pass it", {}, example={"status": ["Unhealthy"]})
+    pagerduty_services: tuple[str, ...] = spec(
+        "names of `[[pagerduty_services]]`", (), high=DESTINATIONS_MAX
+    )
+    filters: dict[str, Any] = spec(
+        "name of a filter -> list of the values that pass it", {}, example={"status": ["Unhealthy"]}
+    )
 
 
 class Alerting(NamedTuple):
@@ -87,15 +120,22 @@ def read_alerting(raw: Mapping[str, Any], folder: Path, problems: list[Problem])
     """All three lists; what is wrong is added to `problems`."""
     files: list[Path] = []
     webhooks = [
-        _webhook(entry, at, folder, files, problems) for at, entry in _entries(raw, "webhooks", WebhookEntry, WEBHOOKS_MAX, problems)
+        _webhook(entry, at, folder, files, problems)
+        for at, entry in _entries(raw, "webhooks", WebhookEntry, WEBHOOKS_MAX, problems)
     ]
     services = [
         _service(entry, at, folder, files, problems)
-        for at, entry in _entries(raw, "pagerduty_services", PagerdutyServiceEntry, SERVICES_MAX, problems)
+        for at, entry in _entries(
+            raw, "pagerduty_services", PagerdutyServiceEntry, SERVICES_MAX, problems
+        )
     ]
-    known = {"webhooks": _names(raw, "webhooks"), "pagerduty_services": _names(raw, "pagerduty_services")}
+    known = {
+        "webhooks": _names(raw, "webhooks"),
+        "pagerduty_services": _names(raw, "pagerduty_services"),
+    }
     policies = [
-        _policy(entry, at, known, problems) for at, entry in _entries(raw, "alert_policies", AlertPolicyEntry, POLICIES_MAX, problems)
+        _policy(entry, at, known, problems)
+        for at, entry in _entries(raw, "alert_policies", AlertPolicyEntry, POLICIES_MAX, problems)
     ]
     return Alerting(_made(policies), _made(webhooks), _made(services), tuple(files))
 
@@ -118,21 +158,32 @@ def _entries(
             continue
         name = table["name"]
         if names.setdefault(name, at) != at:
-            problems.append(Problem(step(at, "name"), f"{name!r}: there is already an entry of this name ({names[name]})"))
+            problems.append(
+                Problem(
+                    step(at, "name"),
+                    f"{name!r}: there is already an entry of this name ({names[name]})",
+                )
+            )
         yield at, entry
 
 
 def _names(raw: Mapping[str, Any], section: str) -> set[str]:
     """Every name that is there, also of an entry with something else wrong: one mistake is one problem."""
     listed = raw.get(section, [])
-    return {str(table.get("name")) for table in listed if isinstance(table, dict)} if isinstance(listed, list) else set()
+    return (
+        {str(table.get("name")) for table in listed if isinstance(table, dict)}
+        if isinstance(listed, list)
+        else set()
+    )
 
 
 def _made(found: Sequence[EntryType | None]) -> tuple[EntryType, ...]:
     return tuple(entry for entry in found if entry is not None)
 
 
-def _webhook(entry: WebhookEntry, at: str, folder: Path, files: list[Path], problems: list[Problem]) -> Webhook | None:
+def _webhook(
+    entry: WebhookEntry, at: str, folder: Path, files: list[Path], problems: list[Problem]
+) -> Webhook | None:
     before = len(problems)
     if bool(entry.url) == bool(entry.url_file):
         problems.append(Problem(step(at, "url"), "is required: one of url and url_file"))
@@ -146,27 +197,53 @@ def _webhook(entry: WebhookEntry, at: str, folder: Path, files: list[Path], prob
     if len(problems) > before:
         return None
     channel = CHANNELS[entry.channel] if entry.channel else channel_of(url)
-    values = {"name": entry.name, "url": url, "secret": secret, "channel": channel.name, "shown_url": shown_url(channel, url)}
+    values = {
+        "name": entry.name,
+        "url": url,
+        "secret": secret,
+        "channel": channel.name,
+        "shown_url": shown_url(channel, url),
+    }
     problems += record_problems(Webhook, values, f"{at}.")
     return None if len(problems) > before else Webhook(id=entry_id("webhook", entry.name), **values)
 
 
-def _service(entry: PagerdutyServiceEntry, at: str, folder: Path, files: list[Path], problems: list[Problem]) -> PagerdutyService | None:
+def _service(
+    entry: PagerdutyServiceEntry, at: str, folder: Path, files: list[Path], problems: list[Problem]
+) -> PagerdutyService | None:
     before, pointer = len(problems), step(at, "routing_key_file")
     key = _first_line(entry.routing_key_file, pointer, folder, files, problems)
     if len(problems) == before:
         wrong = record_problems(PagerdutyService, {"name": entry.name, "routing_key": key})
-        problems += [Problem(pointer, "holds no routing key of letters, digits, - and _") for _ in wrong[:1]]
-    return None if len(problems) > before else PagerdutyService(id=entry_id("pagerduty", entry.name), name=entry.name, routing_key=key)
+        problems += [
+            Problem(pointer, "holds no routing key of letters, digits, - and _") for _ in wrong[:1]
+        ]
+    return (
+        None
+        if len(problems) > before
+        else PagerdutyService(
+            id=entry_id("pagerduty", entry.name), name=entry.name, routing_key=key
+        )
+    )
 
 
-def _policy(entry: AlertPolicyEntry, at: str, known: Mapping[str, set[str]], problems: list[Problem]) -> AlertPolicy | None:
+def _policy(
+    entry: AlertPolicyEntry, at: str, known: Mapping[str, set[str]], problems: list[Problem]
+) -> AlertPolicy | None:
     before = len(problems)
     for section, names in known.items():
         for place, name in enumerate(getattr(entry, section)):
             if name not in names:
-                problems.append(Problem(step(step(at, section), place), f"there is no [[{section}]] entry named {name!r:.80}"))
-    filters = {name: tuple(values) if isinstance(values, list) else values for name, values in entry.filters.items()}
+                problems.append(
+                    Problem(
+                        step(step(at, section), place),
+                        f"there is no [[{section}]] entry named {name!r:.80}",
+                    )
+                )
+    filters = {
+        name: tuple(values) if isinstance(values, list) else values
+        for name, values in entry.filters.items()
+    }
     values: dict[str, Any] = {
         "name": entry.name,
         "alert_type": entry.alert_type,
@@ -175,16 +252,25 @@ def _policy(entry: AlertPolicyEntry, at: str, known: Mapping[str, set[str]], pro
         "alert_interval": entry.alert_interval,
         "emails": entry.emails,
         "webhook_ids": tuple(entry_id("webhook", str(name)) for name in entry.webhooks),
-        "pagerduty_ids": tuple(entry_id("pagerduty", str(name)) for name in entry.pagerduty_services),
+        "pagerduty_ids": tuple(
+            entry_id("pagerduty", str(name)) for name in entry.pagerduty_services
+        ),
         "filters": filters,
     }
     problems += record_problems(AlertPolicy, values, f"{at}.")
     if len(problems) == before:
-        problems += [Problem(step(step(at, "filters"), name), reason) for name, reason in filter_problems(entry.alert_type, filters)]
-    return None if len(problems) > before else AlertPolicy(id=entry_id("policy", entry.name), **values)
+        problems += [
+            Problem(step(step(at, "filters"), name), reason)
+            for name, reason in filter_problems(entry.alert_type, filters)
+        ]
+    return (
+        None if len(problems) > before else AlertPolicy(id=entry_id("policy", entry.name), **values)
+    )
 
 
-def _first_line(written: str, pointer: str, folder: Path, files: list[Path], problems: list[Problem]) -> str:
+def _first_line(
+    written: str, pointer: str, folder: Path, files: list[Path], problems: list[Problem]
+) -> str:
     """The first line of a file, which is watched from now on; empty when none is named."""
     if not written:
         return ""
@@ -197,7 +283,9 @@ def _first_line(written: str, pointer: str, folder: Path, files: list[Path], pro
             problems.append(Problem(pointer, f"{path} is larger than {SECRET_FILE_MAX} bytes"))
         line = text.decode().partition("\n")[0].strip("\r")
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-        problems.append(Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
+        problems.append(
+            Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+        )
         return ""
     if not line:
         problems.append(Problem(pointer, f"{path} is empty"))

@@ -11,13 +11,22 @@ from greenroom.lookups.crawlers import UnusableRanges, networks, read_ranges
 from greenroom.model.crawler import CRAWLERS_MAX, Crawler
 
 
-def read_crawlers(raw: Any, folder: Path, problems: list[Problem]) -> tuple[tuple[Crawler, ...], list[Path]]:
+def read_crawlers(
+    raw: Any, folder: Path, problems: list[Problem]
+) -> tuple[tuple[Crawler, ...], list[Path]]:
     """The crawlers, with what their files say in `ranges`, and those files."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
-        problems.append(Problem("crawlers", "must be written as [[crawlers]] tables with name, user_agents and domains or ranges"))
+        problems.append(
+            Problem(
+                "crawlers",
+                "must be written as [[crawlers]] tables with name, user_agents and domains or ranges",
+            )
+        )
         return (), []
     if len(raw) > CRAWLERS_MAX:
-        problems.append(Problem("crawlers", f"must be at most {CRAWLERS_MAX} crawlers, not {len(raw)}"))
+        problems.append(
+            Problem("crawlers", f"must be at most {CRAWLERS_MAX} crawlers, not {len(raw)}")
+        )
         return (), []
     read: list[Crawler] = []
     files: list[Path] = []
@@ -30,7 +39,11 @@ def read_crawlers(raw: Any, folder: Path, problems: list[Problem]) -> tuple[tupl
         if crawler.name in [other.name for other in read]:
             found.append(Problem(step(at, "name"), f"duplicate crawler name {crawler.name}"))
         if not (crawler.domains or crawler.ranges or crawler.ranges_file):
-            found.append(Problem(at, "needs domains, ranges or ranges_file, because a User-Agent proves nothing"))
+            found.append(
+                Problem(
+                    at, "needs domains, ranges or ranges_file, because a User-Agent proves nothing"
+                )
+            )
         if not found:
             try:
                 if crawler.ranges_file:
@@ -39,7 +52,11 @@ def read_crawlers(raw: Any, folder: Path, problems: list[Problem]) -> tuple[tupl
                 networks(crawler.ranges)
                 read.append(crawler)
             except UnusableRanges as error:
-                found.append(Problem(step(at, "ranges_file" if crawler.ranges_file else "ranges"), str(error)))
+                found.append(
+                    Problem(
+                        step(at, "ranges_file" if crawler.ranges_file else "ranges"), str(error)
+                    )
+                )
         problems += found
     return tuple(read), files
 
@@ -52,4 +69,8 @@ def _text_problems(crawler: Crawler, at: str) -> list[Problem]:
         for place, text in enumerate(getattr(crawler, key))
         if not isinstance(text, str) or len(text) < 3
     ]
-    return problems if crawler.user_agents else [*problems, Problem(step(at, "user_agents"), "must not be empty")]
+    return (
+        problems
+        if crawler.user_agents
+        else [*problems, Problem(step(at, "user_agents"), "must not be empty")]
+    )

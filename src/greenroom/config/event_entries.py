@@ -20,14 +20,35 @@ from greenroom.model.fields import check_value, spec, specs
 class EventExtra:
     """Keys of an event in a file that are not fields of the event itself."""
 
-    event_start_time: str = spec("start of the event: `2026-05-01T10:00:00Z`, with its time zone; quotes are optional")
+    event_start_time: str = spec(
+        "start of the event: `2026-05-01T10:00:00Z`, with its time zone; quotes are optional"
+    )
     event_end_time: str = spec("end of the event, at least one minute later")
-    prequeue_start_time: str = spec("start of the pre-queue, at least five minutes before the event; empty: no pre-queue", "")
-    custom_page_file: str = spec("file with the Mustache template during the event, instead of custom_page_html", "", low=1, high=4096)
+    prequeue_start_time: str = spec(
+        "start of the pre-queue, at least five minutes before the event; empty: no pre-queue", ""
+    )
+    custom_page_file: str = spec(
+        "file with the Mustache template during the event, instead of custom_page_html",
+        "",
+        low=1,
+        high=4096,
+    )
 
 
-TIMES = {"event_start_time": "event_start_ms", "event_end_time": "event_end_ms", "prequeue_start_time": "prequeue_start_ms"}
-KEYS = (*TIMES, FILE_KEY, *(name for name, rule in specs(Event).items() if not rule.read_only and name not in TIMES.values()))
+TIMES = {
+    "event_start_time": "event_start_ms",
+    "event_end_time": "event_end_ms",
+    "prequeue_start_time": "prequeue_start_ms",
+}
+KEYS = (
+    *TIMES,
+    FILE_KEY,
+    *(
+        name
+        for name, rule in specs(Event).items()
+        if not rule.read_only and name not in TIMES.values()
+    ),
+)
 
 
 def event_id(room_id: str, name: str) -> str:
@@ -36,11 +57,22 @@ def event_id(room_id: str, name: str) -> str:
 
 
 def read_events(
-    raw: Any, pointer: str, room_id: str, folder: Path, files: list[Path], text_line: Callable[[str], int], problems: list[Problem]
+    raw: Any,
+    pointer: str,
+    room_id: str,
+    folder: Path,
+    files: list[Path],
+    text_line: Callable[[str], int],
+    problems: list[Problem],
 ) -> tuple[Event, ...]:
     """The events of one room; what is wrong is added to `problems`."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
-        problems.append(Problem(pointer, "must be written as [[rooms.events]] tables with a name, event_start_time and event_end_time"))
+        problems.append(
+            Problem(
+                pointer,
+                "must be written as [[rooms.events]] tables with a name, event_start_time and event_end_time",
+            )
+        )
         return ()
     events = []
     for index, entry in enumerate(raw[: EVENTS_PER_ROOM + 1]):
@@ -49,15 +81,25 @@ def read_events(
         problems += found
         if not found:
             events.append(Event(id=event_id(room_id, values["name"]), **values))
-    problems += schedule_problems(events, pointer) if len(events) == len(raw[: EVENTS_PER_ROOM + 1]) else []
+    problems += (
+        schedule_problems(events, pointer) if len(events) == len(raw[: EVENTS_PER_ROOM + 1]) else []
+    )
     return tuple(events)
 
 
 def _event_values(
-    raw: dict[str, Any], pointer: str, folder: Path, files: list[Path], text_line: Callable[[str], int]
+    raw: dict[str, Any],
+    pointer: str,
+    folder: Path,
+    files: list[Path],
+    text_line: Callable[[str], int],
 ) -> tuple[dict[str, Any], list[Problem]]:
     problems = unknown_keys(raw, KEYS, pointer)
-    values = {key: value for key, value in raw.items() if key in KEYS and key not in TIMES and key != FILE_KEY}
+    values = {
+        key: value
+        for key, value in raw.items()
+        if key in KEYS and key not in TIMES and key != FILE_KEY
+    }
     if isinstance(values.get("queueing_method"), str):
         values["queueing_method"] = values["queueing_method"].lower()
     for key, rule in specs(EventExtra).items():
@@ -67,7 +109,12 @@ def _event_values(
             wrong = check_value(step(pointer, key), raw[key], str, rule)
             problems += [wrong] if wrong else []
     problems += (
-        [Problem(_as_written(found.pointer), found.reason) for found in event_problems(values, f"{pointer}.")] if not problems else []
+        [
+            Problem(_as_written(found.pointer), found.reason)
+            for found in event_problems(values, f"{pointer}.")
+        ]
+        if not problems
+        else []
     )
     problems += read_template(raw, values, pointer, folder, files, text_line)
     return values, problems

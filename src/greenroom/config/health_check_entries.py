@@ -9,7 +9,14 @@ from greenroom.config.records import unknown_keys
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.model.fields import NAME_WORDS, check_value, spec, specs
-from greenroom.model.health_check import CHECKS_MAX, HealthCheck, HttpCheck, TcpCheck, effective, health_check_problems
+from greenroom.model.health_check import (
+    CHECKS_MAX,
+    HealthCheck,
+    HttpCheck,
+    TcpCheck,
+    effective,
+    health_check_problems,
+)
 
 ID_PATTERN = r"[A-Za-z0-9_-]+"
 PARTS: Mapping[str, type] = {"http_config": HttpCheck, "tcp_config": TcpCheck}
@@ -40,10 +47,17 @@ def health_check_id(name: str) -> str:
 def read_health_checks(raw: Any, problems: list[Problem]) -> tuple[HealthCheck, ...]:
     """All health checks; what is wrong is added to `problems`."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
-        problems.append(Problem("health_checks", "must be written as [[health_checks]] tables with a name and an address"))
+        problems.append(
+            Problem(
+                "health_checks",
+                "must be written as [[health_checks]] tables with a name and an address",
+            )
+        )
         return ()
     if len(raw) > CHECKS_MAX:
-        problems.append(Problem("health_checks", f"must be at most {CHECKS_MAX} health checks, not {len(raw)}"))
+        problems.append(
+            Problem("health_checks", f"must be at most {CHECKS_MAX} health checks, not {len(raw)}")
+        )
         return ()
     checks: list[HealthCheck] = []
     names: dict[str, str] = {}
@@ -52,20 +66,34 @@ def read_health_checks(raw: Any, problems: list[Problem]) -> tuple[HealthCheck, 
         found, values = _values(entry, at)
         name = values.get("name")
         if isinstance(name, str) and names.setdefault(name, at) != at:
-            found.append(Problem(step(at, "name"), f"{name!r}: there is already a health check of this name ({names[name]})"))
+            found.append(
+                Problem(
+                    step(at, "name"),
+                    f"{name!r}: there is already a health check of this name ({names[name]})",
+                )
+            )
         problems += found
         if not found:
             checks.append(HealthCheck(**{"id": health_check_id(values["name"]), **values}))
     taken: dict[str, str] = {}
     for check in checks:
         if taken.setdefault(check.id, check.name) != check.name:
-            problems.append(Problem("health_checks", f"{check.name} and {taken[check.id]} have the same id {check.id}"))
+            problems.append(
+                Problem(
+                    "health_checks",
+                    f"{check.name} and {taken[check.id]} have the same id {check.id}",
+                )
+            )
     return tuple(checks)
 
 
 def _values(raw: Mapping[str, Any], pointer: str) -> tuple[list[Problem], dict[str, Any]]:
     problems = unknown_keys(raw, KEYS, pointer)
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items() if key in KEYS}
+    values = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in raw.items()
+        if key in KEYS
+    }
     for key, rule in specs(HealthCheckExtra).items():
         wrong = check_value(step(pointer, key), raw[key], str, rule) if key in raw else None
         problems += [wrong] if wrong else []
@@ -75,7 +103,11 @@ def _values(raw: Mapping[str, Any], pointer: str) -> tuple[list[Problem], dict[s
             values |= {key: part} if part else {}
     values = effective(values)
     known = {problem.pointer for problem in problems}
-    problems += [found for found in health_check_problems(values, f"{pointer}.") if found.pointer not in known]
+    problems += [
+        found
+        for found in health_check_problems(values, f"{pointer}.")
+        if found.pointer not in known
+    ]
     return problems, values
 
 

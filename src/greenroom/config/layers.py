@@ -51,7 +51,9 @@ def merged(file: Config, stored: Configuration) -> Config:
     origins = {}
     for zone in zones.values():
         if zone.origin:
-            wrong = zone_origin_problems(listeners_of(file), f"zone {zone.name}: origin", zone.origin)
+            wrong = zone_origin_problems(
+                listeners_of(file), f"zone {zone.name}: origin", zone.origin
+            )
             problems += wrong
             if not wrong:
                 origins[zone.name] = Origin.of(zone.origin, of_zone=True)
@@ -63,19 +65,34 @@ def merged(file: Config, stored: Configuration) -> Config:
         zones={entry.id: zones[entry.parent] for entry in stored.rooms.values()},
         zone_names=tuple(zone.name for zone in zones.values()),
         zone_origins=origins,
-        events={**file.events, **{room.id: events for room in rooms if (events := _records(stored.events.of(room.id)))}},
+        events={
+            **file.events,
+            **{
+                room.id: events for room in rooms if (events := _records(stored.events.of(room.id)))
+            },
+        },
         rules={**file.rules, **{entry.id: entry.record.rules for entry in stored.rules.values()}},
         lists=(*file.lists, *lists),
         health_checks=(*file.health_checks, *stored.health_checks.records()),
         status_pages=(*file.status_pages, *stored.status_pages.records()),
-        zone_paths={zone.name: PathPolicy(zone.ambiguous_paths == "pass", zone.merge_slashes) for zone in zones.values()},
-        zone_proxies={zone.name: zone.trusted_proxies for zone in zones.values() if zone.trusted_proxies},
+        zone_paths={
+            zone.name: PathPolicy(zone.ambiguous_paths == "pass", zone.merge_slashes)
+            for zone in zones.values()
+        },
+        zone_proxies={
+            zone.name: zone.trusted_proxies for zone in zones.values() if zone.trusted_proxies
+        },
     )
 
 
 def listeners_of(config: Config, **taken: Address | None) -> dict[str, Address]:
     """Every address on which greenroom listens, by its key; `taken` are those that it really has, where another was written."""
-    written = {"listen": config.listen, "control": config.control, "decide": config.decide, "status_listen": config.status_listen}
+    written = {
+        "listen": config.listen,
+        "control": config.control,
+        "decide": config.decide,
+        "status_listen": config.status_listen,
+    }
     return {key: address for key, address in (written | taken).items() if address is not None}
 
 
@@ -83,7 +100,11 @@ def served_hosts(config: Config) -> KnownHosts | None:
     """The hosts that are served; None: every host."""
     if config.other_hosts == "pass":
         return None
-    return known_hosts((route.host for room in config.rooms for route in room.routes), config.zone_names, config.origins)
+    return known_hosts(
+        (route.host for room in config.rooms for route in room.routes),
+        config.zone_names,
+        config.origins,
+    )
 
 
 def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: str) -> list[Problem]:
@@ -101,7 +122,9 @@ def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: st
     return [Problem(pointer, refused)] if refused else []
 
 
-def resolved_origin_problems(listeners: Mapping[str, Address], pointer: str, url: str) -> list[Problem]:
+def resolved_origin_problems(
+    listeners: Mapping[str, Address], pointer: str, url: str
+) -> list[Problem]:
     """As `zone_origin_problems`, and what its name leads to now. It may wait RESOLVE_S for a name, so call it in a thread.
 
     A name without an address is no problem: it may get one, and each connection judges it again.
@@ -109,7 +132,10 @@ def resolved_origin_problems(listeners: Mapping[str, Address], pointer: str, url
     wrong = zone_origin_problems(listeners, pointer, url)
     if wrong:
         return wrong
-    guard = Guard(ZONE_POLICY, listening=lambda: [(address.host, address.port) for address in listeners.values()])
+    guard = Guard(
+        ZONE_POLICY,
+        listening=lambda: [(address.host, address.port) for address in listeners.values()],
+    )
     try:
         asyncio.run(asyncio.wait_for(guard.check(read_target(url)), RESOLVE_S))
     except OutboundRefused as error:
@@ -142,32 +168,47 @@ def _taken_twice(file: Iterable[Room], stored: Iterable[Room]) -> Iterator[Probl
         for route in room.routes:
             taken = covered.claim(room.name, route, room.case_insensitive_paths)
             if taken is not None:
-                yield Problem(f"room {room.name}", f"{route.host}{route.path} is already covered by room {taken}")
+                yield Problem(
+                    f"room {room.name}",
+                    f"{route.host}{route.path} is already covered by room {taken}",
+                )
 
 
 def _lists_twice(file: Iterable[RuleList], stored: Iterable[RuleList]) -> Iterator[Problem]:
     names = {found.name for found in file}
-    yield from (Problem(f"list {found.name}", "is already in the configuration file") for found in stored if found.name in names)
+    yield from (
+        Problem(f"list {found.name}", "is already in the configuration file")
+        for found in stored
+        if found.name in names
+    )
 
 
 def _checks_twice(file: Config, stored: Configuration) -> Iterator[Problem]:
     for check in file.health_checks:
         if check.id in stored.health_checks:
             other = stored.health_checks[check.id].record.name
-            yield Problem(f"health check {check.name}", f"has the id of health check {other}, which was made through the API")
+            yield Problem(
+                f"health check {check.name}",
+                f"has the id of health check {other}, which was made through the API",
+            )
 
 
 def _pages_twice(file: Config, stored: Configuration) -> Iterator[Problem]:
     taken = {page.where for page in file.status_pages}
     for page in stored.status_pages.records():
         if page.where in taken:
-            yield Problem(f"status page {page.title}", f"{page.where} is already the address of a page in the configuration file")
+            yield Problem(
+                f"status page {page.title}",
+                f"{page.where} is already the address of a page in the configuration file",
+            )
 
 
 class LayeredStore:
     """A configuration store whose readers also see what stands in the file, marked read-only. See `ports.ConfigStore`."""
 
-    def __init__(self, store: ConfigStore, file: Callable[[], Config], now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, store: ConfigStore, file: Callable[[], Config], now_ms: Callable[[], int]
+    ) -> None:
         """`file` gives the file's configuration as it is used now; it is asked in any thread."""
         self._store = store
         self._file = file
@@ -183,15 +224,23 @@ class LayeredStore:
         """Both layers."""
         return self._both(self._store.read())
 
-    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
+    def write(
+        self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
+    ) -> Configuration:
         """Goes to the store; both layers afterwards."""
-        return self._both(self._store.write(changes, expected=expected, author=author, now_ms=now_ms))
+        return self._both(
+            self._store.write(changes, expected=expected, author=author, now_ms=now_ms)
+        )
 
-    def note(self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]) -> None:
+    def note(
+        self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]
+    ) -> None:
         """Of the store alone."""
         self._store.note(kind, id, author=author, now_ms=now_ms, after=after)
 
-    def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
+    def audit(
+        self, limit: int, before: int | None = None, *, removed_from: str = ""
+    ) -> list[AuditEntry]:
         """Of the store alone."""
         return self._store.audit(limit, before, removed_from=removed_from)
 
@@ -207,14 +256,21 @@ class LayeredStore:
         file, known = self._file(), self._known
         if known and known[0] is stored and known[1] is file:
             return known[2]
-        both = stored.changed(stored.revision, [self._entry(record, parent) for record, parent in file_records(file, stored)])
+        both = stored.changed(
+            stored.revision,
+            [self._entry(record, parent) for record, parent in file_records(file, stored)],
+        )
         self._known = stored, file, both
         return both
 
     def _entry(self, record: Record, parent: str) -> Entry[Any]:
         """Made when it was first seen by this process, modified when it was first seen to differ."""
         key = type(record), record.id
-        before, created_ms, modified_ms = self._first_seen_ms.get(key) or (record, now := self._now_ms(), now)
+        before, created_ms, modified_ms = self._first_seen_ms.get(key) or (
+            record,
+            now := self._now_ms(),
+            now,
+        )
         if before != record:
             modified_ms = self._now_ms()
         self._first_seen_ms[key] = record, created_ms, modified_ms
@@ -249,7 +305,13 @@ def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, 
 def with_alerting(file: Config, stored: Configuration) -> Configuration:
     """The configuration of the store with the policies and destinations of the file: what is needed to tell who is told."""
     records = file.alerting.records()
-    return stored.changed(stored.revision, [Entry(record, "", 0, 0, 0, read_only=True) for record in records]) if records else stored
+    return (
+        stored.changed(
+            stored.revision, [Entry(record, "", 0, 0, 0, read_only=True) for record in records]
+        )
+        if records
+        else stored
+    )
 
 
 def _home(host: str, stored: Configuration) -> str:

@@ -60,7 +60,17 @@ FILE_MAX = 64 * 1024 * 1024
 """Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
 
 ALERTING = ("webhooks", "pagerduty_services", "alert_policies")
-TABLES = ("origins", *SECTIONS, "dashboard", "lists", "crawlers", "rooms", "health_checks", "status_pages", *ALERTING)
+TABLES = (
+    "origins",
+    *SECTIONS,
+    "dashboard",
+    "lists",
+    "crawlers",
+    "rooms",
+    "health_checks",
+    "status_pages",
+    *ALERTING,
+)
 LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
 TAKEN_AS_WRITTEN = (
@@ -88,7 +98,9 @@ class Overrides(NamedTuple):
         return self.options.get(key, f"--{key.replace('_', '-')}")
 
 
-def load_config(path: Path, overrides: Overrides | None = None, *, needs_origin: bool | None = True) -> Config:
+def load_config(
+    path: Path, overrides: Overrides | None = None, *, needs_origin: bool | None = True
+) -> Config:
     """Reads a configuration file; see `read_config`. An unreadable file is a Problem, as anything else that is wrong."""
     text = read_text(path, "file", FILE_MAX)
     if isinstance(text, Problem):
@@ -96,7 +108,13 @@ def load_config(path: Path, overrides: Overrides | None = None, *, needs_origin:
     return read_config(text, path, overrides, needs_origin=needs_origin)
 
 
-def read_config(text: str, path: Path | None = None, overrides: Overrides | None = None, *, needs_origin: bool | None = True) -> Config:
+def read_config(
+    text: str,
+    path: Path | None = None,
+    overrides: Overrides | None = None,
+    *,
+    needs_origin: bool | None = True,
+) -> Config:
     """The configuration in this TOML text; `path` is where it was read, and where relative paths start.
 
     `needs_origin`: rooms need an origin, because requests are forwarded from here; None: unless the file has `decide`.
@@ -110,7 +128,9 @@ def read_config(text: str, path: Path | None = None, overrides: Overrides | None
         raise InvalidConfig([Problem("file", "is nested too deeply")]) from None
     given = overrides or Overrides({})
     options = {key: given.option(key) for key in given.values}
-    return config_of({**raw, **given.values}, path, KeyLines(text), options, needs_origin=needs_origin)
+    return config_of(
+        {**raw, **given.values}, path, KeyLines(text), options, needs_origin=needs_origin
+    )
 
 
 def config_of(
@@ -125,11 +145,15 @@ def config_of(
     reading = _Reading(raw, path, lines, needs_origin)
     config = reading.config()
     if config is None:
-        raise InvalidConfig(_placed(reading.problems, lines, options or {}), [str(file) for file in reading.files])
+        raise InvalidConfig(
+            _placed(reading.problems, lines, options or {}), [str(file) for file in reading.files]
+        )
     return config
 
 
-def _placed(problems: list[Problem], lines: KeyLines | None, options: Mapping[str, str]) -> list[Problem]:
+def _placed(
+    problems: list[Problem], lines: KeyLines | None, options: Mapping[str, str]
+) -> list[Problem]:
     """Each problem where the operator finds it: on its line, or at its option."""
     placed = []
     for problem in problems:
@@ -160,7 +184,13 @@ class _Part(NamedTuple):
 class _Reading:
     """One reading of a whole configuration; problems gather while parts become values."""
 
-    def __init__(self, raw: Mapping[str, Any], path: Path | None, lines: KeyLines | None, needs_origin: bool | None = True) -> None:
+    def __init__(
+        self,
+        raw: Mapping[str, Any],
+        path: Path | None,
+        lines: KeyLines | None,
+        needs_origin: bool | None = True,
+    ) -> None:
         self.problems: list[Problem] = []
         self.files: tuple[Path, ...] = ()
         self._raw = raw
@@ -173,12 +203,22 @@ class _Reading:
         """None when anything is wrong; `problems` then says what."""
         raw = self._raw
         self.problems += unknown_keys(raw, ["origin", *specs(Server), *TABLES])
-        server = read_record(Server, {key: value for key, value in raw.items() if key in specs(Server)}, "", self.problems)
+        server = read_record(
+            Server,
+            {key: value for key, value in raw.items() if key in specs(Server)},
+            "",
+            self.problems,
+        )
         sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
         listeners = self._listeners()
         origin, origins = self._origins(listeners)
         known = server or Server()
-        parts = [self._rooms(sections), self._lookups(known), self._sending(sections), self._faces(known)]
+        parts = [
+            self._rooms(sections),
+            self._lookups(known),
+            self._sending(sections),
+            self._faces(known),
+        ]
         tls = {name: self._tls(name, sections[name]) for name in CERTIFICATES}
         data = self._data(known.data)
         shared = read_shared(server, self.problems) if server else None
@@ -187,7 +227,9 @@ class _Reading:
             return None
         fields = {name: value for part in parts for name, value in part.fields.items()}
         https = bool(tls["tls"] or is_behind_proxy(server) or server.always_use_https)
-        exposed = exposure_notes(listeners["control"], private=bool(tls["control_tls"] or server.trusted_proxies))
+        exposed = exposure_notes(
+            listeners["control"], private=bool(tls["control_tls"] or server.trusted_proxies)
+        )
         return Config(
             **fields,
             listen=listeners["listen"],
@@ -218,27 +260,44 @@ class _Reading:
         read = read_rooms(self._raw.get("rooms", []), self._folder, self._text_line, memberships)
         self.problems += read.problems
         checks = read_health_checks(self._raw.get("health_checks", []), self.problems)
-        pass_keys, pass_files = read_pass_keys(sections["native_pass"], self._folder, read.rooms, self.problems)
-        fields = {"rooms": tuple(read.rooms), "events": read.events, "rules": read.rules, "lists": lists}
-        return _Part({**fields, "health_checks": checks, "pass_keys": pass_keys}, (*read.files, *pass_files), tuple(read.notes))
+        pass_keys, pass_files = read_pass_keys(
+            sections["native_pass"], self._folder, read.rooms, self.problems
+        )
+        fields = {
+            "rooms": tuple(read.rooms),
+            "events": read.events,
+            "rules": read.rules,
+            "lists": lists,
+        }
+        return _Part(
+            {**fields, "health_checks": checks, "pass_keys": pass_keys},
+            (*read.files, *pass_files),
+            tuple(read.notes),
+        )
 
     def _lookups(self, server: Server) -> _Part:
         """Whom to trust, and where an address is or what it is."""
         self._check_addresses(server)
         crawlers, files = read_crawlers(self._raw.get("crawlers", []), self._folder, self.problems)
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
-        return _Part({"crawlers": crawlers, **databases}, (*files, *filter(None, databases.values())))
+        return _Part(
+            {"crawlers": crawlers, **databases}, (*files, *filter(None, databases.values()))
+        )
 
     def _sending(self, sections: Mapping[str, Any]) -> _Part:
         """Who is notified, and how."""
-        sending = read_sending(sections["notifications"], sections["outbound"], self._folder, self.problems)
+        sending = read_sending(
+            sections["notifications"], sections["outbound"], self._folder, self.problems
+        )
         alerting = read_alerting(self._raw, self._folder, self.problems)
         return _Part({"sending": sending, "alerting": alerting}, (*sending.files, *alerting.files))
 
     def _faces(self, server: Server) -> _Part:
         """Sign-in to the dashboard, and the public status pages."""
         oidc, files = read_oidc(self._raw.get("dashboard", {}), self._folder, self.problems)
-        listen, pages = read_status_pages(server.status_listen, self._raw.get("status_pages", []), self.problems)
+        listen, pages = read_status_pages(
+            server.status_listen, self._raw.get("status_pages", []), self.problems
+        )
         return _Part({"oidc": oidc, "status_listen": listen, "status_pages": pages}, tuple(files))
 
     def _files(self, tls: Iterable[Tls | None], *others: Path) -> tuple[Path, ...]:
@@ -260,7 +319,10 @@ class _Reading:
             return None
         raw = self._raw[name]
         if name == "log" and isinstance(raw, dict) and isinstance(raw.get("access"), bool):
-            raw = {**raw, "access": "json" if raw["access"] else "off"}  # as it was written up to 0.1; goes with the next release
+            raw = {
+                **raw,
+                "access": "json" if raw["access"] else "off",
+            }  # as it was written up to 0.1; goes with the next release
         return read_record(kind, raw, name, self.problems)
 
     def _listeners(self) -> dict[str, Address]:
@@ -287,17 +349,35 @@ class _Reading:
         if len(raw) > ORIGINS_MAX:
             self.problems.append(Problem("origins", f"must be at most {ORIGINS_MAX} entries"))
         if self._needs_origin and "origin" not in self._raw and self._raw.get("rooms"):
-            self.problems.append(Problem("origin", "is required: the URL of your application, such as http://127.0.0.1:3000"))
+            self.problems.append(
+                Problem(
+                    "origin",
+                    "is required: the URL of your application, such as http://127.0.0.1:3000",
+                )
+            )
         for host in raw:
-            patterned = [Problem(step("origins", host), "must be one host name")] if host.startswith("*") else []
+            patterned = (
+                [Problem(step("origins", host), "must be one host name")]
+                if host.startswith("*")
+                else []
+            )
             self.problems += patterned or host_problems(step("origins", host), host)
-        main = self._origin("origin", self._raw["origin"], listeners) if "origin" in self._raw else None
-        others = {host: self._origin(step("origins", host), written, listeners) for host, written in raw.items()}
+        main = (
+            self._origin("origin", self._raw["origin"], listeners)
+            if "origin" in self._raw
+            else None
+        )
+        others = {
+            host: self._origin(step("origins", host), written, listeners)
+            for host, written in raw.items()
+        }
         return main, {host: origin for host, origin in others.items() if origin}
 
     def _origin(self, pointer: str, raw: Any, listeners: Mapping[str, Address]) -> Origin | None:
         url_pointer = pointer if isinstance(raw, str) else step(pointer, "url")
-        entry = read_record(OriginEntry, {"url": raw} if isinstance(raw, str) else raw, pointer, self.problems)
+        entry = read_record(
+            OriginEntry, {"url": raw} if isinstance(raw, str) else raw, pointer, self.problems
+        )
         if entry is None:
             return None
         wrong = self._url_problems(url_pointer, entry.url, listeners)
@@ -307,18 +387,33 @@ class _Reading:
         ca_file = str(self._folder / entry.ca_file) if entry.ca_file else ""
         try:
             origin = Origin.of(
-                entry.url, host_header=entry.host_header, verify=entry.verify, ca_file=ca_file, server_name=entry.server_name
+                entry.url,
+                host_header=entry.host_header,
+                verify=entry.verify,
+                ca_file=ca_file,
+                server_name=entry.server_name,
             )
             origin.tls()
         except (ValueError, OSError) as error:
-            self.problems.append(Problem(pointer, f"{ca_file}: {error.strerror or error}" if isinstance(error, OSError) else str(error)))
+            self.problems.append(
+                Problem(
+                    pointer,
+                    f"{ca_file}: {error.strerror or error}"
+                    if isinstance(error, OSError)
+                    else str(error),
+                )
+            )
             return None
         return origin
 
-    def _url_problems(self, pointer: str, url: str, listeners: Mapping[str, Address]) -> list[Problem]:
+    def _url_problems(
+        self, pointer: str, url: str, listeners: Mapping[str, Address]
+    ) -> list[Problem]:
         if url.startswith(SOCKET_FILE):
             written = [self._raw.get(key, "") for key in (*LISTENERS, "decide", "status_listen")]
-            return socket_origin_problems(pointer, url, [text for text in written if isinstance(text, str)])
+            return socket_origin_problems(
+                pointer, url, [text for text in written if isinstance(text, str)]
+            )
         return origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
 
     def _tls(self, section: str, tls: Tls | None) -> Tls | None:
@@ -326,13 +421,22 @@ class _Reading:
         if tls is None:
             return None
         whole = Tls(cert=str(self._folder / tls.cert), key=str(self._folder / tls.key))
-        unreadable = [(key, reason) for key in specs(Tls) if (reason := _unreadable(getattr(whole, key)))]
-        self.problems += [Problem(step(section, key), f"cannot read {getattr(whole, key)}: {reason}") for key, reason in unreadable]
+        unreadable = [
+            (key, reason) for key in specs(Tls) if (reason := _unreadable(getattr(whole, key)))
+        ]
+        self.problems += [
+            Problem(step(section, key), f"cannot read {getattr(whole, key)}: {reason}")
+            for key, reason in unreadable
+        ]
         if not unreadable:
             try:
-                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(whole.cert, whole.key, password=lambda: "")
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+                    whole.cert, whole.key, password=lambda: ""
+                )
             except (OSError, ValueError) as error:
-                self.problems.append(Problem(section, f"the certificate and the key do not match: {error}"))
+                self.problems.append(
+                    Problem(section, f"the certificate and the key do not match: {error}")
+                )
         return whole
 
     def _database(self, key: str, written: str) -> Path | None:
@@ -351,12 +455,19 @@ class _Reading:
             try:
                 return (self._folder / Path(written).expanduser()).absolute()
             except RuntimeError:
-                self.problems.append(Problem("data", f"starts with the home directory of an unknown user: {written[:60]!r}"))
+                self.problems.append(
+                    Problem(
+                        "data",
+                        f"starts with the home directory of an unknown user: {written[:60]!r}",
+                    )
+                )
                 return Path()
         try:
             return default_data()
         except RuntimeError:
-            self.problems.append(Problem("data", "is required, because this user has no home directory"))
+            self.problems.append(
+                Problem("data", "is required, because this user has no home directory")
+            )
             return Path()
 
 

@@ -10,10 +10,19 @@ from greenroom.errors import Problem
 from greenroom.model.branding import LOGO_BYTES_MAX
 
 FILE_KEY, DATA_KEY = "logo_file", "logo"
-TYPES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".gif": "gif", ".svg": "svg+xml"}
+TYPES = {
+    ".png": "png",
+    ".jpg": "jpeg",
+    ".jpeg": "jpeg",
+    ".webp": "webp",
+    ".gif": "gif",
+    ".svg": "svg+xml",
+}
 
 
-def with_logo(raw: Mapping[str, Any], pointer: str, folder: Path, files: list[Path], problems: list[Problem]) -> dict[str, Any]:
+def with_logo(
+    raw: Mapping[str, Any], pointer: str, folder: Path, files: list[Path], problems: list[Problem]
+) -> dict[str, Any]:
     """The table with `logo` in place of `logo_file`; notes the file in `files`, and what is wrong in `problems`."""
     values = {key: value for key, value in raw.items() if key != FILE_KEY}
     if FILE_KEY not in raw:
@@ -29,7 +38,13 @@ def with_logo(raw: Mapping[str, Any], pointer: str, folder: Path, files: list[Pa
             with (folder / name).open("rb") as file:
                 picture = file.read(LOGO_BYTES_MAX + 1)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-            problems.append(Problem(at, f"cannot read {folder / name}: {getattr(error, 'strerror', None) or error}"))
+            problems.append(
+                Problem(
+                    at, f"cannot read {folder / name}: {getattr(error, 'strerror', None) or error}"
+                )
+            )
         else:
-            values[DATA_KEY] = f"data:image/{TYPES[Path(name).suffix.lower()]};base64,{base64.b64encode(picture).decode()}"
+            values[DATA_KEY] = (
+                f"data:image/{TYPES[Path(name).suffix.lower()]};base64,{base64.b64encode(picture).decode()}"
+            )
     return values

@@ -17,9 +17,15 @@ class NativePass:
     """`[native_pass]`: keys for rooms with `native_pass`. Paths are taken from the directory of the file."""
 
     secret_file: str = spec(
-        "file with the secret that greenroom and the proxy share, for hs256 and secure_link: 32 characters or more", "", high=4096
+        "file with the secret that greenroom and the proxy share, for hs256 and secure_link: 32 characters or more",
+        "",
+        high=4096,
     )
-    key_file: str = spec("PEM file with the private key for es256, on P-256; the proxy has the public key", "", high=4096)
+    key_file: str = spec(
+        "PEM file with the private key for es256, on P-256; the proxy has the public key",
+        "",
+        high=4096,
+    )
 
 
 def read_pass_keys(
@@ -38,7 +44,9 @@ def read_pass_keys(
                     texts[name] = file.read(FILE_MAX)
             except (OSError, ValueError) as error:  # ValueError: a NUL in the name
                 reason = getattr(error, "strerror", None) or error
-                problems.append(Problem(f"native_pass.{name}", f"cannot read {files[-1]}: {reason}"))
+                problems.append(
+                    Problem(f"native_pass.{name}", f"cannot read {files[-1]}: {reason}")
+                )
     keys: PassKeys | None = None
     try:
         keys = PassKeys(texts["secret_file"].decode("latin-1").strip(), texts["key_file"])
@@ -46,7 +54,11 @@ def read_pass_keys(
         problems.append(Problem("native_pass", str(error)))
     rooms = list(rooms)
     for index, room in enumerate(rooms):
-        reason = no_pass_because(room, keys, rooms) if room.native_pass in ANY_PASS and keys is not None else ""
+        reason = (
+            no_pass_because(room, keys, rooms)
+            if room.native_pass in ANY_PASS and keys is not None
+            else ""
+        )
         if reason:
             problems.append(Problem(f"rooms[{index}].native_pass", reason))
     return keys, tuple(files)

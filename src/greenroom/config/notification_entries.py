@@ -14,23 +14,39 @@ PASSWORD_MAX = 1_000
 """Characters; a file that holds more on its first line is not the one that was meant."""
 
 
-def read_sending(notifications: NotificationSettings | None, outbound: Outbound | None, folder: Path, problems: list[Problem]) -> Sending:
+def read_sending(
+    notifications: NotificationSettings | None,
+    outbound: Outbound | None,
+    folder: Path,
+    problems: list[Problem],
+) -> Sending:
     """Both sections as one record; what is wrong is added to `problems`."""
     section = notifications or NotificationSettings()
     files = (folder / section.smtp_password_file,) if section.smtp_password_file else ()
-    return Sending(section.webhook_test, _mail_server(section, files, problems), _outbound(outbound, problems), files)
+    return Sending(
+        section.webhook_test,
+        _mail_server(section, files, problems),
+        _outbound(outbound, problems),
+        files,
+    )
 
 
-def _mail_server(section: NotificationSettings, files: Sequence[Path], problems: list[Problem]) -> MailServer | None:
+def _mail_server(
+    section: NotificationSettings, files: Sequence[Path], problems: list[Problem]
+) -> MailServer | None:
     pointer = step("notifications", "smtp_password_file")
     password = ""
     for path in files:
         try:
             password = path.read_text().partition("\n")[0].strip("\r")
         except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-            problems.append(Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
+            problems.append(
+                Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+            )
         if len(password) > PASSWORD_MAX:
-            problems.append(Problem(pointer, f"must be at most {PASSWORD_MAX} characters, not {len(password)}"))
+            problems.append(
+                Problem(pointer, f"must be at most {PASSWORD_MAX} characters, not {len(password)}")
+            )
     if bool(section.smtp_user) != bool(section.smtp_password_file):
         problems.append(Problem(pointer, "must be given together with smtp_user"))
     if section.smtp_user and section.smtp_security == "none":
@@ -38,7 +54,14 @@ def _mail_server(section: NotificationSettings, files: Sequence[Path], problems:
         problems.append(Problem(step("notifications", "smtp_security"), reason))
     if not section.smtp_host:
         return None
-    return MailServer(section.smtp_host, section.smtp_port, section.smtp_security, section.smtp_user, password, section.smtp_from)
+    return MailServer(
+        section.smtp_host,
+        section.smtp_port,
+        section.smtp_security,
+        section.smtp_user,
+        password,
+        section.smtp_from,
+    )
 
 
 def _outbound(section: Outbound | None, problems: list[Problem]) -> OutboundPolicy:
@@ -59,11 +82,18 @@ def _outbound(section: Outbound | None, problems: list[Problem]) -> OutboundPoli
         names = {"allowed": "allow", "denied": "deny"}
         for problem in invalid.problems:
             field, bracket, rest = problem.pointer.partition("[")
-            problems.append(Problem(f"outbound.{names.get(field, field)}{bracket}{rest}", problem.reason))
+            problems.append(
+                Problem(f"outbound.{names.get(field, field)}{bracket}{rest}", problem.reason)
+            )
         return OutboundPolicy()
 
 
-_ITEMS = (("schemes", str, "a string"), ("ports", int, "a whole number"), ("allow", str, "a string"), ("deny", str, "a string"))
+_ITEMS = (
+    ("schemes", str, "a string"),
+    ("ports", int, "a whole number"),
+    ("allow", str, "a string"),
+    ("deny", str, "a string"),
+)
 
 
 def _is(value: Any, kind: type) -> bool:

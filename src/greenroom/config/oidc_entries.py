@@ -18,7 +18,9 @@ LISTS = ("scopes", "allowed_domains", "allowed_groups")
 SECRET_MAX = 4_096
 
 
-def read_oidc(raw: Any, folder: Path, problems: list[Problem]) -> tuple[OidcSettings | None, tuple[Path, ...]]:
+def read_oidc(
+    raw: Any, folder: Path, problems: list[Problem]
+) -> tuple[OidcSettings | None, tuple[Path, ...]]:
     """The settings in the table `[dashboard]`, and the files they are in; what is wrong is added to `problems`."""
     if not isinstance(raw, dict):
         problems.append(Problem("dashboard", f"must be a table, not {raw!r:.60}"))
@@ -27,20 +29,34 @@ def read_oidc(raw: Any, folder: Path, problems: list[Problem]) -> tuple[OidcSett
     if "oidc" not in raw:
         return None, ()
     table = raw["oidc"]
-    plain = {name: value for name, value in table.items() if name != "roles"} if isinstance(table, dict) else table
+    plain = (
+        {name: value for name, value in table.items() if name != "roles"}
+        if isinstance(table, dict)
+        else table
+    )
     entry = read_record(OidcEntry, plain, OIDC, problems)
     roles = _roles(table.get("roles", []) if isinstance(table, dict) else [], problems)
     if entry is None:
         return None, ()
     for key in LISTS:
-        wrong = [index for index, value in enumerate(getattr(entry, key)) if not isinstance(value, str) or not value or " " in value]
-        problems += [Problem(step(step(OIDC, key), index), "must be a text without spaces") for index in wrong]
+        wrong = [
+            index
+            for index, value in enumerate(getattr(entry, key))
+            if not isinstance(value, str) or not value or " " in value
+        ]
+        problems += [
+            Problem(step(step(OIDC, key), index), "must be a text without spaces")
+            for index in wrong
+        ]
     if "openid" not in entry.scopes:
         problems.append(Problem(step(OIDC, "scopes"), "must hold openid"))
     problems += _issuer_problems(entry.issuer)
     secret, files = _secret(entry, folder, os.environ, problems)
     authorities, more = _authorities(entry, folder, problems)
-    return OidcSettings(entry=entry, roles=roles, secret=secret, authorities=authorities), (*files, *more)
+    return OidcSettings(entry=entry, roles=roles, secret=secret, authorities=authorities), (
+        *files,
+        *more,
+    )
 
 
 def _roles(raw: Any, problems: list[Problem]) -> tuple[OidcRole, ...]:
@@ -48,10 +64,19 @@ def _roles(raw: Any, problems: list[Problem]) -> tuple[OidcRole, ...]:
     if not isinstance(raw, list) or len(raw) > ROLES_MAX:
         problems.append(Problem(pointer, f"must be a list of at most {ROLES_MAX} tables"))
         return ()
-    read = [read_record(OidcRole, one, step(pointer, index), problems) for index, one in enumerate(raw)]
+    read = [
+        read_record(OidcRole, one, step(pointer, index), problems) for index, one in enumerate(raw)
+    ]
     for index, row in enumerate(read):
-        wrong = [place for place, zone in enumerate(row.zones if row else ()) if not isinstance(zone, str)]
-        problems += [Problem(step(step(step(pointer, index), "zones"), place), "must be a text") for place in wrong]
+        wrong = [
+            place
+            for place, zone in enumerate(row.zones if row else ())
+            if not isinstance(zone, str)
+        ]
+        problems += [
+            Problem(step(step(step(pointer, index), "zones"), place), "must be a text")
+            for place in wrong
+        ]
     found = tuple(row for row in read if row)
     problems += role_problems(found, pointer)
     return found
@@ -66,7 +91,12 @@ def _issuer_problems(issuer: str) -> list[Problem]:
     if urlsplit(issuer).query or urlsplit(issuer).fragment:
         return [Problem(pointer, "must not have a query or a fragment")]
     if target.scheme == "http" and not _is_local(target.host):
-        return [Problem(pointer, "must begin with https://: who can change its answers on the way can sign in as everyone")]
+        return [
+            Problem(
+                pointer,
+                "must begin with https://: who can change its answers on the way can sign in as everyone",
+            )
+        ]
     return []
 
 
@@ -77,13 +107,25 @@ def _is_local(host: str) -> bool:
         return host == "localhost"
 
 
-def _secret(entry: OidcEntry, folder: Path, environment: Mapping[str, str], problems: list[Problem]) -> tuple[str, tuple[Path, ...]]:
+def _secret(
+    entry: OidcEntry, folder: Path, environment: Mapping[str, str], problems: list[Problem]
+) -> tuple[str, tuple[Path, ...]]:
     if entry.client_secret_file and entry.client_secret_env:
-        problems.append(Problem(step(OIDC, "client_secret_env"), "must not be given together with client_secret_file"))
+        problems.append(
+            Problem(
+                step(OIDC, "client_secret_env"),
+                "must not be given together with client_secret_file",
+            )
+        )
     if entry.client_secret_env:
         secret = environment.get(entry.client_secret_env, "").strip()
         if not secret:
-            problems.append(Problem(step(OIDC, "client_secret_env"), f"the environment variable {entry.client_secret_env} is empty"))
+            problems.append(
+                Problem(
+                    step(OIDC, "client_secret_env"),
+                    f"the environment variable {entry.client_secret_env} is empty",
+                )
+            )
         return secret, ()
     if not entry.client_secret_file:
         return "", ()
@@ -92,14 +134,18 @@ def _secret(entry: OidcEntry, folder: Path, environment: Mapping[str, str], prob
         with path.open("rb") as file:
             secret = file.read(SECRET_MAX).decode().partition("\n")[0].strip()
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-        problems.append(Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
+        problems.append(
+            Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+        )
         return "", (path,)
     if not secret:
         problems.append(Problem(pointer, f"{path} is empty"))
     return secret, (path,)
 
 
-def _authorities(entry: OidcEntry, folder: Path, problems: list[Problem]) -> tuple[str, tuple[Path, ...]]:
+def _authorities(
+    entry: OidcEntry, folder: Path, problems: list[Problem]
+) -> tuple[str, tuple[Path, ...]]:
     """The content of `ca_file`, so that a changed file counts as changed settings."""
     if not entry.ca_file:
         return "", ()
@@ -110,6 +156,11 @@ def _authorities(entry: OidcEntry, folder: Path, problems: list[Problem]) -> tup
             raise ValueError("it is empty")
         tls_context(text)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        problems.append(Problem(step(OIDC, "ca_file"), f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
+        problems.append(
+            Problem(
+                step(OIDC, "ca_file"),
+                f"cannot read {path}: {getattr(error, 'strerror', None) or error}",
+            )
+        )
         return "", (path,)
     return text, (path,)

@@ -70,7 +70,12 @@ def room_id(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
-def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int], lists: Mapping[str, ListMembership] = NO_LISTS) -> RoomsRead:
+def read_rooms(
+    raw: Any,
+    folder: Path,
+    text_line: Callable[[str], int],
+    lists: Mapping[str, ListMembership] = NO_LISTS,
+) -> RoomsRead:
     """All rooms; `text_line` says on which line the text of a string value begins (0 when unknown), `lists` what rules may name."""
     read = RoomsRead()
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
@@ -82,13 +87,30 @@ def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int], lists: M
     entries = []
     for index, entry in enumerate(raw):
         pointer = step("rooms", index)
-        fields_of_room = {key: value for key, value in entry.items() if key not in (RULES_KEY, EVENTS_KEY)}
+        fields_of_room = {
+            key: value for key, value in entry.items() if key not in (RULES_KEY, EVENTS_KEY)
+        }
         values, problems = _room_values(fields_of_room, pointer, folder, read.files, text_line)
         entries.append((pointer, values))
         read.problems += problems
         named = str(values.get("id") or room_id(str(values.get("name"))))
-        rules = read_rules(entry.get(RULES_KEY, []), step(pointer, RULES_KEY), named, lists, text_line, read.problems)
-        events = read_events(entry.get(EVENTS_KEY, []), step(pointer, EVENTS_KEY), named, folder, read.files, text_line, read.problems)
+        rules = read_rules(
+            entry.get(RULES_KEY, []),
+            step(pointer, RULES_KEY),
+            named,
+            lists,
+            text_line,
+            read.problems,
+        )
+        events = read_events(
+            entry.get(EVENTS_KEY, []),
+            step(pointer, EVENTS_KEY),
+            named,
+            folder,
+            read.files,
+            text_line,
+            read.problems,
+        )
         if values.get("line_table") is True:
             read.problems += line_table_problems(events, step(pointer, EVENTS_KEY))
         if not problems:
@@ -98,12 +120,18 @@ def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int], lists: M
     read.problems += _names_twice(entries) + _ids_twice(entries) + _routes_twice(entries)
     if len(read.rooms) == len(raw):
         read.problems += scope_clashes(read.rooms)
-        read.notes += [f"room {room.name}: {note}" for room in read.rooms for note in _cookie_notes(room)]
+        read.notes += [
+            f"room {room.name}: {note}" for room in read.rooms for note in _cookie_notes(room)
+        ]
     return read
 
 
 def _room_values(
-    raw: dict[str, Any], pointer: str, folder: Path, files: list[Path], text_line: Callable[[str], int]
+    raw: dict[str, Any],
+    pointer: str,
+    folder: Path,
+    files: list[Path],
+    text_line: Callable[[str], int],
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Plain values of one room, ready for Room(...) when there are no problems."""
     problems = unknown_keys(raw, KEYS, pointer)
@@ -116,9 +144,13 @@ def _room_values(
         if wrong:
             problems.append(wrong)
     if isinstance(values.get("branding"), dict):
-        values["branding"] = with_logo(values["branding"], step(pointer, "branding"), folder, files, problems)
+        values["branding"] = with_logo(
+            values["branding"], step(pointer, "branding"), folder, files, problems
+        )
     _read_lists(values, pointer, problems)
-    problems += [found for found in room_problems(values, f"{pointer}.") if not _already(found, problems)]
+    problems += [
+        found for found in room_problems(values, f"{pointer}.") if not _already(found, problems)
+    ]
     problems += unreachable(values, f"{pointer}.")
     problems += read_template(raw, values, pointer, folder, files, text_line)
     return values, problems
@@ -129,7 +161,11 @@ def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
     lax = [room.name for room in rooms if not crosses_sites(room, https)]
     if not lax:
         return []
-    why = "cookie_attributes says so" if https else "no TLS, trusted_proxies or always_use_https is set"
+    why = (
+        "cookie_attributes says so"
+        if https
+        else "no TLS, trusted_proxies or always_use_https is set"
+    )
     named = f"{', '.join(lax[:3])}{' and more' if len(lax) > 3 else ''}"
     return [
         f"room {named}: cookies are SameSite=Lax ({why}), so a return from a payment or sign-in on another site (POST) comes without ticket"
@@ -149,16 +185,24 @@ def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -
     """Turns what TOML writes as lists and tables into what a Room holds; what is not one is reported and left out."""
     lists = ("additional_routes", "enabled_origin_commands", "branding_messages", "cors_origins")
     wrong = [key for key in lists if not isinstance(values.get(key, []), list)]
-    problems += [Problem(step(pointer, key), f"must be a list, not {values.pop(key)!r}") for key in wrong]
+    problems += [
+        Problem(step(pointer, key), f"must be a list, not {values.pop(key)!r}") for key in wrong
+    ]
     for key in ("enabled_origin_commands", "cors_origins"):
         if key in values:
             values[key] = tuple(map(str, values[key]))
     if "additional_routes" in values:
         at = step(pointer, "additional_routes")
-        values["additional_routes"] = tuple(_route(entry, step(at, i), problems) for i, entry in enumerate(values["additional_routes"]))
+        values["additional_routes"] = tuple(
+            _route(entry, step(at, i), problems)
+            for i, entry in enumerate(values["additional_routes"])
+        )
     if "branding_messages" in values:
         at = step(pointer, "branding_messages")
-        values["branding_messages"] = tuple(_message(entry, step(at, i), problems) for i, entry in enumerate(values["branding_messages"]))
+        values["branding_messages"] = tuple(
+            _message(entry, step(at, i), problems)
+            for i, entry in enumerate(values["branding_messages"])
+        )
     for name, kind in (("cookie_attributes", CookieAttributes), ("branding", Branding)):
         if name in values:
             record = read_record(kind, values.pop(name), step(pointer, name), problems)
@@ -185,9 +229,12 @@ def _route(raw: Any, pointer: str, problems: list[Problem]) -> Any:
 def _names_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
     first: dict[str, str] = {}
     return [
-        Problem(step(pointer, "name"), f"{name!r}: there is already a room of this name ({first[name]})")
+        Problem(
+            step(pointer, "name"), f"{name!r}: there is already a room of this name ({first[name]})"
+        )
         for pointer, values in entries
-        if isinstance(name := values.get("name"), str) and first.setdefault(name, pointer) != pointer
+        if isinstance(name := values.get("name"), str)
+        and first.setdefault(name, pointer) != pointer
     ]
 
 
@@ -201,7 +248,9 @@ def _ids_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
             found = given or room_id(name)
             other, other_name = first.setdefault(found, (pointer, name))
             if other_name != name:
-                problems.append(Problem(step(pointer, "id"), f"{found}: {other} already has this id"))
+                problems.append(
+                    Problem(step(pointer, "id"), f"{found}: {other} already has this id")
+                )
     return problems
 
 
@@ -214,7 +263,14 @@ def _routes_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
         for at, host, path in _routes(pointer, values):
             prefix = route_prefix(path)
             others = seen.setdefault((host, prefix.lower()), [])
-            clash = next((other for other, theirs, folded in others if theirs == prefix or any_case or folded), "")
+            clash = next(
+                (
+                    other
+                    for other, theirs, folded in others
+                    if theirs == prefix or any_case or folded
+                ),
+                "",
+            )
             if clash:
                 problems.append(Problem(at, f"{host}{path} is already covered by {clash}"))
             others.append((at, prefix, any_case))
@@ -227,4 +283,8 @@ def _routes(pointer: str, values: dict[str, Any]) -> list[tuple[str, str, str]]:
     for index, route in enumerate(values.get("additional_routes", ())):
         if isinstance(route, Route):
             found.append((step(step(pointer, "additional_routes"), index), route.host, route.path))
-    return [(at, host, path) for at, host, path in found if isinstance(host, str) and isinstance(path, str) and path.startswith("/")]
+    return [
+        (at, host, path)
+        for at, host, path in found
+        if isinstance(host, str) and isinstance(path, str) and path.startswith("/")
+    ]

@@ -17,10 +17,14 @@ LISTS_MAX = 1_000
 KEYS = tuple(name for name, rule in specs(Rule).items() if not rule.read_only)
 
 
-def read_lists(raw: Any, problems: list[Problem]) -> tuple[tuple[RuleList, ...], dict[str, ListMembership]]:
+def read_lists(
+    raw: Any, problems: list[Problem]
+) -> tuple[tuple[RuleList, ...], dict[str, ListMembership]]:
     """The named lists, and what rules may be checked against: lists with something wrong in them are known there, but empty."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
-        problems.append(Problem("lists", "must be written as [[lists]] tables with name, kind and items"))
+        problems.append(
+            Problem("lists", "must be written as [[lists]] tables with name, kind and items")
+        )
         return (), {}
     if len(raw) > LISTS_MAX:
         problems.append(Problem("lists", f"must be at most {LISTS_MAX} lists, not {len(raw)}"))
@@ -31,7 +35,11 @@ def read_lists(raw: Any, problems: list[Problem]) -> tuple[tuple[RuleList, ...],
         at = step("lists", index)
         found = read_record(RuleList, entry, at, problems)
         odd = (
-            [Problem(step(step(at, "items"), i), "must be text in quotes") for i, item in enumerate(found.items) if type(item) is not str]
+            [
+                Problem(step(step(at, "items"), i), "must be text in quotes")
+                for i, item in enumerate(found.items)
+                if type(item) is not str
+            ]
             if found
             else []
         )
@@ -45,17 +53,27 @@ def read_lists(raw: Any, problems: list[Problem]) -> tuple[tuple[RuleList, ...],
             known |= compile_lists([found])
             lists.append(found)
         except InvalidConfig as invalid:
-            problems += [Problem(f"{at}{problem.pointer.removeprefix('lists[0]')}", problem.reason) for problem in invalid.problems]
+            problems += [
+                Problem(f"{at}{problem.pointer.removeprefix('lists[0]')}", problem.reason)
+                for problem in invalid.problems
+            ]
             known |= compile_lists([RuleList(name=found.name, kind=found.kind)])
     return tuple(lists), known
 
 
 def read_rules(
-    raw: Any, pointer: str, room_id: str, lists: Mapping[str, ListMembership], text_line: Callable[[str], int], problems: list[Problem]
+    raw: Any,
+    pointer: str,
+    room_id: str,
+    lists: Mapping[str, ListMembership],
+    text_line: Callable[[str], int],
+    problems: list[Problem],
 ) -> tuple[Rule, ...]:
     """The bypass rules of one room; problems of an expression come drawn with a caret, on the line where the fault is."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
-        problems.append(Problem(pointer, "must be written as [[rooms.rules]] tables with an expression"))
+        problems.append(
+            Problem(pointer, "must be written as [[rooms.rules]] tables with an expression")
+        )
         return ()
     if len(raw) > RULES_MAX:
         problems.append(Problem(pointer, f"must be at most {RULES_MAX} rules, not {len(raw)}"))
@@ -66,7 +84,9 @@ def read_rules(
         values = {key: value for key, value in entry.items() if key in KEYS}
         found = unknown_keys(entry, KEYS, at) + rule_field_problems(values, f"{at}.")
         expression = step(at, "expression")
-        if isinstance(values.get("expression"), str) and not any(problem.pointer == expression for problem in found):
+        if isinstance(values.get("expression"), str) and not any(
+            problem.pointer == expression for problem in found
+        ):
             first = text_line(expression)
             found += [
                 Problem(expression, problem.reason, first + problem.line - 1 if first else 0)

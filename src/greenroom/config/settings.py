@@ -54,9 +54,15 @@ class Address(NamedTuple):
 class Server:
     """The keys at the top of the file, as written."""
 
-    listen: str = spec("address and port for visitors, or `unix:` and the path of a Unix socket", "127.0.0.1:8080", high=300)
+    listen: str = spec(
+        "address and port for visitors, or `unix:` and the path of a Unix socket",
+        "127.0.0.1:8080",
+        high=300,
+    )
     control: str = spec(
-        "address and port of the control listener (/metrics, /healthz, /readyz, /status), or a Unix socket", "127.0.0.1:8081", high=300
+        "address and port of the control listener (/metrics, /healthz, /readyz, /status), or a Unix socket",
+        "127.0.0.1:8081",
+        high=300,
     )
     status_listen: str = spec(
         "listen address of the public status pages (`[[status_pages]]`), or a Unix socket; empty: there are none",
@@ -108,7 +114,9 @@ class Server:
         low=1,
         high=NAME_MAX,
     )
-    datacenters: tuple[str, ...] = spec("names of all data centers that share the rooms; empty: only this one", (), high=300)
+    datacenters: tuple[str, ...] = spec(
+        "names of all data centers that share the rooms; empty: only this one", (), high=300
+    )
     datacenter_fence_seconds: int = spec(
         "without contact with the coordinator for so long a data center stops admitting visitors and renewing sessions, and the others "
         "get its capacity when its last session must have ended; 0: never, an operator takes a dead data center off the list",
@@ -118,21 +126,33 @@ class Server:
         high=86_400,
     )
     global_redis: str = spec(
-        "Redis server shared by all data centers, used by the coordinator; empty: the one of this data center", "", high=2048
+        "Redis server shared by all data centers, used by the coordinator; empty: the one of this data center",
+        "",
+        high=2048,
     )
-    always_use_https: bool = spec("visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None", False)
+    always_use_https: bool = spec(
+        "visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None", False
+    )
     trusted_proxies: tuple[str, ...] = spec(
-        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are trusted", (), high=1_000
+        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are trusted",
+        (),
+        high=1_000,
     )
     geo_database: str = spec(
-        ".mmdb file with countries or cities, for `ip.src.*` in rules; without it only countries are known", "", high=4096
+        ".mmdb file with countries or cities, for `ip.src.*` in rules; without it only countries are known",
+        "",
+        high=4096,
     )
-    asn_database: str = spec(".mmdb file with autonomous systems, for `ip.src.asnum`", "", high=4096)
+    asn_database: str = spec(
+        ".mmdb file with autonomous systems, for `ip.src.asnum`", "", high=4096
+    )
     search_engine_crawler_bypass: bool = spec(
-        "verified search-engine crawlers bypass every room; they are verified by address, never by User-Agent", False
+        "verified search-engine crawlers bypass every room; they are verified by address, never by User-Agent",
+        False,
     )
     trust_forwarded_host: bool = spec(
-        "also trust X-Forwarded-Host from trusted proxies; enable it only if your proxies always set it", False
+        "also trust X-Forwarded-Host from trusted proxies; enable it only if your proxies always set it",
+        False,
     )
     other_hosts: str = spec(
         "requests for a host that no room, zone or entry of `[origins]` names, when rooms or zones name hosts: `refuse` them with 421, "
@@ -141,7 +161,9 @@ class Server:
         choices=("refuse", "pass"),
     )
     trusted_headers: tuple[str, ...] = spec(
-        "headers that the origin gets when a trusted proxy sends them; from everyone else they are dropped", TRUSTED_HEADERS, high=100
+        "headers that the origin gets when a trusted proxy sends them; from everyone else they are dropped",
+        TRUSTED_HEADERS,
+        high=100,
     )
     default_host: str = spec(
         "host of HTTP/1.0 requests that name none; empty: the host of all rooms when there is only one, else the address of the listener",
@@ -154,12 +176,20 @@ class Server:
         "refuse",
         choices=("refuse", "pass"),
     )
-    merge_slashes: bool = spec("send `//` in a path to the origin as `/`; false: as it came, and the room that covers either counts", True)
+    merge_slashes: bool = spec(
+        "send `//` in a path to the origin as `/`; false: as it came, and the room that covers either counts",
+        True,
+    )
     pass_well_known: bool = spec(
-        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a bypass rule of each room", True
+        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a bypass rule of each room",
+        True,
     )
     drain_seconds: int = spec(
-        "how long requests in progress may take after SIGTERM before they are cut off", 30, unit="seconds", low=0, high=3600
+        "how long requests in progress may take after SIGTERM before they are cut off",
+        30,
+        unit="seconds",
+        low=0,
+        high=3600,
     )
 
 
@@ -168,12 +198,22 @@ class OriginEntry:
     """An origin written as a table; a plain string is the table with only `url`."""
 
     url: str = spec(
-        "`http://host[:port]`, `https://host[:port]`, or `unix:/path` of a Unix socket; requests keep their own path", low=1, high=2048
+        "`http://host[:port]`, `https://host[:port]`, or `unix:/path` of a Unix socket; requests keep their own path",
+        low=1,
+        high=2048,
     )
-    host_header: str = spec("Host header sent to the origin; empty: the one that the visitor sent", "", high=255)
+    host_header: str = spec(
+        "Host header sent to the origin; empty: the one that the visitor sent", "", high=255
+    )
     verify: bool = spec("https: verify the origin's certificate", True)
-    ca_file: str = spec("https: PEM file with the certificate authorities to trust instead of the system's", "", high=4096)
-    server_name: str = spec("https: name that the certificate must have, instead of the host of the URL", "", high=253)
+    ca_file: str = spec(
+        "https: PEM file with the certificate authorities to trust instead of the system's",
+        "",
+        high=4096,
+    )
+    server_name: str = spec(
+        "https: name that the certificate must have, instead of the host of the URL", "", high=253
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,15 +231,25 @@ ACCESS_LOGS = ("off", "common", "combined", "json")
 class Log:
     """`[log]`: what is written to standard error, and the access log."""
 
-    format: str = spec("console for people, json for machines", "console", choices=("console", "json"))
-    level: str = spec("lowest severity that is logged", "info", choices=("debug", "info", "warning", "error"))
+    format: str = spec(
+        "console for people, json for machines", "console", choices=("console", "json")
+    )
+    level: str = spec(
+        "lowest severity that is logged", "info", choices=("debug", "info", "warning", "error")
+    )
     access: str = spec(
         "access log, one line per request: common and combined as web servers write it, json with room and verdict",
         "off",
         choices=ACCESS_LOGS,
     )
-    access_file: str = spec("file of the access log, which may be moved away by logrotate; empty: standard output", "", high=4096)
-    queries: bool = spec("query strings in the access log; they may hold secrets of your visitors", False)
+    access_file: str = spec(
+        "file of the access log, which may be moved away by logrotate; empty: standard output",
+        "",
+        high=4096,
+    )
+    queries: bool = spec(
+        "query strings in the access log; they may hold secrets of your visitors", False
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,9 +258,13 @@ class Health:
 
     probe: bool = spec("probe from here; false: only agents probe (`greenroom probe`)", True)
     region: str = spec(
-        "region that probes from here count for; empty: all of them, as long as no agents have joined", "", choices=("", *REGIONS)
+        "region that probes from here count for; empty: all of them, as long as no agents have joined",
+        "",
+        choices=("", *REGIONS),
     )
-    private_addresses: bool = spec("checks may be on private and loopback addresses; link-local ones they never may", True)
+    private_addresses: bool = spec(
+        "checks may be on private and loopback addresses; link-local ones they never may", True
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,10 @@ def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
     name, names = server.datacenter, server.datacenters or (server.datacenter,)
     found += [
         Problem(pointer, f"must be {NAME}, not {text!r}")
-        for pointer, text in [("datacenter", name), *((f"datacenters[{index}]", text) for index, text in enumerate(server.datacenters))]
+        for pointer, text in [
+            ("datacenter", name),
+            *((f"datacenters[{index}]", text) for index, text in enumerate(server.datacenters)),
+        ]
         if not _is_name(text)
     ]
     if name not in names:
@@ -69,14 +72,22 @@ def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
         found.append(Problem("global_redis", "is required when there are several data centers"))
     if not server.redis:
         alone = [key for key in ("global_redis", "datacenters") if getattr(server, key)]
-        found += [Problem(key, "needs redis: the Redis server of this data center") for key in alone]
+        found += [
+            Problem(key, "needs redis: the Redis server of this data center") for key in alone
+        ]
     links = {key: _link(key, getattr(server, key), found) for key in ("redis", "global_redis")}
     problems += found
     redis = links["redis"]
     return (
         None
         if found or redis is None
-        else Shared(redis, links["global_redis"] or redis, name, tuple(names), server.datacenter_fence_seconds)
+        else Shared(
+            redis,
+            links["global_redis"] or redis,
+            name,
+            tuple(names),
+            server.datacenter_fence_seconds,
+        )
     )
 
 
@@ -89,4 +100,8 @@ def _link(key: str, url: str, problems: list[Problem]) -> Link | None:
 
 
 def _is_name(text: object) -> bool:
-    return isinstance(text, str) and len(text) <= NAME_MAX and re.fullmatch(NAME_PATTERN, text) is not None
+    return (
+        isinstance(text, str)
+        and len(text) <= NAME_MAX
+        and re.fullmatch(NAME_PATTERN, text) is not None
+    )

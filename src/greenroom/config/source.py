@@ -42,7 +42,9 @@ def stamp_since(before: Stamp, source: ConfigSource) -> Stamp:
 class FileSource:
     """A configuration file and the files it names."""
 
-    def __init__(self, path: Path, overrides: Overrides | None = None, *, needs_origin: bool = True) -> None:
+    def __init__(
+        self, path: Path, overrides: Overrides | None = None, *, needs_origin: bool = True
+    ) -> None:
         """`needs_origin`: see `read_config`."""
         self._needs_origin = needs_origin
         self._path = path
@@ -78,7 +80,9 @@ class OptionSource:
 
     name = ""
 
-    def __init__(self, raw: Mapping[str, Any], options: Mapping[str, str], *, needs_origin: bool = True) -> None:
+    def __init__(
+        self, raw: Mapping[str, Any], options: Mapping[str, str], *, needs_origin: bool = True
+    ) -> None:
         """`needs_origin`: see `read_config`."""
         self._raw = raw
         self._options = options

@@ -10,7 +10,9 @@ from greenroom.errors import Problem
 from greenroom.model.status_page import PAGES_MAX, PageSettings, name_problems
 
 
-def read_status_pages(listen: str, raw: Any, problems: list[Problem]) -> tuple[Address | None, tuple[PageSettings, ...]]:
+def read_status_pages(
+    listen: str, raw: Any, problems: list[Problem]
+) -> tuple[Address | None, tuple[PageSettings, ...]]:
     """(where they are served, None for nowhere, and the pages)."""
     address = None
     if listen:
@@ -20,9 +22,16 @@ def read_status_pages(listen: str, raw: Any, problems: list[Problem]) -> tuple[A
         problems.append(Problem("status_pages", f"must be a list of tables, not {raw!r:.60}"))
         return address, ()
     if len(raw) > PAGES_MAX:
-        problems.append(Problem("status_pages", f"must be at most {PAGES_MAX} entries, not {len(raw)}"))
+        problems.append(
+            Problem("status_pages", f"must be at most {PAGES_MAX} entries, not {len(raw)}")
+        )
     if raw and not listen:
-        problems.append(Problem("status_listen", "is required for [[status_pages]]: the address where they are served"))
+        problems.append(
+            Problem(
+                "status_listen",
+                "is required for [[status_pages]]: the address where they are served",
+            )
+        )
     pages: list[PageSettings] = []
     taken: dict[tuple[str, str], str] = {}
     for index, entry in enumerate(raw):
@@ -33,6 +42,11 @@ def read_status_pages(listen: str, raw: Any, problems: list[Problem]) -> tuple[A
         for key in ("rooms", "health_checks"):
             problems += name_problems(step(at, key), getattr(page, key))
         if taken.setdefault((page.host, page.path), at) != at:
-            problems.append(Problem(step(at, "path"), f"{page.path!r} is the path of {taken[page.host, page.path]} already"))
+            problems.append(
+                Problem(
+                    step(at, "path"),
+                    f"{page.path!r} is the path of {taken[page.host, page.path]} already",
+                )
+            )
         pages.append(page)
     return address, tuple(pages)

@@ -13,7 +13,12 @@ FILE_KEY, HTML_KEY = "custom_page_file", "custom_page_html"
 
 
 def read_template(
-    raw: Mapping[str, Any], values: dict[str, Any], pointer: str, folder: Path, files: list[Path], text_line: Callable[[str], int]
+    raw: Mapping[str, Any],
+    values: dict[str, Any],
+    pointer: str,
+    folder: Path,
+    files: list[Path],
+    text_line: Callable[[str], int],
 ) -> list[Problem]:
     """Puts the template of one table into `values`, and notes its file in `files`; everything that is wrong with it."""
     html = values.get(HTML_KEY)
@@ -22,7 +27,10 @@ def read_template(
     if not isinstance(html, str) or not html:
         return []
     at = step(pointer, HTML_KEY)
-    return [Problem(at, found.reason, _line(text_line(at), found.line)) for found in template_problems(html, at)]
+    return [
+        Problem(at, found.reason, _line(text_line(at), found.line))
+        for found in template_problems(html, at)
+    ]
 
 
 def _from_file(path: Path, values: dict[str, Any], at: str, files: list[Path]) -> list[Problem]:
@@ -33,7 +41,10 @@ def _from_file(path: Path, values: dict[str, Any], at: str, files: list[Path]) -
     if isinstance(text, Problem):
         return [text]
     values[HTML_KEY] = text
-    return [Problem(at, f"{path} line {found.line}: {found.reason}") for found in template_problems(text, at)]
+    return [
+        Problem(at, f"{path} line {found.line}: {found.reason}")
+        for found in template_problems(text, at)
+    ]
 
 
 def _line(first: int, within: int) -> int:

@@ -25,7 +25,11 @@ def step(pointer: str, key: str | int) -> str:
     """The pointer of one entry of a table (a string) or of an array (a number)."""
     if isinstance(key, int):
         return f"{pointer}[{key}]"
-    shown = key if _BARE_KEY.fullmatch(key) else '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    shown = (
+        key
+        if _BARE_KEY.fullmatch(key)
+        else '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )
     return f"{pointer}.{shown}" if pointer else shown
 
 
@@ -43,7 +47,9 @@ class KeyLines:
             if pointer in self._keys:
                 return self._keys[pointer]
             around = _LAST_STEP.sub("", pointer, count=1)
-            pointer = around if len(around) < len(pointer) else pointer[:-1]  # a name that cannot be a step, such as an empty one
+            pointer = (
+                around if len(around) < len(pointer) else pointer[:-1]
+            )  # a name that cannot be a step, such as an empty one
         return 0
 
     def text_line(self, pointer: str) -> int:
@@ -153,6 +159,10 @@ class _Scanner:
             if self._skip(kind) > start:
                 break
         quote = self._text[start]
-        skipped = re.compile(r"\r?\n").match(self._text, start + 3) if self._text.startswith(quote * 3, start) else None
+        skipped = (
+            re.compile(r"\r?\n").match(self._text, start + 3)
+            if self._text.startswith(quote * 3, start)
+            else None
+        )
         if pointer:
             self.strings[pointer] = self._line(skipped.end() if skipped else start)

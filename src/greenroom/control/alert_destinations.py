@@ -51,7 +51,12 @@ class Secret:
 
     def schema(self, rule: Spec, /) -> Json:
         """Write-only."""
-        return {"type": ["string", "null"], "maxLength": rule.high, "pattern": f"^{rule.pattern}$", "writeOnly": True}
+        return {
+            "type": ["string", "null"],
+            "maxLength": rule.high,
+            "pattern": f"^{rule.pattern}$",
+            "writeOnly": True,
+        }
 
 
 _RULES = specs(Webhook)
@@ -68,7 +73,9 @@ WEBHOOK = ApiSchema(
             "the service that the URL was recognised as, in the words that Cloudflare published",
             Shown({"type": "string", "enum": sorted({row.published for row in CHANNELS.values()})}),
         ),
-        computed("created_at", "when it was made", Shown({"type": "string", "format": "date-time"})),
+        computed(
+            "created_at", "when it was made", Shown({"type": "string", "format": "date-time"})
+        ),
         computed("last_success", "when it last took a message", _TIME_OR_NULL),
         computed("last_failure", "when it last did not", _TIME_OR_NULL),
         computed(
@@ -79,7 +86,12 @@ WEBHOOK = ApiSchema(
             extension=True,
             choices=tuple(CHANNELS),
         ),
-        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
+        computed(
+            "read_only",
+            "it stands in a configuration file and is changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
     )
 )
 
@@ -116,7 +128,13 @@ def webhook_of(known: Configuration, webhook_id: str) -> Entry[Webhook]:
     return entry_of(known.webhooks, "webhook", webhook_id)
 
 
-def read_webhook(known: Configuration, webhook_id: str | None, document: Any, view: NotificationView, new_id: Callable[[], str]) -> Webhook:
+def read_webhook(
+    known: Configuration,
+    webhook_id: str | None,
+    document: Any,
+    view: NotificationView,
+    new_id: Callable[[], str],
+) -> Webhook:
     """The webhook that a document describes: a new one, or `webhook_id` changed. Raises Refused with every fault.
 
     A URL sent back as it was shown stays what it is. A secret that is not sent stays, too, but only with its own server: who
@@ -134,19 +152,40 @@ def read_webhook(known: Configuration, webhook_id: str | None, document: Any, vi
         faults += [ApiFault(Code.INVALID, f"url: {problem}", "/url")] if problem else []
     channel = values.get("channel")
     if channel is not None and (not isinstance(channel, str) or channel not in CHANNELS):
-        faults.append(ApiFault(Code.INVALID, f"channel: must be one of {', '.join(CHANNELS)}", "/greenroom/channel"))
+        faults.append(
+            ApiFault(
+                Code.INVALID, f"channel: must be one of {', '.join(CHANNELS)}", "/greenroom/channel"
+            )
+        )
     if old is None and len(known.webhooks) >= WEBHOOKS_MAX:
         faults.append(ApiFault(Code.TOO_MANY, f"there are {WEBHOOKS_MAX} webhooks already"))
     refuse_if(faults)
     where = old.url if old is not None and kept else str(url)
-    row = CHANNELS[channel] if channel else CHANNELS[old.channel] if old is not None and kept else channel_of(where)
-    secret = values.get("secret", old.secret if old is not None and (kept or _same_server(old.shown_url, where)) else "")
+    row = (
+        CHANNELS[channel]
+        if channel
+        else CHANNELS[old.channel]
+        if old is not None and kept
+        else channel_of(where)
+    )
+    secret = values.get(
+        "secret",
+        old.secret if old is not None and (kept or _same_server(old.shown_url, where)) else "",
+    )
     shown = shown_url(row, old.shown_url if old is not None and kept else where)
-    named = {"name": values["name"], "url": where, "secret": secret, "channel": row.name, "shown_url": shown}
+    named = {
+        "name": values["name"],
+        "url": where,
+        "secret": secret,
+        "channel": row.name,
+        "shown_url": shown,
+    }
     return replace(old, **named) if old is not None else Webhook(id=new_id(), **named)
 
 
-def save(webhook_id: str | None, document: Any, view: NotificationView, made: Webhook) -> ConfigChange:
+def save(
+    webhook_id: str | None, document: Any, view: NotificationView, made: Webhook
+) -> ConfigChange:
     """Writes the webhook that `read_webhook` gave; it is read again, because the configuration may have changed since."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
@@ -156,14 +195,28 @@ def save(webhook_id: str | None, document: Any, view: NotificationView, made: We
     return plan
 
 
-def keep(config: ConfigService, author: str, view: NotificationView, webhook_id: str | None, document: Any) -> tuple[Json, str]:
+def keep(
+    config: ConfigService,
+    author: str,
+    view: NotificationView,
+    webhook_id: str | None,
+    document: Any,
+) -> tuple[Json, str]:
     """Saves a webhook after it has taken a test message, where its URL or secret is new. The answer, and what went wrong with the test.
 
     Raises Refused, also when the settings require the test and it failed.
     """
     made = config.look(lambda known: read_webhook(known, webhook_id, document, view, opaque_id))
-    old = None if webhook_id is None else config.look(lambda known: webhook_of(known, webhook_id)).record
-    same = old is not None and (old.url, old.secret, old.channel) == (made.url, made.secret, made.channel)
+    old = (
+        None
+        if webhook_id is None
+        else config.look(lambda known: webhook_of(known, webhook_id)).record
+    )
+    same = old is not None and (old.url, old.secret, old.channel) == (
+        made.url,
+        made.secret,
+        made.channel,
+    )
     problem = "" if same or view.webhook_test == "off" else view.test(made)
     if problem and view.webhook_test == "required":
         raise test_failed(problem)
@@ -182,14 +235,19 @@ def delete(webhook_id: str) -> ConfigChange:
 
 def services(known: Configuration) -> list[Json]:
     """The PagerDuty services, without their keys."""
-    return [PAGERDUTY.show({"id": entry.id, "name": entry.record.name}) for entry in known.pagerduty_services.values()]
+    return [
+        PAGERDUTY.show({"id": entry.id, "name": entry.record.name})
+        for entry in known.pagerduty_services.values()
+    ]
 
 
 def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
     """A new PagerDuty service by its routing key; answers its id. `kept_key`: that of the store, in place of the document's."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
-        values, faults = read_as(PAGERDUTY, document, lambda values: record_problems(PagerdutyService, values))
+        values, faults = read_as(
+            PAGERDUTY, document, lambda values: record_problems(PagerdutyService, values)
+        )
         if kept_key is not None:
             values["routing_key"] = kept_key
             faults = [fault for fault in faults if fault.pointer != "/routing_key"]
@@ -197,7 +255,9 @@ def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
             reason = "routing_key: is required: the integration key of an Events API v2 integration"
             faults.append(ApiFault(Code.REQUIRED, reason, "/routing_key"))
         if len(known.pagerduty_services) >= SERVICES_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there are {SERVICES_MAX} PagerDuty services already"))
+            faults.append(
+                ApiFault(Code.TOO_MANY, f"there are {SERVICES_MAX} PagerDuty services already")
+            )
         refuse_if(faults)
         record = PagerdutyService(id=at.new_id(), **values)
         return PlannedChange([Put(record)], lambda _after: {"id": record.id})
@@ -213,9 +273,13 @@ def delete_services(service_id: str | None = None) -> ConfigChange:
             raise not_found("PagerDuty service", service_id)
         if service_id is not None:
             refuse_read_only(known.pagerduty_services[service_id], "PagerDuty service")
-        all_of_them = [entry.id for entry in known.pagerduty_services.values() if not entry.read_only]
+        all_of_them = [
+            entry.id for entry in known.pagerduty_services.values() if not entry.read_only
+        ]
         gone = all_of_them if service_id is None else [service_id]
-        return PlannedChange([Remove("pagerduty_service", found) for found in gone], lambda _after: None)
+        return PlannedChange(
+            [Remove("pagerduty_service", found) for found in gone], lambda _after: None
+        )
 
     return plan
 
@@ -226,7 +290,11 @@ def eligible(view: NotificationView) -> Json:
     def row(kind: str, ready: bool) -> list[Json]:
         return [{"eligible": True, "ready": ready, "type": kind}]
 
-    return {"Email": row("email", view.mail_ready), "PagerDuty": row("pagerduty", True), "Webhooks": row("webhook", True)}
+    return {
+        "Email": row("email", view.mail_ready),
+        "PagerDuty": row("pagerduty", True),
+        "Webhooks": row("webhook", True),
+    }
 
 
 def test_failed(problem: str) -> Refused:

@@ -9,7 +9,13 @@ from greenroom.alerting.matching import filter_problems
 from greenroom.alerting.published import PUBLISHED_TYPES
 from greenroom.control.api_schema import NEEDED, ApiField, ApiSchema, computed, read_as
 from greenroom.control.api_shapes import Json, Plain, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
 from greenroom.control.notification_view import NotificationView
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.time_format import moment as written
@@ -18,7 +24,14 @@ from greenroom.model.alert import Alert
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import Spec, specs
-from greenroom.model.notification import DESTINATIONS_MAX, EMAILS_MAX, FILTER_VALUES_MAX, FILTERS_MAX, AlertPolicy, record_problems
+from greenroom.model.notification import (
+    DESTINATIONS_MAX,
+    EMAILS_MAX,
+    FILTER_VALUES_MAX,
+    FILTERS_MAX,
+    AlertPolicy,
+    record_problems,
+)
 
 POLICIES_MAX = 500
 """Every alert is compared with all of them."""
@@ -45,7 +58,9 @@ class Mechanisms:
             at = f"{pointer}.{name}"
             if name not in PARTS:
                 problems.append(Problem(at, f"unknown mechanism; known: {', '.join(PARTS)}"))
-            elif not isinstance(listed, list) or not all(isinstance(item, dict) and isinstance(item.get("id"), str) for item in listed):
+            elif not isinstance(listed, list) or not all(
+                isinstance(item, dict) and isinstance(item.get("id"), str) for item in listed
+            ):
                 problems.append(Problem(at, 'must be a list of objects such as {"id": "…"}'))
             else:
                 found[PARTS[name]] = tuple(dict.fromkeys(item["id"] for item in listed))
@@ -53,12 +68,18 @@ class Mechanisms:
 
     def show(self, value: Any) -> Any:
         """As it was sent."""
-        return {name: [{"id": found} for found in value[field]] for name, field in PARTS.items() if value[field]}
+        return {
+            name: [{"id": found} for found in value[field]]
+            for name, field in PARTS.items()
+            if value[field]
+        }
 
     def schema(self, _rule: Spec, /) -> Json:
         """Other keys beside `id` are ignored."""
         item = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
-        properties = {name: {"type": "array", "items": item, "maxItems": most} for name, most in _MOST.items()}
+        properties = {
+            name: {"type": "array", "items": item, "maxItems": most} for name, most in _MOST.items()
+        }
         return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
@@ -73,7 +94,10 @@ class Filters:
         if not isinstance(value, dict):
             problems.append(Problem(pointer, "must be an object"))
             return {}
-        return {name: tuple(listed) if isinstance(listed, list) else listed for name, listed in value.items()}
+        return {
+            name: tuple(listed) if isinstance(listed, list) else listed
+            for name, listed in value.items()
+        }
 
     def show(self, value: Any) -> Any:
         """With lists."""
@@ -81,8 +105,16 @@ class Filters:
 
     def schema(self, _rule: Spec, /) -> Json:
         """Which names an alert type has is in the list of available alerts."""
-        values = {"type": "array", "items": {"type": "string", "maxLength": 300}, "maxItems": FILTER_VALUES_MAX}
-        return {"type": ["object", "null"], "additionalProperties": values, "maxProperties": FILTERS_MAX}
+        values = {
+            "type": "array",
+            "items": {"type": "string", "maxLength": 300},
+            "maxItems": FILTER_VALUES_MAX,
+        }
+        return {
+            "type": ["object", "null"],
+            "additionalProperties": values,
+            "maxProperties": FILTERS_MAX,
+        }
 
 
 _TIME = Shown({"type": "string", "format": "date-time"})
@@ -96,11 +128,21 @@ POLICY = ApiSchema(
         ApiField("enabled", _RULES["enabled"], Plain(bool), True),
         ApiField("alert_type", replace(_RULES["alert_type"], choices=ALERT_TYPES), Plain(str)),
         ApiField("alert_interval", _RULES["alert_interval"], Plain(str), ""),
-        ApiField("mechanisms", Spec("where alerts go: e-mail addresses, ids of webhooks and of PagerDuty services"), Mechanisms(), NEEDED),
+        ApiField(
+            "mechanisms",
+            Spec("where alerts go: e-mail addresses, ids of webhooks and of PagerDuty services"),
+            Mechanisms(),
+            NEEDED,
+        ),
         ApiField("filters", Spec("which alerts of the type count"), Filters(), {}),
         computed("created", "when it was made", _TIME),
         computed("modified", "when it was changed last", _TIME),
-        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
+        computed(
+            "read_only",
+            "it stands in a configuration file and is changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
     )
 )
 
@@ -108,7 +150,18 @@ POLICY = ApiSchema(
 def show(entry: Entry[AlertPolicy]) -> Json:
     """A policy as the API answers it."""
     record = entry.record
-    values = {name: getattr(record, name) for name in ("id", "name", "description", "enabled", "alert_type", "alert_interval", "filters")}
+    values = {
+        name: getattr(record, name)
+        for name in (
+            "id",
+            "name",
+            "description",
+            "enabled",
+            "alert_type",
+            "alert_interval",
+            "filters",
+        )
+    }
     values["mechanisms"] = {field: getattr(record, field) for field in PARTS.values()}
     times = {"created": written(entry.created_ms), "modified": written(entry.modified_ms)}
     return POLICY.show({**values, **times, "read_only": entry.read_only})
@@ -152,18 +205,30 @@ def delete(policy_id: str) -> ConfigChange:
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(policy_of(known, policy_id), "policy")
-        silences = [Remove("silence", entry.id) for entry in known.silences.values() if entry.record.policy_id == policy_id]
+        silences = [
+            Remove("silence", entry.id)
+            for entry in known.silences.values()
+            if entry.record.policy_id == policy_id
+        ]
         return PlannedChange([*silences, Remove("alert_policy", policy_id)], lambda _after: None)
 
     return plan
 
 
-def send_test(known: Configuration, policy_id: str, view: NotificationView, at: ChangeContext) -> None:
+def send_test(
+    known: Configuration, policy_id: str, view: NotificationView, at: ChangeContext
+) -> None:
     """Sends the example of the policy's alert type to all its destinations, marked as a test."""
     policy = policy_of(known, policy_id).record
     row = ALERTS.get(policy.alert_type)
     if row is None:
-        raise Refused(ApiFault(Code.INVALID, f"greenroom raises no alerts of the type {policy.alert_type}", "/alert_type"))
+        raise Refused(
+            ApiFault(
+                Code.INVALID,
+                f"greenroom raises no alerts of the type {policy.alert_type}",
+                "/alert_type",
+            )
+        )
     made = example(row, at.now_ms)
     test = Alert(
         type=made.type,
@@ -181,9 +246,17 @@ def warnings(known: Configuration, document: Any) -> list[str]:
     problems: list[Problem] = []
     wanted = document.get("mechanisms") if isinstance(document, dict) else None
     parts = Mechanisms().read("mechanisms", wanted, problems) if wanted is not None else {}
-    missing = [f"there is no webhook {found}" for found in parts.get("webhook_ids", ()) if found not in known.webhooks]
+    missing = [
+        f"there is no webhook {found}"
+        for found in parts.get("webhook_ids", ())
+        if found not in known.webhooks
+    ]
     services = known.pagerduty_services
-    return missing + [f"there is no PagerDuty service {found}" for found in parts.get("pagerduty_ids", ()) if found not in services]
+    return missing + [
+        f"there is no PagerDuty service {found}"
+        for found in parts.get("pagerduty_ids", ())
+        if found not in services
+    ]
 
 
 def available() -> Json:
@@ -205,7 +278,12 @@ def _available(row: AlertType) -> Json:
         }
         for name, described in row.filters.items()
     ]
-    return {"type": row.type, "display_name": row.display_name, "description": row.description, "filter_options": options}
+    return {
+        "type": row.type,
+        "display_name": row.display_name,
+        "description": row.description,
+        "filter_options": options,
+    }
 
 
 def _read(document: Any) -> tuple[Json, list[ApiFault]]:
@@ -221,10 +299,22 @@ def _read(document: Any) -> tuple[Json, list[ApiFault]]:
 
 
 def _problems(values: Json) -> list[Problem]:
-    flat = {**{name: value for name, value in values.items() if name != "mechanisms"}, **(values.get("mechanisms") or {})}
+    flat = {
+        **{name: value for name, value in values.items() if name != "mechanisms"},
+        **(values.get("mechanisms") or {}),
+    }
     found = record_problems(AlertPolicy, flat)
-    if flat.get("alert_type") and flat["alert_type"] not in ALERT_TYPES and isinstance(flat["alert_type"], str):
-        found.append(Problem("alert_type", f"unknown alert type {flat['alert_type']!r:.80}; see /available_alerts"))
+    if (
+        flat.get("alert_type")
+        and flat["alert_type"] not in ALERT_TYPES
+        and isinstance(flat["alert_type"], str)
+    ):
+        found.append(
+            Problem(
+                "alert_type",
+                f"unknown alert type {flat['alert_type']!r:.80}; see /available_alerts",
+            )
+        )
     named = {field: name for name, field in PARTS.items()}
     return [_renamed(problem, named) for problem in found]
 
@@ -233,7 +323,9 @@ def _renamed(problem: Problem, named: Mapping[str, str]) -> Problem:
     field, bracket, rest = problem.pointer.partition("[")
     if field not in named:
         return problem
-    return Problem(f"mechanisms.{named[field]}" + (f"[{rest}.id" if bracket else ""), problem.reason)
+    return Problem(
+        f"mechanisms.{named[field]}" + (f"[{rest}.id" if bracket else ""), problem.reason
+    )
 
 
 def _put(record: AlertPolicy) -> PlannedChange:

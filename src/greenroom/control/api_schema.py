@@ -52,12 +52,21 @@ class ApiSchema:
 
     @classmethod
     def of(
-        cls, record: type, shapes: Mapping[str, Shape] | None = None, more: Sequence[ApiField] = (), without: Sequence[str] = ()
+        cls,
+        record: type,
+        shapes: Mapping[str, Shape] | None = None,
+        more: Sequence[ApiField] = (),
+        without: Sequence[str] = (),
     ) -> "ApiSchema":
         """Of every described field of a record; `more` are fields that are computed and only shown."""
         described, known = specs(record), shapes or {}
         own = [
-            ApiField(item.name, described[item.name], known.get(item.name) or Plain(plain_type(item.type)), _default(item))
+            ApiField(
+                item.name,
+                described[item.name],
+                known.get(item.name) or Plain(plain_type(item.type)),
+                _default(item),
+            )
             for item in fields(cast(Any, record))
             if item.name in described and item.name not in without
         ]
@@ -78,9 +87,15 @@ class ApiSchema:
         for api_field in self.fields:
             if api_field.rule.read_only:
                 continue
-            where, pointer = (ours, f"{EXTENSION}.{api_field.name}") if api_field.rule.extension else (document, api_field.name)
+            where, pointer = (
+                (ours, f"{EXTENSION}.{api_field.name}")
+                if api_field.rule.extension
+                else (document, api_field.name)
+            )
             if api_field.name in where and not api_field.means_default(where[api_field.name]):
-                values[api_field.name] = api_field.shape.read(pointer, where[api_field.name], problems)
+                values[api_field.name] = api_field.shape.read(
+                    pointer, where[api_field.name], problems
+                )
             elif api_field.default is not NEEDED and api_field.default is not UNSET:
                 values[api_field.name] = api_field.default
         return values
@@ -88,7 +103,11 @@ class ApiSchema:
     def _unknown(self, document: Mapping[str, Any], ours: bool) -> list[Problem]:
         names = [api_field.name for api_field in self.fields if api_field.rule.extension is ours]
         known = [*names, EXTENSION] if self.has_ours and not ours else names
-        return [unknown_name(f"{EXTENSION}.{name}" if ours else name, name, known) for name in document if name not in known]
+        return [
+            unknown_name(f"{EXTENSION}.{name}" if ours else name, name, known)
+            for name in document
+            if name not in known
+        ]
 
     @property
     def has_ours(self) -> bool:
@@ -101,14 +120,18 @@ class ApiSchema:
         ours: Json = {}
         for api_field in self.fields:
             if api_field.name in values:
-                (ours if api_field.rule.extension else shown)[api_field.name] = api_field.shape.show(values[api_field.name])
+                (ours if api_field.rule.extension else shown)[api_field.name] = (
+                    api_field.shape.show(values[api_field.name])
+                )
         return shown | ({EXTENSION: ours} if ours else {})
 
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
         """The record's problems where the sender finds the field: extensions are inside their object."""
         ours = {api_field.name for api_field in self.fields if api_field.rule.extension}
         return [
-            Problem(f"{EXTENSION}.{found.pointer}", found.reason, found.line) if found.pointer.partition("[")[0] in ours else found
+            Problem(f"{EXTENSION}.{found.pointer}", found.reason, found.line)
+            if found.pointer.partition("[")[0] in ours
+            else found
             for found in problems
         ]
 
@@ -117,15 +140,34 @@ class ApiSchema:
         answer = what == "answer"
         groups: dict[bool, Json] = {}
         for ours in (False, True):
-            properties = {api_field.name: _field_schema(api_field, what) for api_field in self.fields if api_field.rule.extension is ours}
-            needed = [api_field for api_field in self.fields if api_field.rule.extension is ours and api_field.default is not UNSET]
-            required = [api_field.name for api_field in needed if answer or (what == "whole" and api_field.required)]
-            groups[ours] = {"type": "object", "properties": properties, "additionalProperties": False}
+            properties = {
+                api_field.name: _field_schema(api_field, what)
+                for api_field in self.fields
+                if api_field.rule.extension is ours
+            }
+            needed = [
+                api_field
+                for api_field in self.fields
+                if api_field.rule.extension is ours and api_field.default is not UNSET
+            ]
+            required = [
+                api_field.name
+                for api_field in needed
+                if answer or (what == "whole" and api_field.required)
+            ]
+            groups[ours] = {
+                "type": "object",
+                "properties": properties,
+                "additionalProperties": False,
+            }
             if required:
                 groups[ours]["required"] = required
         whole = groups[False]
         if groups[True]["properties"]:
-            whole["properties"][EXTENSION] = {**groups[True], "description": "What Cloudflare does not have."}
+            whole["properties"][EXTENSION] = {
+                **groups[True],
+                "description": "What Cloudflare does not have.",
+            }
             if answer:
                 whole["required"].append(EXTENSION)
         return whole
@@ -142,16 +184,25 @@ def computed(
     example: Any = None,
 ) -> ApiField:
     """A field that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
-    rule = Spec(meaning, extension=extension, read_only=not writable, choices=choices, example=example)
+    rule = Spec(
+        meaning, extension=extension, read_only=not writable, choices=choices, example=example
+    )
     return ApiField(name, rule, shape, UNSET if writable else NEEDED)
 
 
 def required(form: ApiSchema, *names: str) -> ApiSchema:
     """The form with some defaults taken away: here these must be given."""
-    return ApiSchema(tuple(replace(api_field, default=NEEDED) if api_field.name in names else api_field for api_field in form.fields))
+    return ApiSchema(
+        tuple(
+            replace(api_field, default=NEEDED) if api_field.name in names else api_field
+            for api_field in form.fields
+        )
+    )
 
 
-def read_as(form: ApiSchema, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None) -> tuple[Json, list[ApiFault]]:
+def read_as(
+    form: ApiSchema, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None
+) -> tuple[Json, list[ApiFault]]:
     """The values of a document and everything wrong with it, the record's own rules (`problems_of`) included.
 
     What JSON got wrong is said once: the record is not asked about a field that is wrong already. Raises Refused when the
@@ -165,14 +216,22 @@ def read_as(form: ApiSchema, document: Any, problems_of: Callable[[Json], list[P
     faults = faults_of(unknown, Code.UNKNOWN_FIELD) + faults_of(problems)
     wrong = {_field(found.pointer.removeprefix(f"{EXTENSION}.")) for found in problems}
     if problems_of:
-        faults += faults_of(form.pointers([found for found in problems_of(values) if _field(found.pointer) not in wrong]))
+        faults += faults_of(
+            form.pointers(
+                [found for found in problems_of(values) if _field(found.pointer) not in wrong]
+            )
+        )
     said_already = {fault.pointer for fault in faults}
     missing = [
         api_field
         for api_field in form.fields
-        if api_field.required and api_field.name not in values and f"/{api_field.name}" not in said_already
+        if api_field.required
+        and api_field.name not in values
+        and f"/{api_field.name}" not in said_already
     ]
-    faults += faults_of(Problem(api_field.name, f"is required: {api_field.rule.help}") for api_field in missing)
+    faults += faults_of(
+        Problem(api_field.name, f"is required: {api_field.rule.help}") for api_field in missing
+    )
     return values, faults
 
 
@@ -199,7 +258,12 @@ def _default(item: Any) -> Any:
 
 def _field_schema(api_field: ApiField, what: str) -> Json:
     schema = api_field.shape.schema(api_field.rule)
-    if what == "whole" and not api_field.rule.read_only and api_field.default is not NEEDED and api_field.default is not UNSET:
+    if (
+        what == "whole"
+        and not api_field.rule.read_only
+        and api_field.default is not NEEDED
+        and api_field.default is not UNSET
+    ):
         schema = {**schema, "default": api_field.shape.show(api_field.default)}
     text = api_field.rule.help + (f", in {api_field.rule.unit}" if api_field.rule.unit else "")
     described = {**schema, "description": text[:1].upper() + text[1:] + "."}

@@ -51,7 +51,9 @@ class Plain:
     def schema(self, rule: Spec) -> Json:
         """Bounds included."""
         if self.format:
-            return _plain_schema(self.kind, replace(rule, pattern=""), self.caseless) | {"format": self.format}
+            return _plain_schema(self.kind, replace(rule, pattern=""), self.caseless) | {
+                "format": self.format
+            }
         schema = _plain_schema(self.kind, rule, self.caseless)
         return {"anyOf": [schema, {"enum": list(self.absent)}]} if self.absent else schema
 
@@ -110,18 +112,28 @@ class Several:
             wrong = [index for index, item in enumerate(value) if not isinstance(item, str)]
             problems += [Problem(f"{pointer}[{index}]", "must be a string") for index in wrong]
             return () if wrong else tuple(value)
-        return tuple(read_nested(self.record, f"{pointer}[{index}]", item, problems) for index, item in enumerate(value))
+        return tuple(
+            read_nested(self.record, f"{pointer}[{index}]", item, problems)
+            for index, item in enumerate(value)
+        )
 
     def show(self, value: Any) -> Any:
         """A list."""
-        return list(value) if self.record is None else [Nested(self.record).show(item) for item in value]
+        return (
+            list(value)
+            if self.record is None
+            else [Nested(self.record).show(item) for item in value]
+        )
 
     def schema(self, rule: Spec) -> Json:
         """Of the list and its items."""
         strings: Json = {"type": "string", **({"enum": list(self.choices)} if self.choices else {})}
         if self.pattern:
             strings["pattern"] = self.pattern
-        listed: Json = {"type": "array", "items": _record_schema(self.record) if self.record else strings}
+        listed: Json = {
+            "type": "array",
+            "items": _record_schema(self.record) if self.record else strings,
+        }
         return listed | ({} if rule.high is None else {"maxItems": rule.high})
 
 
@@ -132,7 +144,9 @@ class MomentField:
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
         """The text itself, when it names a moment."""
         if value is not None and milliseconds(value) is None:
-            problems.append(Problem(pointer, f"must be a time such as 2021-01-01T11:00:00Z, not {value!r:.60}"))
+            problems.append(
+                Problem(pointer, f"must be a time such as 2021-01-01T11:00:00Z, not {value!r:.60}")
+            )
         return value
 
     def show(self, value: Any) -> Any:
@@ -141,7 +155,11 @@ class MomentField:
 
     def schema(self, rule: Spec) -> Json:
         """Date, time and zone."""
-        return {"type": ["string", "null"] if rule.nullable else "string", "format": "date-time", "pattern": TIME_PATTERN}
+        return {
+            "type": ["string", "null"] if rule.nullable else "string",
+            "format": "date-time",
+            "pattern": TIME_PATTERN,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +187,18 @@ def read_nested(record: type, pointer: str, value: Any, problems: list[Problem])
         problems.append(Problem(pointer, "must be an object"))
         return None
     described = specs(record)
-    found = [unknown_name(f"{pointer}.{name}", name, list(described)) for name in value if name not in described]
+    found = [
+        unknown_name(f"{pointer}.{name}", name, list(described))
+        for name in value
+        if name not in described
+    ]
     for item in fields(cast(Any, record)):
         at = f"{pointer}.{item.name}"
         if item.name in value:
-            found += filter(None, [check_value(at, value[item.name], plain_type(item.type), described[item.name])])
+            found += filter(
+                None,
+                [check_value(at, value[item.name], plain_type(item.type), described[item.name])],
+            )
         elif item.default is MISSING:
             found.append(Problem(at, f"is required: {described[item.name].help}"))
     problems += found
@@ -196,7 +221,9 @@ def _plain_schema(kind: type, rule: Spec, caseless: bool) -> Json:
         schema["enum"] = [*choices, None] if rule.nullable else choices
         return schema
     low, high = ("minimum", "maximum") if kind is int else ("minLength", "maxLength")
-    schema |= {word: bound for word, bound in ((low, rule.low), (high, rule.high)) if bound is not None}
+    schema |= {
+        word: bound for word, bound in ((low, rule.low), (high, rule.high)) if bound is not None
+    }
     return schema | ({"pattern": f"^{rule.pattern}$"} if rule.pattern else {})
 
 
@@ -205,7 +232,10 @@ def _record_schema(record: type) -> Json:
     items = fields(cast(Any, record))
     schema: Json = {
         "type": "object",
-        "properties": {item.name: _plain_schema(plain_type(item.type), described[item.name], False) for item in items},
+        "properties": {
+            item.name: _plain_schema(plain_type(item.type), described[item.name], False)
+            for item in items
+        },
         "additionalProperties": False,
     }
     required = [item.name for item in items if item.default is MISSING]

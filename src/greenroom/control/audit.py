@@ -19,7 +19,12 @@ _VALUES = {"type": ["object", "null"]}
 
 
 def _object(**properties: Json) -> Json:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 LOG = ApiSchema(
@@ -27,7 +32,11 @@ LOG = ApiSchema(
         computed("id", "grows with every entry", Shown(_TEXT)),
         computed("when", "time of the change", Shown({"type": "string", "format": "date-time"})),
         computed("actor", "author of the change", Shown(_object(id=_TEXT, type=_TEXT))),
-        computed("action", "created, changed or removed", Shown(_object(type=_TEXT, result={"type": "boolean"}))),
+        computed(
+            "action",
+            "created, changed or removed",
+            Shown(_object(type=_TEXT, result={"type": "boolean"})),
+        ),
         computed("resource", "changed object", Shown(_object(type=_TEXT, id=_TEXT))),
         computed(
             "metadata",
@@ -38,8 +47,16 @@ LOG = ApiSchema(
         computed("interface", "always empty", Shown(_TEXT)),
         computed("oldValue", "`oldValueJson` as text", Shown(_TEXT)),
         computed("newValue", "`newValueJson` as text", Shown(_TEXT)),
-        computed("oldValueJson", "the changed fields before the change; null after a creation", Shown(_VALUES)),
-        computed("newValueJson", "the changed fields after the change; null after a deletion", Shown(_VALUES)),
+        computed(
+            "oldValueJson",
+            "the changed fields before the change; null after a creation",
+            Shown(_VALUES),
+        ),
+        computed(
+            "newValueJson",
+            "the changed fields after the change; null after a deletion",
+            Shown(_VALUES),
+        ),
     )
 )
 

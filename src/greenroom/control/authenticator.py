@@ -47,7 +47,13 @@ class Caller(NamedTuple):
         if not set(GRANTS[asked]) & set(self.token.scopes):
             raise Refused(ApiFault(Code.DENIED, f"the token lacks the scope {asked}"))
         if self.token.zone_ids and (zone_id is None or not self.sees(zone_id)):
-            raise Refused(ApiFault(Code.DENIED, "the token is not valid for " + ("this zone" if zone_id else "the whole account")))
+            raise Refused(
+                ApiFault(
+                    Code.DENIED,
+                    "the token is not valid for "
+                    + ("this zone" if zone_id else "the whole account"),
+                )
+            )
 
 
 class Authenticator:
@@ -69,14 +75,20 @@ class Authenticator:
         guesser = subscriber(client)
         wait_s = self._failures.wait_s(guesser)
         if wait_s:
-            raise Refused(ApiFault(Code.SLOW_DOWN, "too many wrong credentials from this address"), retry_after_s=wait_s)
+            raise Refused(
+                ApiFault(Code.SLOW_DOWN, "too many wrong credentials from this address"),
+                retry_after_s=wait_s,
+            )
         if isinstance(credentials, Refused):
             self._failures.add(guesser)
             raise credentials
         token = known_token(self._store.read(), credentials, self._clock.now_ms())
         if token is None:
             self._failures.add(guesser)
-            raise Refused(ApiFault(Code.DENIED, "Authentication error: the token is unknown or has expired"), status=401)
+            raise Refused(
+                ApiFault(Code.DENIED, "Authentication error: the token is unknown or has expired"),
+                status=401,
+            )
         return Caller(token)
 
 
@@ -92,11 +104,20 @@ def known_token(known: Configuration, credentials: Credentials, now_ms: int) -> 
 
 
 def _owner(token: Token, email: str | None) -> bool:
-    return email is None or not token.email or hmac.compare_digest(token.email.lower().encode(), email.lower().encode())
+    return (
+        email is None
+        or not token.email
+        or hmac.compare_digest(token.email.lower().encode(), email.lower().encode())
+    )
 
 
 def make_token(
-    token_id: str, name: str, scopes: Sequence[str], zone_ids: Sequence[str] = (), email: str = "", expires_ms: int | None = None
+    token_id: str,
+    name: str,
+    scopes: Sequence[str],
+    zone_ids: Sequence[str] = (),
+    email: str = "",
+    expires_ms: int | None = None,
 ) -> tuple[str, Token]:
     """(secret, token): the secret is shown once and not kept. Raises InvalidConfig with every problem."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)

@@ -47,7 +47,9 @@ def opaque_id() -> str:
 class ConfigService:
     """Looks and changes. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
 
-    def __init__(self, store: ConfigStore, clock: Clock, new_id: Callable[[], str] = opaque_id) -> None:
+    def __init__(
+        self, store: ConfigStore, clock: Clock, new_id: Callable[[], str] = opaque_id
+    ) -> None:
         self.store = store
         self.clock = clock
         self._new_id = new_id
@@ -69,11 +71,15 @@ class ConfigService:
             moment = ChangeContext(self.clock.now_ms(), self._new_id)
             planned = plan(known, moment)
             try:
-                after = self.store.write(planned.changes, expected=known.revision, author=author, now_ms=moment.now_ms)
+                after = self.store.write(
+                    planned.changes, expected=known.revision, author=author, now_ms=moment.now_ms
+                )
             except RevisionConflict:
                 continue
             return planned.answer(after)
-        raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "concurrent changes; nothing was changed, try again"))
+        raise Refused(
+            ApiFault(Code.CHANGED_MEANWHILE, "concurrent changes; nothing was changed, try again")
+        )
 
 
 def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:
@@ -86,10 +92,17 @@ def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None
 
 def not_found(what: str, id: str) -> Refused:
     """There is no such thing, or not there."""
-    return Refused(ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r}; the identifier may be wrong"))
+    return Refused(
+        ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r}; the identifier may be wrong")
+    )
 
 
 def refuse_read_only(entry: Entry[Any], what: str) -> None:
     """What stands in a file is changed in the file."""
     if entry.read_only:
-        raise Refused(ApiFault(Code.READ_ONLY, f"this {what} comes from the configuration file and can only be changed there"))
+        raise Refused(
+            ApiFault(
+                Code.READ_ONLY,
+                f"this {what} comes from the configuration file and can only be changed there",
+            )
+        )

@@ -6,7 +6,12 @@ where the clock of this machine was set back, because a ledger obeys later ones 
 
 from dataclasses import replace
 
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    refuse_read_only,
+)
 from greenroom.control.rooms import room_of, show
 from greenroom.model.change import Put
 from greenroom.model.configuration import Configuration
@@ -18,7 +23,11 @@ def end_sessions(zone_id: str, room_id: str) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)
         refuse_read_only(entry, "waiting room")
-        room = replace(entry.record, sessions_ended_ms=max(at.now_ms, entry.record.sessions_ended_ms + 1))
-        return PlannedChange([Put(room, zone_id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
+        room = replace(
+            entry.record, sessions_ended_ms=max(at.now_ms, entry.record.sessions_ended_ms + 1)
+        )
+        return PlannedChange(
+            [Put(room, zone_id)], lambda after: show(after, after.rooms[room_id], at.now_ms)
+        )
 
     return plan

@@ -6,7 +6,13 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiField, ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, MomentField, Plain, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
 from greenroom.control.refusals import ApiFault, Code, faults_of, refuse_if
 from greenroom.control.rooms import limit_faults, room_of
 from greenroom.control.time_format import WRITTEN, milliseconds, written_time
@@ -14,12 +20,23 @@ from greenroom.control.time_format import moment as written
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.event import NO_DRAW, OVERRIDES, Event, draws_by, event_problems, schedule_problems
+from greenroom.model.event import (
+    NO_DRAW,
+    OVERRIDES,
+    Event,
+    draws_by,
+    event_problems,
+    schedule_problems,
+)
 from greenroom.model.fields import Spec
 from greenroom.model.room import Room
 from greenroom.pages import template_problems
 
-TIMES = {"event_start_time": "event_start_ms", "event_end_time": "event_end_ms", "prequeue_start_time": "prequeue_start_ms"}
+TIMES = {
+    "event_start_time": "event_start_ms",
+    "event_end_time": "event_end_ms",
+    "prequeue_start_time": "prequeue_start_ms",
+}
 """The API's name of each time and the record's."""
 
 _API_NAMES = {ours: name for name, ours in TIMES.items()}
@@ -34,8 +51,16 @@ EVENT = ApiSchema.of(
     shapes={"queueing_method": Plain(str, caseless=True)},
     without=(*WRITTEN, "written_times"),
     more=(
-        ApiField("event_start_time", Spec("start of the event, ISO 8601", example="2030-01-01T11:00:00Z"), MomentField()),
-        ApiField("event_end_time", Spec("end of the event, at least one minute later", example="2030-01-01T17:00:00Z"), MomentField()),
+        ApiField(
+            "event_start_time",
+            Spec("start of the event, ISO 8601", example="2030-01-01T11:00:00Z"),
+            MomentField(),
+        ),
+        ApiField(
+            "event_end_time",
+            Spec("end of the event, at least one minute later", example="2030-01-01T17:00:00Z"),
+            MomentField(),
+        ),
         ApiField(
             "prequeue_start_time",
             Spec("start of the pre-queue, at least five minutes before the event", nullable=True),
@@ -46,7 +71,9 @@ EVENT = ApiSchema.of(
     ),
 )
 
-DETAILS = ApiSchema(tuple(api_field for api_field in EVENT.fields if not api_field.name.startswith("turnstile")))
+DETAILS = ApiSchema(
+    tuple(api_field for api_field in EVENT.fields if not api_field.name.startswith("turnstile"))
+)
 """The event as it would count now: what it leaves open is answered with the room's values."""
 
 
@@ -56,13 +83,18 @@ def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) ->
     return entry_of(known.events, "event", event_id, room_id)
 
 
-def show(entry: Entry[Event], form: ApiSchema = EVENT, inherited: Mapping[str, Any] | None = None) -> Json:
+def show(
+    entry: Entry[Event], form: ApiSchema = EVENT, inherited: Mapping[str, Any] | None = None
+) -> Json:
     """An event as the API answers it; `inherited` stands in for nulls."""
     event = entry.record
     values = {item.name: getattr(event, item.name) for item in fields(Event)}
     values |= {name: value for name, value in (inherited or {}).items() if values[name] is None}
     values |= {name: written_time(event, ours) for name, ours in TIMES.items()}
-    return form.show(values | {"created_on": written(entry.created_ms), "modified_on": written(entry.modified_ms)})
+    return form.show(
+        values
+        | {"created_on": written(entry.created_ms), "modified_on": written(entry.modified_ms)}
+    )
 
 
 def details(known: Configuration, entry: Entry[Event]) -> Json:
@@ -87,7 +119,13 @@ def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = event_of(known, zone_id, room_id, event_id)
         refuse_read_only(entry, "event")
-        return _put(known, zone_id, room_id, event_id, document if whole else overlaid(show(entry), document))
+        return _put(
+            known,
+            zone_id,
+            room_id,
+            event_id,
+            document if whole else overlaid(show(entry), document),
+        )
 
     return plan
 
@@ -102,19 +140,32 @@ def delete(zone_id: str, room_id: str, event_id: str) -> ConfigChange:
     return plan
 
 
-def _put(known: Configuration, zone_id: str, room_id: str, event_id: str, document: Any) -> PlannedChange:
-    values, faults = read_as(EVENT, document, lambda values: _renamed(event_problems(_in_ms(values))))
+def _put(
+    known: Configuration, zone_id: str, room_id: str, event_id: str, document: Any
+) -> PlannedChange:
+    values, faults = read_as(
+        EVENT, document, lambda values: _renamed(event_problems(_in_ms(values)))
+    )
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
     faults += limit_faults(known.zones[zone_id].record, values, wrong)
     page = values.get("custom_page_html")
     if page and "custom_page_html" not in wrong:
         faults += faults_of(template_problems(page, "custom_page_html"), Code.TEMPLATE)
     if not wrong & {"name", *TIMES}:
-        span = Event(id=event_id, **{name: value for name, value in _in_ms(values).items() if name in ("name", *TIMES.values())})
+        span = Event(
+            id=event_id,
+            **{
+                name: value
+                for name, value in _in_ms(values).items()
+                if name in ("name", *TIMES.values())
+            },
+        )
         others = [entry.record for entry in known.events.of(room_id) if entry.id != event_id]
         faults += _schedule_faults(schedule_problems([*others, span]))
     refuse_if(faults)
-    event = Event(id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **_in_ms(values))
+    event = Event(
+        id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **_in_ms(values)
+    )
     if known.rooms[room_id].record.line_table and (name := draws_by(event)):
         refuse_if([ApiFault(Code.INVALID, f"{name}: {NO_DRAW}", f"/{name}")])
     return PlannedChange([Put(event, room_id)], lambda after: show(after.events[event_id]))
@@ -127,7 +178,9 @@ def _in_ms(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(problems: list[Problem]) -> list[Problem]:
-    return [Problem(_API_NAMES.get(found.pointer, found.pointer), found.reason) for found in problems]
+    return [
+        Problem(_API_NAMES.get(found.pointer, found.pointer), found.reason) for found in problems
+    ]
 
 
 def _schedule_faults(problems: list[Problem]) -> list[ApiFault]:
@@ -138,5 +191,9 @@ def _schedule_faults(problems: list[Problem]) -> list[ApiFault]:
         elif found.pointer == "events":
             faults.append(ApiFault(Code.TOO_MANY, found.reason))
         else:
-            faults.append(ApiFault(Code.EVENTS_OVERLAP, f"event_start_time: {found.reason}", "/event_start_time"))
+            faults.append(
+                ApiFault(
+                    Code.EVENTS_OVERLAP, f"event_start_time: {found.reason}", "/event_start_time"
+                )
+            )
     return faults

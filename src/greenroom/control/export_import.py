@@ -55,28 +55,45 @@ def _beside_zones(known: Configuration) -> Json:
     pages = [entry for entry in known.status_pages.values() if not entry.read_only]
     return {
         "webhooks": [_webhook(entry) for entry in hooks],
-        "pagerduty_services": [{"id": entry.id, "name": entry.record.name, "routing_key": MASK} for entry in services],
-        "alert_policies": [{"id": entry.id, **_brief(alert_policies.POLICY, alert_policies.show(entry))} for entry in policies],
-        "status_pages": [{"id": entry.id, **_brief(status_pages.PAGE, status_pages.show(entry))} for entry in pages],
+        "pagerduty_services": [
+            {"id": entry.id, "name": entry.record.name, "routing_key": MASK} for entry in services
+        ],
+        "alert_policies": [
+            {"id": entry.id, **_brief(alert_policies.POLICY, alert_policies.show(entry))}
+            for entry in policies
+        ],
+        "status_pages": [
+            {"id": entry.id, **_brief(status_pages.PAGE, status_pages.show(entry))}
+            for entry in pages
+        ],
     }
 
 
 def _webhook(entry: Entry[Any]) -> Json:
     secret = {"secret": MASK} if entry.record.secret else {}
-    return {"id": entry.id, **_brief(alert_destinations.WEBHOOK, alert_destinations.show(entry, {})), **secret}
+    return {
+        "id": entry.id,
+        **_brief(alert_destinations.WEBHOOK, alert_destinations.show(entry, {})),
+        **secret,
+    }
 
 
 def _list(known: Configuration, entry: Entry[Any]) -> Json:
     kind = entry.record.kind
     items = [list_items.show(kind, item) for item in known.list_items.of(entry.id)]
-    short = [{kind: item[kind]} | ({"comment": item["comment"]} if item["comment"] else {}) for item in items]
+    short = [
+        {kind: item[kind]} | ({"comment": item["comment"]} if item["comment"] else {})
+        for item in items
+    ]
     return {"id": entry.id, **_brief(lists.LIST, lists.show(known, entry)), "items": short}
 
 
 def _zone(known: Configuration, entry: Entry[Any]) -> Json:
     settings = _brief(zones.SETTINGS, zones.settings(entry))
     inside = [_room(known, room) for room in known.rooms.of(entry.id) if not room.read_only]
-    checks = [_health_check(check) for check in known.health_checks.of(entry.id) if not check.read_only]
+    checks = [
+        _health_check(check) for check in known.health_checks.of(entry.id) if not check.read_only
+    ]
     return {
         "id": entry.id,
         **_brief(zones.ZONE, zones.show(entry), leave_out=("account", "type")),
@@ -87,15 +104,29 @@ def _zone(known: Configuration, entry: Entry[Any]) -> Json:
 
 
 def _health_check(entry: Entry[Any]) -> Json:
-    return {"id": entry.id, **_brief(health_checks.HEALTH_CHECK, health_checks.show(entry, NoStates()))}
+    return {
+        "id": entry.id,
+        **_brief(health_checks.HEALTH_CHECK, health_checks.show(entry, NoStates())),
+    }
 
 
 def _room(known: Configuration, entry: Entry[Any]) -> Json:
-    planned = [{"id": event.id, **_brief(events.EVENT, events.show(event))} for event in known.events.of(entry.id)]
+    planned = [
+        {"id": event.id, **_brief(events.EVENT, events.show(event))}
+        for event in known.events.of(entry.id)
+    ]
     kept = known.rules.get(entry.id)
-    bypass = [{"id": rule["id"], **_brief(rules.RULE, rule)} for rule in rules.show(kept.record.rules if kept else ())]
+    bypass = [
+        {"id": rule["id"], **_brief(rules.RULE, rule)}
+        for rule in rules.show(kept.record.rules if kept else ())
+    ]
     shown = _brief(rooms.ROOM, rooms.show(known, entry, 0))
-    return {"id": entry.id, **shown, **({"events": planned} if planned else {}), **({"rules": bypass} if bypass else {})}
+    return {
+        "id": entry.id,
+        **shown,
+        **({"events": planned} if planned else {}),
+        **({"rules": bypass} if bypass else {}),
+    }
 
 
 def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
@@ -107,12 +138,18 @@ def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
         where = ours if api_field.rule.extension else shown
         if api_field.rule.read_only or api_field.name in leave_out or api_field.name not in where:
             continue
-        if api_field.required or api_field.default is UNSET or where[api_field.name] != api_field.shape.show(api_field.default):
+        if (
+            api_field.required
+            or api_field.default is UNSET
+            or where[api_field.name] != api_field.shape.show(api_field.default)
+        ):
             (inner if api_field.rule.extension else brief)[api_field.name] = where[api_field.name]
     return brief | ({EXTENSION: inner} if inner else {})
 
 
-def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty: bool = False) -> ConfigChange:
+def make_true(
+    document: Any, origin_problems: OriginProblems, *, only_into_empty: bool = False
+) -> ConfigChange:
     """What the document says and nothing else from now on; answers with a line for each step. Raises Refused with every fault.
 
     `only_into_empty`: refused when there is something already that would be changed or taken away.
@@ -124,10 +161,21 @@ def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty
         try:
             after, steps = applied(known, changes, at.now_ms)
         except InvalidConfig as error:
-            raise Refused(*(ApiFault(Code.TAKEN, problem.reason) for problem in error.problems)) from None
+            raise Refused(
+                *(ApiFault(Code.TAKEN, problem.reason) for problem in error.problems)
+            ) from None
         if only_into_empty and any(step.before for step in steps):
-            raise Refused(ApiFault(Code.IN_USE, "the store already has a configuration; use `greenroom apply` to change it"))
-        lines = [_line(step, after if step.after else known) for step in steps if not step.entry.read_only]
+            raise Refused(
+                ApiFault(
+                    Code.IN_USE,
+                    "the store already has a configuration; use `greenroom apply` to change it",
+                )
+            )
+        lines = [
+            _line(step, after if step.after else known)
+            for step in steps
+            if not step.entry.read_only
+        ]
         return PlannedChange(changes, lambda _after: lines)
 
     return plan
@@ -135,9 +183,16 @@ def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty
 
 def differences(known: Configuration, wanted: Configuration, now_ms: int) -> list[Change]:
     """What turns the one into the other; what stands in a file is not written."""
-    gone = {(kind, key) for kind in KINDS for key in known.index_of(kind) if kind not in UNTOLD and key not in wanted.index_of(kind)}
+    gone = {
+        (kind, key)
+        for kind in KINDS
+        for key in known.index_of(kind)
+        if kind not in UNTOLD and key not in wanted.index_of(kind)
+    }
     removals: list[Change] = [
-        Remove(kind, key) for kind, key in sorted(gone) if (KINDS[kind].parent, known.index_of(kind)[key].parent) not in gone
+        Remove(kind, key)
+        for kind, key in sorted(gone)
+        if (KINDS[kind].parent, known.index_of(kind)[key].parent) not in gone
     ]
     left, _ = applied(known, removals, now_ms)
     puts: list[Change] = []
@@ -145,7 +200,11 @@ def differences(known: Configuration, wanted: Configuration, now_ms: int) -> lis
         index_of = left.index_of(kind)
         for key, entry in wanted.index_of(kind).items():
             old = index_of.get(key)
-            if kind not in UNTOLD and not entry.read_only and (old is None or old.record != entry.record or old.parent != entry.parent):
+            if (
+                kind not in UNTOLD
+                and not entry.read_only
+                and (old is None or old.record != entry.record or old.parent != entry.parent)
+            ):
                 puts.append(Put(entry.record, entry.parent))
     return removals + puts
 

@@ -24,7 +24,14 @@ KEPT_MAX = 10_000
 class StoredFailures:
     """Failures of one purpose. Blocks on the store, and raises StorageFailed."""
 
-    def __init__(self, store: SessionStore, clock: Clock, purpose: str, most: int = FAILURES_MAX, within_ms: int = FAILURES_MS) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        clock: Clock,
+        purpose: str,
+        most: int = FAILURES_MAX,
+        within_ms: int = FAILURES_MS,
+    ) -> None:
         """`most` of them within `within_ms`, counted from the first one; then a client has to wait for the rest of that time."""
         self._store = store
         self._clock = clock

@@ -6,7 +6,15 @@ from typing import Any, cast
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, Plain, Several, Shown, unknown_name
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, not_found, opaque_id, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    not_found,
+    opaque_id,
+    refuse_read_only,
+)
 from greenroom.control.health_view import HealthStates, HealthView, NoStates
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.control.time_format import moment as written
@@ -48,11 +56,20 @@ class CheckPart:
             problems.append(Problem(pointer, "must be an object"))
             return None
         described = specs(self.record)
-        found = [unknown_name(f"{pointer}.{name}", name, list(described)) for name in value if name not in described]
+        found = [
+            unknown_name(f"{pointer}.{name}", name, list(described))
+            for name in value
+            if name not in described
+        ]
         values = {name: _as_held(given) for name, given in value.items()}
         for item in fields(cast(Any, self.record)):
             if item.name in values:
-                wrong = check_value(f"{pointer}.{item.name}", values[item.name], plain_type(item.type), described[item.name])
+                wrong = check_value(
+                    f"{pointer}.{item.name}",
+                    values[item.name],
+                    plain_type(item.type),
+                    described[item.name],
+                )
                 found += [wrong] if wrong else []
         problems += found
         return None if found else self.record(**values)
@@ -61,7 +78,10 @@ class CheckPart:
         """An object with every field."""
         if value is None:
             return None
-        return {item.name: _as_json(getattr(value, item.name)) for item in fields(cast(Any, self.record))}
+        return {
+            item.name: _as_json(getattr(value, item.name))
+            for item in fields(cast(Any, self.record))
+        }
 
     def schema(self, _rule: Spec, /) -> Json:
         """Of the object; 0 is accepted for a port and means the default."""
@@ -69,7 +89,9 @@ class CheckPart:
         properties = {}
         for item in fields(cast(Any, self.record)):
             rule = described[item.name]
-            properties[item.name] = _OWN_SCHEMAS.get(item.name) or Plain(plain_type(item.type)).schema(rule)
+            properties[item.name] = _OWN_SCHEMAS.get(item.name) or Plain(
+                plain_type(item.type)
+            ).schema(rule)
         return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
 
 
@@ -175,16 +197,39 @@ HEALTH_CHECK = ApiSchema.of(
     more=(
         computed("created_on", "when it was made", Shown(_TIME)),
         computed("modified_on", "when it was changed last", Shown(_TIME)),
-        computed("status", "what the origin is at the moment", Shown({"type": "string", "enum": list(STATUSES)})),
-        computed("failure_reason", "why the origin is unhealthy; empty otherwise", Shown({"type": "string"})),
+        computed(
+            "status",
+            "what the origin is at the moment",
+            Shown({"type": "string", "enum": list(STATUSES)}),
+        ),
+        computed(
+            "failure_reason",
+            "why the origin is unhealthy; empty otherwise",
+            Shown({"type": "string"}),
+        ),
         computed(
             "regions",
             "what each region says; `Global` is greenroom's own agent in place of all regions",
-            Shown({"type": "object", "additionalProperties": {"type": "string", "enum": list(STATUSES)}}),
+            Shown(
+                {
+                    "type": "object",
+                    "additionalProperties": {"type": "string", "enum": list(STATUSES)},
+                }
+            ),
             extension=True,
         ),
-        computed("status_since", "when the status changed last; null: never", Shown({**_TIME, "type": ["string", "null"]}), extension=True),
-        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
+        computed(
+            "status_since",
+            "when the status changed last; null: never",
+            Shown({**_TIME, "type": ["string", "null"]}),
+            extension=True,
+        ),
+        computed(
+            "read_only",
+            "it stands in a configuration file and is changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
     ),
 )
 
@@ -229,7 +274,9 @@ def create(zone_id: str, document: Any, view: HealthStates | None = None) -> Con
     return plan
 
 
-def change(zone_id: str, check_id: str, document: Any, whole: bool, view: HealthStates | None = None) -> ConfigChange:
+def change(
+    zone_id: str, check_id: str, document: Any, whole: bool, view: HealthStates | None = None
+) -> ConfigChange:
     """A check with every field replaced (PUT), or some of them (PATCH)."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
@@ -284,18 +331,26 @@ def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
         return merged
     name = CONFIGS[kind.upper()][0]
     part, given = merged.get(name), document.get(name)
-    if isinstance(part, dict) and not (isinstance(given, dict) and "port" in given) and part.get("port") == PORTS[entry.record.type]:
+    if (
+        isinstance(part, dict)
+        and not (isinstance(given, dict) and "port" in given)
+        and part.get("port") == PORTS[entry.record.type]
+    ):
         part["port"] = 0
     return merged
 
 
 def checked(document: Any) -> Json:
     """The values that count of a whole document. Raises Refused with every fault."""
-    values, faults = read_as(HEALTH_CHECK, document, lambda values: health_check_problems(effective(values)))
+    values, faults = read_as(
+        HEALTH_CHECK, document, lambda values: health_check_problems(effective(values))
+    )
     refuse_if(faults)
     return effective(values)
 
 
 def _put(zone_id: str, check_id: str, document: Any, view: HealthStates | None) -> PlannedChange:
     check = HealthCheck(id=check_id, **checked(document))
-    return PlannedChange([Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view or NoStates()))
+    return PlannedChange(
+        [Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view or NoStates())
+    )

@@ -30,20 +30,41 @@ _COUNT: Json = {"type": "integer"}
 
 
 def _object(properties: Json) -> Json:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 CHECK_EVENT = ApiSchema(
     (
         computed("time", "when the probe began", Shown(_TIME)),
-        computed("status", "Healthy or Unhealthy", Shown({"type": "string", "enum": ["Healthy", "Unhealthy"]})),
-        computed("changed", "this event changed the status of the check", Shown({"type": "boolean"})),
+        computed(
+            "status",
+            "Healthy or Unhealthy",
+            Shown({"type": "string", "enum": ["Healthy", "Unhealthy"]}),
+        ),
+        computed(
+            "changed", "this event changed the status of the check", Shown({"type": "boolean"})
+        ),
         computed("failure_reason", "why the probe failed; empty when it did not", Shown(_TEXT)),
-        computed("region", "region of the agent, or `Global` for all of them together", Shown(_TEXT)),
-        computed("scope", "`agent`: one probe; `overall`: all of them", Shown({"type": "string", "enum": ["agent", "overall"]})),
+        computed(
+            "region", "region of the agent, or `Global` for all of them together", Shown(_TEXT)
+        ),
+        computed(
+            "scope",
+            "`agent`: one probe; `overall`: all of them",
+            Shown({"type": "string", "enum": ["agent", "overall"]}),
+        ),
         computed("agent", "name of the agent", Shown(_TEXT)),
         computed("address", "address that was connected to", Shown(_TEXT)),
-        computed("expected_codes", "codes that would have been right, when the code was wrong", Shown(_TEXT)),
+        computed(
+            "expected_codes",
+            "codes that would have been right, when the code was wrong",
+            Shown(_TEXT),
+        ),
         computed("code", "code of the answer; 0: there was none", Shown(_COUNT)),
         computed("tcp_ms", "time to connect", Shown(_NUMBER)),
         computed("tls_ms", "time of the TLS handshake after that", Shown(_NUMBER)),
@@ -70,7 +91,9 @@ FIGURES = ApiSchema(
                             "events": _COUNT,
                             "uptime": {"type": ["number", "null"]},
                             "failures": {"type": "object", "additionalProperties": _COUNT},
-                            "latency": _object({name: {**_SPREAD, "type": ["object", "null"]} for name in TIMES}),
+                            "latency": _object(
+                                {name: {**_SPREAD, "type": ["object", "null"]} for name in TIMES}
+                            ),
                         }
                     ),
                 }
@@ -79,7 +102,14 @@ FIGURES = ApiSchema(
         computed(
             "days",
             "each day of up to 90, all regions together",
-            Shown({"type": "array", "items": _object({"day": _TEXT, "uptime": _NUMBER, "events": _COUNT, "rtt_ms": _NUMBER})}),
+            Shown(
+                {
+                    "type": "array",
+                    "items": _object(
+                        {"day": _TEXT, "uptime": _NUMBER, "events": _COUNT, "rtt_ms": _NUMBER}
+                    ),
+                }
+            ),
         ),
     )
 )
@@ -90,7 +120,9 @@ def span(since: str | None, until: str | None, now_ms: int) -> tuple[int, int]:
     end = now_ms + 1 if until is None else milliseconds(until)
     begin = (end or now_ms) - SPAN_MS if since is None else milliseconds(since)
     faults = [
-        ApiFault(Code.BAD_QUERY, f"{name}: must be a time such as 2030-01-01T00:00:00Z, not {text!r:.60}")
+        ApiFault(
+            Code.BAD_QUERY, f"{name}: must be a time such as 2030-01-01T00:00:00Z, not {text!r:.60}"
+        )
         for name, text, found in (("since", since, begin), ("until", until, end))
         if found is None
     ]
@@ -99,9 +131,19 @@ def span(since: str | None, until: str | None, now_ms: int) -> tuple[int, int]:
     return max(0, begin or 0), end or 0
 
 
-def events(view: HealthView, check: HealthCheck, begin: int, end: int, region: str, only_changes: bool, count: int) -> list[Json]:
+def events(
+    view: HealthView,
+    check: HealthCheck,
+    begin: int,
+    end: int,
+    region: str,
+    only_changes: bool,
+    count: int,
+) -> list[Json]:
     """The newest events of the span, at most so many."""
-    question = EventQuestion(begin, end, [check.id], region=region, only_changes=only_changes, limit=count)
+    question = EventQuestion(
+        begin, end, [check.id], region=region, only_changes=only_changes, limit=count
+    )
     return [show(event) for event in view.events(question)]
 
 
@@ -139,15 +181,31 @@ def figures(view: HealthView, check: HealthCheck, begin: int, end: int) -> Json:
         {
             "since": written(begin),
             "until": written(end),
-            "regions": [_region(region, reasons, timed.get(region, [])) for region, reasons in sorted(failures.items())],
-            "days": [{"day": day.day, "uptime": round(day.good / day.total, 6), "events": day.total, "rtt_ms": day.rtt_ms} for day in days],
+            "regions": [
+                _region(region, reasons, timed.get(region, []))
+                for region, reasons in sorted(failures.items())
+            ],
+            "days": [
+                {
+                    "day": day.day,
+                    "uptime": round(day.good / day.total, 6),
+                    "events": day.total,
+                    "rtt_ms": day.rtt_ms,
+                }
+                for day in days
+            ],
         }
     )
 
 
 def _region(region: str, reasons: dict[str, int], found: Sequence[CheckEvent]) -> Json:
     total, good = sum(reasons.values()), reasons.get("", 0)
-    latency = {name: spread([value for event in found if event.healthy and (value := getattr(event.result, name))]) for name in TIMES}
+    latency = {
+        name: spread(
+            [value for event in found if event.healthy and (value := getattr(event.result, name))]
+        )
+        for name in TIMES
+    }
     return {
         "region": region,
         "events": total,
@@ -162,4 +220,6 @@ def spread(values: Sequence[float]) -> dict[str, Any] | None:
     ordered = sorted(values)
     if not ordered:
         return None
-    return {f"p{percent}": ordered[ceil(percent / 100 * len(ordered)) - 1] for percent in PERCENTILES}
+    return {
+        f"p{percent}": ordered[ceil(percent / 100 * len(ordered)) - 1] for percent in PERCENTILES
+    }

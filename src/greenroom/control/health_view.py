@@ -52,7 +52,9 @@ class HealthView(HealthStates, Protocol):
     def events(self, question: EventQuestion) -> list[CheckEvent]:
         """Newest first. Blocks; raises StorageFailed."""
 
-    def counts(self, check_id: str, since_ms: int, until_ms: int) -> list[tuple[str, str, str, int]]:
+    def counts(
+        self, check_id: str, since_ms: int, until_ms: int
+    ) -> list[tuple[str, str, str, int]]:
         """(region, scope, reason, events). Blocks; raises StorageFailed."""
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:

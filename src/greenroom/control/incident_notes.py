@@ -34,7 +34,9 @@ INCIDENT = ApiSchema(
 NOTE = ApiSchema.of(
     IncidentNote,
     without=("at_ms",),
-    more=(computed("time", "the time it is shown under; left out: now", MomentField(), writable=True),),
+    more=(
+        computed("time", "the time it is shown under; left out: now", MomentField(), writable=True),
+    ),
 )
 
 

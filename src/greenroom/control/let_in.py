@@ -7,7 +7,12 @@ is sent away afterwards (docs/explanation/admission.md).
 
 from dataclasses import replace
 
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    refuse_read_only,
+)
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.control.rooms import room_of, show
 from greenroom.model.change import Put
@@ -24,12 +29,16 @@ def let_in(zone_id: str, room_id: str, count: int | None) -> ConfigChange:
         entry = room_of(known, zone_id, room_id)
         refuse_read_only(entry, "waiting room")
         if count is None or not 1 <= count <= LET_IN_MOST:
-            raise Refused(ApiFault(Code.INVALID, f"count: must be a number from 1 to {LET_IN_MOST}", "/count"))
+            raise Refused(
+                ApiFault(Code.INVALID, f"count: must be a number from 1 to {LET_IN_MOST}", "/count")
+            )
         left_ms = entry.record.let_in_until_ms - at.now_ms
         if left_ms > 0:
             reason = f"count: {entry.record.let_in} more visitors are let in already; wait {-(-left_ms // 1000)} seconds"
             raise Refused(ApiFault(Code.INVALID, reason, "/count"))
         room = replace(entry.record, let_in=count, let_in_until_ms=at.now_ms + LET_IN_MS)
-        return PlannedChange([Put(room, zone_id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
+        return PlannedChange(
+            [Put(room, zone_id)], lambda after: show(after, after.rooms[room_id], at.now_ms)
+        )
 
     return plan

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 from greenroom.control.api_schema import ApiSchema, computed, read_as
 from greenroom.control.api_shapes import Json, Nested, Plain, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    not_found,
+    refuse_read_only,
+)
 from greenroom.control.lists import list_of
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within
 from greenroom.control.time_format import plain_moment
@@ -33,9 +39,13 @@ OPERATIONS_MAX = 1_000
 class Hostname:
     """A host name as lists write it."""
 
-    url_hostname: str = spec("host name; a leading `*.` matches every name below it", low=1, high=255)
+    url_hostname: str = spec(
+        "host name; a leading `*.` matches every name below it", low=1, high=255
+    )
     exclude_exact_hostname: bool | None = spec(
-        "with `*.`: exclude the name itself. Always true; add the name as a separate item", None, nullable=True
+        "with `*.`: exclude the name itself. Always true; add the name as a separate item",
+        None,
+        nullable=True,
     )
 
 
@@ -44,9 +54,22 @@ _TIME = {"type": "string", "format": "date-time"}
 ITEM = ApiSchema(
     (
         computed("id", "opaque identifier, unique", Shown({"type": "string"})),
-        computed("ip", "address or network, for lists of kind ip", Plain(str), writable=True, example="10.20.30.40"),
-        computed("hostname", "host name, for lists of kind hostname", Nested(Hostname), writable=True),
-        computed("asn", "number of an autonomous system, for lists of kind asn", Plain(int), writable=True),
+        computed(
+            "ip",
+            "address or network, for lists of kind ip",
+            Plain(str),
+            writable=True,
+            example="10.20.30.40",
+        ),
+        computed(
+            "hostname", "host name, for lists of kind hostname", Nested(Hostname), writable=True
+        ),
+        computed(
+            "asn",
+            "number of an autonomous system, for lists of kind asn",
+            Plain(int),
+            writable=True,
+        ),
         *(api_field for api_field in ApiSchema.of(ListItem).fields if api_field.name == "comment"),
         computed("created_on", "creation time", Shown(_TIME)),
         computed("modified_on", "time of the last change", Shown(_TIME)),
@@ -67,7 +90,12 @@ ITEM_DELETION: Json = {
     "properties": {
         "items": {
             "type": "array",
-            "items": {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "additionalProperties": False},
+            "items": {
+                "type": "object",
+                "properties": {"id": {"type": "string"}},
+                "required": ["id"],
+                "additionalProperties": False,
+            },
         }
     },
 }
@@ -109,13 +137,21 @@ class Catalogue:
     """The items of lists in their order, sorted once for every change and not for every page."""
 
     def __init__(self) -> None:
-        self._sorted: OrderedDict[str, tuple[EntryIndex[ListItem], list[tuple[Any, Entry[ListItem]]]]] = OrderedDict()
+        self._sorted: OrderedDict[
+            str, tuple[EntryIndex[ListItem], list[tuple[Any, Entry[ListItem]]]]
+        ] = OrderedDict()
         self._guard = threading.Lock()
 
-    def slice(self, known: Configuration, list_id: str, cursor: str, per_page: int, search: str) -> Slice:
+    def slice(
+        self, known: Configuration, list_id: str, cursor: str, per_page: int, search: str
+    ) -> Slice:
         """`cursor` names the item before the first one wanted; one that cannot be understood is taken for none."""
         kind = list_of(known, list_id).record.kind
-        found = [pair for pair in self._in_order(known, list_id, kind) if _matches(kind, pair[1].record.value, search)]
+        found = [
+            pair
+            for pair in self._in_order(known, list_id, kind)
+            if _matches(kind, pair[1].record.value, search)
+        ]
         key = _cursor_key(kind, cursor)
         begin = 0 if key is None else bisect_right(found, key, key=lambda pair: pair[0])
         chosen = [entry for _, entry in found[begin : begin + per_page]]
@@ -126,12 +162,16 @@ class Catalogue:
             _cursor(chosen[-1].record.value) if begin + per_page < len(found) else "",
         )
 
-    def _in_order(self, known: Configuration, list_id: str, kind: str) -> list[tuple[Any, Entry[ListItem]]]:
+    def _in_order(
+        self, known: Configuration, list_id: str, kind: str
+    ) -> list[tuple[Any, Entry[ListItem]]]:
         with self._guard:
             kept = self._sorted.pop(list_id, None)
             if kept is None or kept[0] is not known.list_items:
                 order = _ORDERS[kind]
-                pairs = [(order(entry.record.value), entry) for entry in known.list_items.of(list_id)]
+                pairs = [
+                    (order(entry.record.value), entry) for entry in known.list_items.of(list_id)
+                ]
                 kept = known.list_items, sorted(pairs, key=lambda pair: pair[0])
             self._sorted[list_id] = kept
             if len(self._sorted) > 8:  # lists that clients are reading
@@ -146,7 +186,9 @@ def show(kind: str, entry: Entry[ListItem]) -> Json:
     if kind == "asn":
         value = int(value)
     elif kind == "hostname":
-        value = {"url_hostname": value} | ({"exclude_exact_hostname": True} if value.startswith("*.") else {})
+        value = {"url_hostname": value} | (
+            {"exclude_exact_hostname": True} if value.startswith("*.") else {}
+        )
     return {
         "id": record.id,
         kind: value,
@@ -175,8 +217,14 @@ def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigCh
         there = {entry.record.value: entry.record for entry in known.list_items.of(list_id)}
         total = len(wanted) if whole else len(there.keys() | wanted.keys())
         if total > LIST_ITEMS_MAX:
-            raise Refused(ApiFault(Code.TOO_MANY, f"a list has at most {LIST_ITEMS_MAX} items, not {total}"))
-        changes: list[Change] = [Remove("list_item", item.id) for value, item in there.items() if whole and value not in wanted]
+            raise Refused(
+                ApiFault(Code.TOO_MANY, f"a list has at most {LIST_ITEMS_MAX} items, not {total}")
+            )
+        changes: list[Change] = [
+            Remove("list_item", item.id)
+            for value, item in there.items()
+            if whole and value not in wanted
+        ]
         for value, comment in wanted.items():
             item = there.get(value)
             if item is None:
@@ -194,13 +242,23 @@ def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(list_of(known, list_id), "list")
         items = document.get("items", []) if isinstance(document, dict) else None
-        if not isinstance(items, list) or not all(isinstance(item, dict) and isinstance(item.get("id"), str) for item in items):
-            raise Refused(ApiFault(Code.INVALID, "items: must be a list of objects with id", "/items"))
+        if not isinstance(items, list) or not all(
+            isinstance(item, dict) and isinstance(item.get("id"), str) for item in items
+        ):
+            raise Refused(
+                ApiFault(Code.INVALID, "items: must be a list of objects with id", "/items")
+            )
         wanted = list(dict.fromkeys(item["id"] for item in items))
         there = {entry.id for entry in known.list_items.of(list_id)}
         gone = [item_id for item_id in wanted if item_id not in there][:FAULTS_MAX]
-        refuse_if(ApiFault(Code.NO_OBJECT, f"items: no item {item_id[:64]!r} in this list", "/items") for item_id in gone)
-        return PlannedChange([Remove("list_item", item_id) for item_id in wanted], lambda _after: done.add(at.new_id(), at.now_ms))
+        refuse_if(
+            ApiFault(Code.NO_OBJECT, f"items: no item {item_id[:64]!r} in this list", "/items")
+            for item_id in gone
+        )
+        return PlannedChange(
+            [Remove("list_item", item_id) for item_id in wanted],
+            lambda _after: done.add(at.new_id(), at.now_ms),
+        )
 
     return plan
 
@@ -233,17 +291,34 @@ def _item(kind: str, document: Any) -> tuple[str, str, list[ApiFault]]:
     at = "/hostname/url_hostname" if kind == "hostname" else f"/{kind}"
     text = _TEXTS[kind](values[kind])
     if text is None:
-        return "", "", [ApiFault(Code.INVALID, f"{kind}: cannot be used: it must be {_WANTED[kind]}", at)]
+        return (
+            "",
+            "",
+            [ApiFault(Code.INVALID, f"{kind}: cannot be used: it must be {_WANTED[kind]}", at)],
+        )
     text = text.lower()
     found = item_field_problems({"value": text, "comment": values["comment"]})
-    faults = [ApiFault(Code.INVALID, f"{one.pointer}: {one.reason}", "/comment" if one.pointer == "comment" else at) for one in found]
+    faults = [
+        ApiFault(
+            Code.INVALID,
+            f"{one.pointer}: {one.reason}",
+            "/comment" if one.pointer == "comment" else at,
+        )
+        for one in found
+    ]
     reason = None if found else item_problem(kind, text)
-    return text, values["comment"], faults + ([ApiFault(Code.INVALID, f"{kind}: {reason}", at)] if reason else [])
+    return (
+        text,
+        values["comment"],
+        faults + ([ApiFault(Code.INVALID, f"{kind}: {reason}", at)] if reason else []),
+    )
 
 
 _TEXTS: dict[str, Callable[[Any], str | None]] = {
     "ip": lambda value: value if isinstance(value, str) else None,
-    "asn": lambda value: str(value) if isinstance(value, int) and not isinstance(value, bool) else None,
+    "asn": lambda value: (
+        str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+    ),
     "hostname": lambda value: None if value.exclude_exact_hostname is False else value.url_hostname,
 }
 _WANTED = {
@@ -266,7 +341,13 @@ def _matches(kind: str, value: str, search: str) -> bool:
     if not search:
         return True
     sought = search.lower()
-    return value == sought if kind == "asn" else value.startswith(sought) if kind == "ip" else sought in value
+    return (
+        value == sought
+        if kind == "asn"
+        else value.startswith(sought)
+        if kind == "ip"
+        else sought in value
+    )
 
 
 def _cursor(value: str) -> str:
@@ -276,7 +357,9 @@ def _cursor(value: str) -> str:
 def _cursor_key(kind: str, cursor: str) -> Any:
     """The sort value of a cursor; None for any other text, and for a cursor that begins at the first item."""
     try:
-        found = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+        found = base64.b64decode(
+            cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True
+        ).decode()
         return _ORDERS[kind](found[1:]) if len(found) > 1 and found.startswith("v") else None
     except ValueError:  # also of base64 and UTF-8
         return None

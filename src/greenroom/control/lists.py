@@ -5,7 +5,13 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.control.rules import memberships
 from greenroom.control.time_format import plain_moment
@@ -25,9 +31,15 @@ LIST = ApiSchema.of(
     without=("items",),
     more=(
         computed("num_items", "number of items", Shown(_COUNT)),
-        computed("num_referencing_filters", "number of rules that refer to it, including disabled rules", Shown(_COUNT)),
+        computed(
+            "num_referencing_filters",
+            "number of rules that refer to it, including disabled rules",
+            Shown(_COUNT),
+        ),
         computed("created_on", "creation time", Shown(_TIME)),
-        computed("modified_on", "time of the last change of the list or of its items", Shown(_TIME)),
+        computed(
+            "modified_on", "time of the last change of the list or of its items", Shown(_TIME)
+        ),
     ),
 )
 
@@ -53,7 +65,9 @@ def show(known: Configuration, entry: Entry[RuleList]) -> Json:
             "num_items": len(items),
             "num_referencing_filters": references(known, record.name),
             "created_on": plain_moment(entry.created_ms),
-            "modified_on": plain_moment(max([entry.modified_ms, *(item.modified_ms for item in items)])),
+            "modified_on": plain_moment(
+                max([entry.modified_ms, *(item.modified_ms for item in items)])
+            ),
         }
     )
 
@@ -62,8 +76,17 @@ def references(known: Configuration, name: str) -> int:
     """How many rules need the list of this name: those that are wrong without it."""
     lists = memberships(known)
     without = {other: membership for other, membership in lists.items() if other != name}
-    expressions = [rule.expression for rules in known.rules.records() for rule in rules.rules if f"${name}" in rule.expression]
-    return sum(1 for text in expressions if rule_problems(text, lists=without) and not rule_problems(text, lists=lists))
+    expressions = [
+        rule.expression
+        for rules in known.rules.records()
+        for rule in rules.rules
+        if f"${name}" in rule.expression
+    ]
+    return sum(
+        1
+        for text in expressions
+        if rule_problems(text, lists=without) and not rule_problems(text, lists=lists)
+    )
 
 
 def create(document: Any) -> ConfigChange:
@@ -72,7 +95,9 @@ def create(document: Any) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(LIST, document, list_field_problems)
         if any(entry.record.name == values.get("name") for entry in known.lists.values()):
-            faults.append(ApiFault(Code.TAKEN, f"name: there is a list {values['name']} already", "/name"))
+            faults.append(
+                ApiFault(Code.TAKEN, f"name: there is a list {values['name']} already", "/name")
+            )
         if len(known.lists) >= LISTS_MAX:
             faults.append(ApiFault(Code.TOO_MANY, f"there are {LISTS_MAX} lists already"))
         refuse_if(faults)
@@ -90,7 +115,11 @@ def edit(list_id: str, document: Any) -> ConfigChange:
         values, faults = read_as(LIST, overlaid(show(known, entry), document), list_field_problems)
         for name in FIXED:
             if values.get(name) != getattr(entry.record, name):
-                faults.append(ApiFault(Code.INVALID, f"{name}: cannot be changed; create a new list", f"/{name}"))
+                faults.append(
+                    ApiFault(
+                        Code.INVALID, f"{name}: cannot be changed; create a new list", f"/{name}"
+                    )
+                )
         refuse_if(faults)
         return _put(replace(entry.record, **values))
 
@@ -107,7 +136,10 @@ def delete(list_id: str) -> ConfigChange:
         count = references(known, name)
         if count:
             raise Refused(
-                ApiFault(Code.IN_USE, f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, including disabled rules")
+                ApiFault(
+                    Code.IN_USE,
+                    f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, including disabled rules",
+                )
             )
         return PlannedChange([Remove("list", list_id)], lambda _after: {"id": list_id})
 

@@ -8,7 +8,14 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from greenroom.control.state import AnalyticsState, Observed, ProcessState, RoomState, SyncState, TripState
+from greenroom.control.state import (
+    AnalyticsState,
+    Observed,
+    ProcessState,
+    RoomState,
+    SyncState,
+    TripState,
+)
 from greenroom.model.room import Room
 
 Sample = tuple[tuple[str, ...], float]
@@ -25,11 +32,15 @@ class MetricRow:
     read: Callable[[ProcessState], Iterable[Sample]]
 
 
-def _process(name: str, help: str, read: Callable[[ProcessState], float], kind: type = GaugeMetricFamily) -> MetricRow:
+def _process(
+    name: str, help: str, read: Callable[[ProcessState], float], kind: type = GaugeMetricFamily
+) -> MetricRow:
     return MetricRow(f"greenroom_{name}", kind, help, (), lambda state: [((), read(state))])
 
 
-def _room(name: str, help: str, read: Callable[[RoomState], float | None], kind: type = GaugeMetricFamily) -> MetricRow:
+def _room(
+    name: str, help: str, read: Callable[[RoomState], float | None], kind: type = GaugeMetricFamily
+) -> MetricRow:
     def samples(state: ProcessState) -> Iterator[Sample]:
         for label, room in _labelled(state):
             value = read(room)
@@ -47,7 +58,9 @@ def _labelled(state: ProcessState) -> Iterator[tuple[str, RoomState]]:
         yield room.name if names[room.name] == 1 else f"{room.name} ({room.host}{room.path})", found
 
 
-def _sync(name: str, help: str, read: Callable[[SyncState], float | None], kind: type = GaugeMetricFamily) -> MetricRow:
+def _sync(
+    name: str, help: str, read: Callable[[SyncState], float | None], kind: type = GaugeMetricFamily
+) -> MetricRow:
     """Absent in a process that keeps its own ledgers."""
 
     def samples(state: ProcessState) -> Iterator[Sample]:
@@ -69,9 +82,17 @@ def _trips(name: str, help: str, read: Callable[[TripState], float]) -> MetricRo
     )
 
 
-def _analytics(name: str, help: str, read: Callable[[AnalyticsState], float], kind: type = GaugeMetricFamily) -> MetricRow:
+def _analytics(
+    name: str, help: str, read: Callable[[AnalyticsState], float], kind: type = GaugeMetricFamily
+) -> MetricRow:
     """Absent where analytics are switched off."""
-    return MetricRow(f"greenroom_analytics_{name}", kind, help, (), lambda s: [((), read(s.analytics))] if s.analytics else [])
+    return MetricRow(
+        f"greenroom_analytics_{name}",
+        kind,
+        help,
+        (),
+        lambda s: [((), read(s.analytics))] if s.analytics else [],
+    )
 
 
 def _long_wait(state: RoomState) -> float | None:
@@ -96,23 +117,53 @@ def _settings(state: RoomState) -> Room:
 
 METRICS: tuple[MetricRow, ...] = (
     MetricRow(
-        "greenroom_build_info", GaugeMetricFamily, "always 1; the version is in the label", ("version",), lambda s: [((s.version,), 1)]
+        "greenroom_build_info",
+        GaugeMetricFamily,
+        "always 1; the version is in the label",
+        ("version",),
+        lambda s: [((s.version,), 1)],
     ),
-    _process("compiled", "1 where the compiled wheel is installed, 0 where Python reads all of the source", lambda state: state.compiled),
+    _process(
+        "compiled",
+        "1 where the compiled wheel is installed, 0 where Python reads all of the source",
+        lambda state: state.compiled,
+    ),
     _process(
         "clock_ahead_seconds",
         "greenroom's time, by which events begin, minus the system clock's; far from 0 after that clock was set or the machine slept",
         lambda state: state.clock_ahead_ms / 1000,
     ),
-    _process("ready", "1 while the process is ready for visitors, as in /readyz", lambda state: state.ready),
     _process(
-        "config_valid", "0 while the configuration on disk is invalid and the last good one stays in use", lambda s: not s.config.problems
+        "ready",
+        "1 while the process is ready for visitors, as in /readyz",
+        lambda state: state.ready,
     ),
-    _process("config_pending_changes", "changed settings that take effect only after a restart", lambda state: len(state.config.pending)),
-    _process("config_reloads_total", "configuration reloads that succeeded", lambda state: state.config.reloads, CounterMetricFamily),
-    _process("config_reload_failures_total", "configuration reloads that were refused", lambda s: s.config.failures, CounterMetricFamily),
     _process(
-        "config_loaded_timestamp_seconds", "time when the running configuration was read", lambda state: state.config.loaded_ms / 1000
+        "config_valid",
+        "0 while the configuration on disk is invalid and the last good one stays in use",
+        lambda s: not s.config.problems,
+    ),
+    _process(
+        "config_pending_changes",
+        "changed settings that take effect only after a restart",
+        lambda state: len(state.config.pending),
+    ),
+    _process(
+        "config_reloads_total",
+        "configuration reloads that succeeded",
+        lambda state: state.config.reloads,
+        CounterMetricFamily,
+    ),
+    _process(
+        "config_reload_failures_total",
+        "configuration reloads that were refused",
+        lambda s: s.config.failures,
+        CounterMetricFamily,
+    ),
+    _process(
+        "config_loaded_timestamp_seconds",
+        "time when the running configuration was read",
+        lambda state: state.config.loaded_ms / 1000,
     ),
     _process(
         "config_store_reachable",
@@ -120,14 +171,42 @@ METRICS: tuple[MetricRow, ...] = (
         lambda s: s.store.reachable,
     ),
     _process(
-        "config_store_valid", "0 while the newest revision is invalid and the last good one stays in use", lambda s: not s.store.problems
+        "config_store_valid",
+        "0 while the newest revision is invalid and the last good one stays in use",
+        lambda s: not s.store.problems,
     ),
-    _process("config_store_revision", "revision of the configuration store in use", lambda s: max(0, s.store.revision)),
-    _process("config_store_taken_total", "revisions loaded while running", lambda s: s.store.taken, CounterMetricFamily),
-    _process("config_store_refusals_total", "revisions that were refused", lambda s: s.store.refusals, CounterMetricFamily),
-    _process("config_store_loaded_timestamp_seconds", "time when the running revision was loaded", lambda s: s.store.loaded_ms / 1000),
-    _sync("lock_held", "1 while this process syncs its data center with the coordinator", lambda sync: sync.syncing),
-    _sync("leader", "1 while this process is the coordinator of all data centers", lambda sync: sync.leader),
+    _process(
+        "config_store_revision",
+        "revision of the configuration store in use",
+        lambda s: max(0, s.store.revision),
+    ),
+    _process(
+        "config_store_taken_total",
+        "revisions loaded while running",
+        lambda s: s.store.taken,
+        CounterMetricFamily,
+    ),
+    _process(
+        "config_store_refusals_total",
+        "revisions that were refused",
+        lambda s: s.store.refusals,
+        CounterMetricFamily,
+    ),
+    _process(
+        "config_store_loaded_timestamp_seconds",
+        "time when the running revision was loaded",
+        lambda s: s.store.loaded_ms / 1000,
+    ),
+    _sync(
+        "lock_held",
+        "1 while this process syncs its data center with the coordinator",
+        lambda sync: sync.syncing,
+    ),
+    _sync(
+        "leader",
+        "1 while this process is the coordinator of all data centers",
+        lambda sync: sync.leader,
+    ),
     _sync(
         "cut_off",
         "1 while the coordinator has not answered for 4 s; absent in processes that do not sync",
@@ -138,44 +217,120 @@ METRICS: tuple[MetricRow, ...] = (
         "time since the last answer of the coordinator; absent in processes that do not sync",
         lambda sync: sync.answered_s if sync.syncing else None,
     ),
-    _sync("batches_total", "sync batches sent to the coordinator", lambda sync: sync.batches, CounterMetricFamily),
-    _sync("batches_unanswered_total", "sync batches that got no answer in time", lambda sync: sync.unanswered, CounterMetricFamily),
-    _sync("answers_total", "sync batches answered as the coordinator", lambda sync: sync.answers, CounterMetricFamily),
+    _sync(
+        "batches_total",
+        "sync batches sent to the coordinator",
+        lambda sync: sync.batches,
+        CounterMetricFamily,
+    ),
+    _sync(
+        "batches_unanswered_total",
+        "sync batches that got no answer in time",
+        lambda sync: sync.unanswered,
+        CounterMetricFamily,
+    ),
+    _sync(
+        "answers_total",
+        "sync batches answered as the coordinator",
+        lambda sync: sync.answers,
+        CounterMetricFamily,
+    ),
     MetricRow(
         "greenroom_sync_data_center_silent_seconds",
         GaugeMetricFamily,
         "time since the coordinator last heard from each data center; only in the process that holds the leader lease",
         ("data_center",),
-        lambda state: [((name,), seconds) for name, seconds in (state.sync.silent_s if state.sync else {}).items()],
+        lambda state: [
+            ((name,), seconds)
+            for name, seconds in (state.sync.silent_s if state.sync else {}).items()
+        ],
     ),
-    _trips("questions", "ledger questions sent to Redis for visitors' requests", lambda trips: trips.questions),
-    _trips("trips", "round trips to Redis for visitors; one trip carries many questions", lambda trips: trips.trips),
-    _trips("trips_failed", "round trips to Redis that were not answered in time", lambda trips: trips.failed),
-    _trips("trips_seconds", "total duration of the answered round trips", lambda trips: trips.seconds),
-    _analytics("minutes_waiting", "closed minutes that wait to be written", lambda found: found.waiting_minutes),
+    _trips(
+        "questions",
+        "ledger questions sent to Redis for visitors' requests",
+        lambda trips: trips.questions,
+    ),
+    _trips(
+        "trips",
+        "round trips to Redis for visitors; one trip carries many questions",
+        lambda trips: trips.trips,
+    ),
+    _trips(
+        "trips_failed",
+        "round trips to Redis that were not answered in time",
+        lambda trips: trips.failed,
+    ),
+    _trips(
+        "trips_seconds", "total duration of the answered round trips", lambda trips: trips.seconds
+    ),
+    _analytics(
+        "minutes_waiting",
+        "closed minutes that wait to be written",
+        lambda found: found.waiting_minutes,
+    ),
     _analytics(
         "minutes_dropped_total",
         "closed minutes given up because they could not be written in time",
         lambda found: found.dropped_minutes,
         CounterMetricFamily,
     ),
-    _analytics("parts_written_total", "minutes of rooms written", lambda found: found.written_parts, CounterMetricFamily),
-    _analytics("failures_total", "attempts to write or keep analytics that failed", lambda found: found.failures, CounterMetricFamily),
-    _analytics("write_seconds_total", "time spent writing, in the thread of analytics", lambda found: found.written_s, CounterMetricFamily),
-    _analytics("healthy", "0 while analytics cannot be written; visitors are not affected", lambda found: not found.problem),
+    _analytics(
+        "parts_written_total",
+        "minutes of rooms written",
+        lambda found: found.written_parts,
+        CounterMetricFamily,
+    ),
+    _analytics(
+        "failures_total",
+        "attempts to write or keep analytics that failed",
+        lambda found: found.failures,
+        CounterMetricFamily,
+    ),
+    _analytics(
+        "write_seconds_total",
+        "time spent writing, in the thread of analytics",
+        lambda found: found.written_s,
+        CounterMetricFamily,
+    ),
+    _analytics(
+        "healthy",
+        "0 while analytics cannot be written; visitors are not affected",
+        lambda found: not found.problem,
+    ),
     _room("active_users", "visitors with a living session", lambda room: room.figures.active),
-    _room("waiting_users", "visitors in line who have sent their ticket back", lambda room: room.figures.waiting),
-    _room("admitted_total", "visitors let in since the start", lambda room: room.requests.get("admitted", 0), CounterMetricFamily),
-    _room("admitted_last_minute", "visitors let in during the last 60 seconds", lambda room: room.figures.last_minute),
+    _room(
+        "waiting_users",
+        "visitors in line who have sent their ticket back",
+        lambda room: room.figures.waiting,
+    ),
+    _room(
+        "admitted_total",
+        "visitors let in since the start",
+        lambda room: room.requests.get("admitted", 0),
+        CounterMetricFamily,
+    ),
+    _room(
+        "admitted_last_minute",
+        "visitors let in during the last 60 seconds",
+        lambda room: room.figures.last_minute,
+    ),
     _room(
         "sessions_ended_timestamp_seconds",
         "time when an operator last ended all sessions of the room; absent: never",
         lambda room: room.room.sessions_ended_ms / 1000 or None,
     ),
-    _room("permits_unused", "permits held and not yet used", lambda room: room.figures.permits_unused),
-    _room("estimated_wait_seconds", "median wait of a visitor who joins the line now; absent while unknown", _median_wait),
     _room(
-        "estimated_wait_p95_seconds", "wait that 19 of 20 visitors who join the line now do not exceed; absent while unknown", _long_wait
+        "permits_unused", "permits held and not yet used", lambda room: room.figures.permits_unused
+    ),
+    _room(
+        "estimated_wait_seconds",
+        "median wait of a visitor who joins the line now; absent while unknown",
+        _median_wait,
+    ),
+    _room(
+        "estimated_wait_p95_seconds",
+        "wait that 19 of 20 visitors who join the line now do not exceed; absent while unknown",
+        _long_wait,
     ),
     _room(
         "active_users_ratio",
@@ -187,13 +342,25 @@ METRICS: tuple[MetricRow, ...] = (
         "share of the limit of new users per minute that was used in the last 60 seconds",
         lambda room: room.figures.last_minute / _settings(room).new_users_per_minute,
     ),
-    _room("total_active_users_limit", "configured limit", lambda room: room.room.total_active_users),
-    _room("new_users_per_minute_limit", "configured limit", lambda room: room.room.new_users_per_minute),
+    _room(
+        "total_active_users_limit", "configured limit", lambda room: room.room.total_active_users
+    ),
+    _room(
+        "new_users_per_minute_limit",
+        "configured limit",
+        lambda room: room.room.new_users_per_minute,
+    ),
     _room("journal_bytes", "size of the journal on disk", lambda room: room.figures.journal_bytes),
     _room(
-        "storage_failed", "1 while admissions are stopped because the ledger cannot be written", lambda room: room.figures.storage_failed
+        "storage_failed",
+        "1 while admissions are stopped because the ledger cannot be written",
+        lambda room: room.figures.storage_failed,
     ),
-    _room("newcomers_confirmed", "1 while new visitors are let in only after their ticket came back", lambda room: room.figures.confirms),
+    _room(
+        "newcomers_confirmed",
+        "1 while new visitors are let in only after their ticket came back",
+        lambda room: room.figures.confirms,
+    ),
     _room(
         "origin_healthy",
         "1 while the health checks on the origin find it healthy, 0 while unhealthy; absent when unknown",
@@ -209,14 +376,41 @@ METRICS: tuple[MetricRow, ...] = (
         GaugeMetricFamily,
         "1 while a health check finds its origin healthy, 0 while unhealthy; absent when unknown or suspended",
         ("check", "zone"),
-        lambda state: [((name, zone), says == "healthy") for name, zone, says in state.health.checks if says in ("healthy", "unhealthy")],
+        lambda state: [
+            ((name, zone), says == "healthy")
+            for name, zone, says in state.health.checks
+            if says in ("healthy", "unhealthy")
+        ],
     ),
-    _process("health_checks", "health checks of the installation", lambda state: len(state.health.checks)),
-    _process("health_leader", "1 while this process runs the health checks", lambda state: state.health.leads),
-    _process("health_agents", "probe agents that report to this process", lambda state: state.health.agents),
-    _process("health_agents_lost", "probe agents that have missed three reports", lambda state: state.health.lost),
-    _process("health_probes_total", "probes made by this process", lambda state: state.health.probes, CounterMetricFamily),
-    _process("health_probes_running", "probes of this process under way", lambda state: state.health.running),
+    _process(
+        "health_checks", "health checks of the installation", lambda state: len(state.health.checks)
+    ),
+    _process(
+        "health_leader",
+        "1 while this process runs the health checks",
+        lambda state: state.health.leads,
+    ),
+    _process(
+        "health_agents",
+        "probe agents that report to this process",
+        lambda state: state.health.agents,
+    ),
+    _process(
+        "health_agents_lost",
+        "probe agents that have missed three reports",
+        lambda state: state.health.lost,
+    ),
+    _process(
+        "health_probes_total",
+        "probes made by this process",
+        lambda state: state.health.probes,
+        CounterMetricFamily,
+    ),
+    _process(
+        "health_probes_running",
+        "probes of this process under way",
+        lambda state: state.health.running,
+    ),
     _process(
         "health_probes_skipped_total",
         "probes left out because the one before had not ended",
@@ -229,8 +423,16 @@ METRICS: tuple[MetricRow, ...] = (
         lambda state: state.health.impossible,
         CounterMetricFamily,
     ),
-    _process("health_probe_delay_seconds", "greatest delay of a probe in the last minute", lambda state: state.health.late_ms / 1000),
-    _process("notifications_waiting", "messages of all processes that are not delivered yet", lambda state: state.notifications.waiting),
+    _process(
+        "health_probe_delay_seconds",
+        "greatest delay of a probe in the last minute",
+        lambda state: state.health.late_ms / 1000,
+    ),
+    _process(
+        "notifications_waiting",
+        "messages of all processes that are not delivered yet",
+        lambda state: state.notifications.waiting,
+    ),
     _process(
         "notifications_oldest_waiting_seconds",
         "age of the oldest message that is due and not delivered yet; 0 when there is none",
@@ -254,10 +456,15 @@ DEPRECATED: Mapping[str, str] = {
 """Old name -> new name. Both are exported for one release, so that dashboards and alerts can follow."""
 
 
-def deprecated_rows(rows: Iterable[MetricRow], names: Mapping[str, str] = DEPRECATED) -> tuple[MetricRow, ...]:
+def deprecated_rows(
+    rows: Iterable[MetricRow], names: Mapping[str, str] = DEPRECATED
+) -> tuple[MetricRow, ...]:
     """The same metrics under their old names. Raises KeyError when a new name is not among `rows`."""
     by_name = {row.name: row for row in rows}
-    return tuple(replace(by_name[new], name=old, help=f"deprecated: use `{new}`") for old, new in names.items())
+    return tuple(
+        replace(by_name[new], name=old, help=f"deprecated: use `{new}`")
+        for old, new in names.items()
+    )
 
 
 EXPORTED: tuple[MetricRow, ...] = (*METRICS, *deprecated_rows(METRICS))
@@ -275,7 +482,9 @@ def _gateway_row(name: str, help: str, is_gauge: bool) -> MetricRow:
     def samples(state: ProcessState) -> Iterator[Sample]:
         return (((), value) for counted, value in state.gateway if counted == name)
 
-    return MetricRow(f"greenroom_gateway_{name}" + ("" if is_gauge else "_total"), kind, help, (), samples)
+    return MetricRow(
+        f"greenroom_gateway_{name}" + ("" if is_gauge else "_total"), kind, help, (), samples
+    )
 
 
 class Exposition(Collector):

@@ -30,7 +30,9 @@ class NotificationView(Protocol):
     def waiting(self) -> int:
         """How many messages are not delivered yet."""
 
-    def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
+    def history(
+        self, since_ms: int, before_ms: int | None, skip: int, count: int
+    ) -> tuple[list[Dispatch], int]:
         """A page of the history, newest first, and how many rows there are."""
 
     def incidents(self, since_ms: int) -> list[Incident]:
@@ -64,7 +66,9 @@ class NoNotifications:
         """None."""
         return 0
 
-    def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
+    def history(
+        self, since_ms: int, before_ms: int | None, skip: int, count: int
+    ) -> tuple[list[Dispatch], int]:
         """Empty."""
         del since_ms, before_ms, skip, count
         return [], 0

@@ -48,7 +48,13 @@ NEW_KEYS_MS = 30_000
 
 KEYS_MAX = 100
 WORDS_MAX = 200
-ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint", "end_session_endpoint")
+ENDPOINTS = (
+    "authorization_endpoint",
+    "token_endpoint",
+    "jwks_uri",
+    "userinfo_endpoint",
+    "end_session_endpoint",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,13 @@ class _Known:
 class OidcProvider:
     """One provider, asked from one event loop. Methods raise Refused with words for the person who signs in."""
 
-    def __init__(self, settings: OidcSettings, outbound: Callable[[], OutboundPolicy], clock: Clock, listening: Listening = tuple) -> None:
+    def __init__(
+        self,
+        settings: OidcSettings,
+        outbound: Callable[[], OutboundPolicy],
+        clock: Clock,
+        listening: Listening = tuple,
+    ) -> None:
         """`listening` gives greenroom's own listeners, which are never asked."""
         self.settings = settings
         self._outbound = outbound
@@ -77,7 +89,9 @@ class OidcProvider:
     async def begin(self, secret: str, redirect_uri: str) -> str:
         """Where to send a browser that keeps `secret`."""
         known = await self._documents()
-        return await asyncio.to_thread(self._authorization_url, known.document["authorization_endpoint"], secret, redirect_uri)
+        return await asyncio.to_thread(
+            self._authorization_url, known.document["authorization_endpoint"], secret, redirect_uri
+        )
 
     def _authorization_url(self, endpoint: str, secret: str, redirect_uri: str) -> str:
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
@@ -103,8 +117,12 @@ class OidcProvider:
         """The person, from the query with which the provider sent the browser back."""
         entry = self.settings.entry
         sent = answer.get("state", "")
-        if not secret or not hmac.compare_digest(sent.encode("utf-8", "replace"), derived(secret, "state").encode()):
-            raise _refused("this sign-in was begun in another browser, or more than ten minutes ago: try again")
+        if not secret or not hmac.compare_digest(
+            sent.encode("utf-8", "replace"), derived(secret, "state").encode()
+        ):
+            raise _refused(
+                "this sign-in was begun in another browser, or more than ten minutes ago: try again"
+            )
         if answer.get("iss", entry.issuer) != entry.issuer:
             raise _refused("the answer comes from another provider: try again")
         if "error" in answer:
@@ -117,8 +135,15 @@ class OidcProvider:
         access = tokens.get("access_token")
         access = access if isinstance(access, str) else ""
         claims = await self._claims(tokens.get("id_token"), access, derived(secret, "nonce"))
-        if claims_wanted(self.settings) - claims.keys() and access and known.document.get("userinfo_endpoint"):
-            claims = {**await self._userinfo(known.document["userinfo_endpoint"], access, claims["sub"]), **claims}
+        if (
+            claims_wanted(self.settings) - claims.keys()
+            and access
+            and known.document.get("userinfo_endpoint")
+        ):
+            claims = {
+                **await self._userinfo(known.document["userinfo_endpoint"], access, claims["sub"]),
+                **claims,
+            }
         return oidc_person(self.settings, claims)
 
     async def leaving(self, back: str) -> str:
@@ -127,12 +152,16 @@ class OidcProvider:
         endpoint = known.document.get("end_session_endpoint", "")
         if not endpoint:
             return ""
-        query = urlencode({"client_id": self.settings.entry.client_id, "post_logout_redirect_uri": back})
+        query = urlencode(
+            {"client_id": self.settings.entry.client_id, "post_logout_redirect_uri": back}
+        )
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
 
     async def _claims(self, token: Any, access_token: str, nonce: str) -> dict[str, Any]:
         if not isinstance(token, str):
-            raise _refused(f"{self.settings.label} sent no ID token: does the client have the scope openid?")
+            raise _refused(
+                f"{self.settings.label} sent no ID token: does the client have the scope openid?"
+            )
         for again in (False, True):
             known = await self._documents(newer_keys=again)
             try:
@@ -152,7 +181,9 @@ class OidcProvider:
                 break
         raise _refused(f"{self.settings.label} did not prove who you are: {reason}")
 
-    async def _redeem(self, document: Mapping[str, Any], code: str, secret: str, redirect_uri: str) -> Mapping[str, Any]:
+    async def _redeem(
+        self, document: Mapping[str, Any], code: str, secret: str, redirect_uri: str
+    ) -> Mapping[str, Any]:
         entry = self.settings.entry
         form = {
             "grant_type": "authorization_code",
@@ -160,25 +191,42 @@ class OidcProvider:
             "redirect_uri": redirect_uri,
             "code_verifier": derived(secret, "verifier"),
         }
-        headers = [("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json")]
+        headers = [
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Accept", "application/json"),
+        ]
         methods = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         if self.settings.secret and "client_secret_basic" in methods:
             pair = f"{quote_plus(entry.client_id)}:{quote_plus(self.settings.secret)}"
             headers.append(("Authorization", f"Basic {_basic(pair)}"))
         else:
-            form |= {"client_id": entry.client_id} | ({"client_secret": self.settings.secret} if self.settings.secret else {})
-        answer = await self._ask_now(Request("POST", document["token_endpoint"], tuple(headers), urlencode(form).encode()))
+            form |= {"client_id": entry.client_id} | (
+                {"client_secret": self.settings.secret} if self.settings.secret else {}
+            )
+        answer = await self._ask_now(
+            Request("POST", document["token_endpoint"], tuple(headers), urlencode(form).encode())
+        )
         told = _json(answer)
         if answer.status != 200 or not isinstance(told, dict):
             reason = told.get("error") if isinstance(told, dict) else None
-            raise _refused(f"{self.settings.label} did not accept the sign-in: {_plain(str(reason or f'status {answer.status}'))}")
+            raise _refused(
+                f"{self.settings.label} did not accept the sign-in: {_plain(str(reason or f'status {answer.status}'))}"
+            )
         return told
 
     async def _userinfo(self, url: str, access_token: str, subject: str) -> dict[str, Any]:
-        answer = await self._ask_now(Request("GET", url, (("Authorization", f"Bearer {access_token}"), ("Accept", "application/json"))))
+        answer = await self._ask_now(
+            Request(
+                "GET",
+                url,
+                (("Authorization", f"Bearer {access_token}"), ("Accept", "application/json")),
+            )
+        )
         told = _json(answer)
         if answer.status != 200 or not isinstance(told, dict) or told.get("sub") != subject:
-            raise _refused(f"{self.settings.label} told nothing usable about you (userinfo, status {answer.status})")
+            raise _refused(
+                f"{self.settings.label} told nothing usable about you (userinfo, status {answer.status})"
+            )
         return told
 
     async def _documents(self, *, newer_keys: bool = False) -> _Known:
@@ -204,9 +252,13 @@ class OidcProvider:
 
     async def _fetched(self) -> tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]:
         issuer = self.settings.entry.issuer
-        document = await self._json(f"{issuer.rstrip('/')}/.well-known/openid-configuration", "its discovery document")
+        document = await self._json(
+            f"{issuer.rstrip('/')}/.well-known/openid-configuration", "its discovery document"
+        )
         if document.get("issuer") != issuer:
-            raise OutboundFailed(f"it names itself {_plain(str(document.get('issuer')))}, the configuration says {issuer}")
+            raise OutboundFailed(
+                f"it names itself {_plain(str(document.get('issuer')))}, the configuration says {issuer}"
+            )
         missing = [name for name in ENDPOINTS[:3] if not isinstance(document.get(name), str)]
         if missing:
             raise OutboundFailed(f"its discovery document has no {missing[0]}")
@@ -220,7 +272,10 @@ class OidcProvider:
 
     def _check(self, name: str, url: Any) -> None:
         target, issuer = read_target(url), read_target(self.settings.entry.issuer)
-        if target.scheme != "https" and (target.scheme, target.authority) != (issuer.scheme, issuer.authority):
+        if target.scheme != "https" and (target.scheme, target.authority) != (
+            issuer.scheme,
+            issuer.authority,
+        ):
             raise OutboundFailed(f"its {name} does not begin with https://")
 
     async def _json(self, url: str, what: str) -> Mapping[str, Any]:
@@ -240,16 +295,24 @@ class OidcProvider:
     async def _ask(self, request: Request) -> OutboundAnswer:
         target, issuer = read_target(request.url), read_target(self.settings.entry.issuer)
         own = (target.scheme, target.host, target.port) == (issuer.scheme, issuer.host, issuer.port)
-        policy = OutboundPolicy(ports=(), allowed=PRIVATE, denied=(*NEVER, *self._outbound().denied)) if own else self._outbound()
+        policy = (
+            OutboundPolicy(ports=(), allowed=PRIVATE, denied=(*NEVER, *self._outbound().denied))
+            if own
+            else self._outbound()
+        )
         try:
-            return await exchange(Guard(policy, listening=self._listening), request, LIMITS, self._tls)
+            return await exchange(
+                Guard(policy, listening=self._listening), request, LIMITS, self._tls
+            )
         except GreenroomError as error:
             raise OutboundFailed(str(error)) from error
 
 
 def derived(secret: str, what: str) -> str:
     """One of the three values of a sign-in: 43 characters that tell nothing about the others."""
-    made = hmac.new(secret.encode("utf-8", "replace"), f"greenroom oidc {what}".encode(), hashlib.sha256).digest()
+    made = hmac.new(
+        secret.encode("utf-8", "replace"), f"greenroom oidc {what}".encode(), hashlib.sha256
+    ).digest()
     return urlsafe_b64encode(made).rstrip(b"=").decode()
 
 

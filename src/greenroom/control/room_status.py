@@ -17,18 +17,31 @@ _DRAWS = {
     "items": {
         "type": "object",
         "required": [*_TEXTS, "held"],
-        "properties": {**{name: {"type": "string"} for name in _TEXTS}, "held": {"type": "boolean"}},
+        "properties": {
+            **{name: {"type": "string"} for name in _TEXTS},
+            "held": {"type": "boolean"},
+        },
     },
 }
 
 STATUS = ApiSchema(
     (
         computed("status", "state of the room", Shown({"type": "string", "enum": list(STATUSES)})),
-        computed("event_id", "the current event; empty when there is none", Shown({"type": "string"})),
+        computed(
+            "event_id", "the current event; empty when there is none", Shown({"type": "string"})
+        ),
         computed("estimated_queued_users", "visitors in line", Shown(_COUNT)),
         computed("estimated_total_active_users", "visitors with a living session", Shown(_COUNT)),
-        computed("max_estimated_time_minutes", "the longest wait currently shown to a visitor, in minutes", Shown(_COUNT)),
-        computed("draws", "draws of the current and coming events, with the commitments to their seeds", Shown(_DRAWS)),
+        computed(
+            "max_estimated_time_minutes",
+            "the longest wait currently shown to a visitor, in minutes",
+            Shown(_COUNT),
+        ),
+        computed(
+            "draws",
+            "draws of the current and coming events, with the commitments to their seeds",
+            Shown(_DRAWS),
+        ),
     )
 )
 
@@ -54,7 +67,12 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
         "estimated_total_active_users": ledgers.active,
         "max_estimated_time_minutes": _longest_wait(now.room, ledgers),
         "draws": [
-            {"event_id": draw.event_id, "draw": draw.id, "commitment": draw.commitment, "held": draw.held}
+            {
+                "event_id": draw.event_id,
+                "draw": draw.id,
+                "commitment": draw.commitment,
+                "held": draw.held,
+            }
             for draw in (state.draws if state else ())
         ],
     }

@@ -6,7 +6,13 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Choice, Json, Nested, Plain, Several, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.room_claims import RoomClaims
 from greenroom.control.time_format import moment as written
@@ -48,15 +54,28 @@ ROOM = ApiSchema.of(
     more=(
         computed("created_on", "creation time", Shown(_TIME)),
         computed("modified_on", "time of the last change", Shown(_TIME)),
-        computed("next_event_prequeue_start_time", "start of the next event's pre-queue, if it has one", Shown(_TIME_OR_NULL)),
-        computed("next_event_start_time", "start of the next event, if there is one", Shown(_TIME_OR_NULL)),
+        computed(
+            "next_event_prequeue_start_time",
+            "start of the next event's pre-queue, if it has one",
+            Shown(_TIME_OR_NULL),
+        ),
+        computed(
+            "next_event_start_time",
+            "start of the next event, if there is one",
+            Shown(_TIME_OR_NULL),
+        ),
         computed(
             "read_only",
             "true: it comes from a configuration file and can only be changed there",
             Shown({"type": "boolean"}),
             extension=True,
         ),
-        computed("sessions_ended_time", "when an operator last ended all sessions; null: never", Shown(_TIME_OR_NULL), extension=True),
+        computed(
+            "sessions_ended_time",
+            "when an operator last ended all sessions; null: never",
+            Shown(_TIME_OR_NULL),
+            extension=True,
+        ),
     ),
 )
 
@@ -76,17 +95,25 @@ def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
         | {
             "created_on": written(entry.created_ms),
             "modified_on": written(entry.modified_ms),
-            "next_event_prequeue_start_time": written_time(upcoming, "prequeue_start_ms") if upcoming else None,
+            "next_event_prequeue_start_time": written_time(upcoming, "prequeue_start_ms")
+            if upcoming
+            else None,
             "next_event_start_time": written_time(upcoming, "event_start_ms") if upcoming else None,
             "read_only": entry.read_only,
-            "sessions_ended_time": written(entry.record.sessions_ended_ms) if entry.record.sessions_ended_ms else None,
+            "sessions_ended_time": written(entry.record.sessions_ended_ms)
+            if entry.record.sessions_ended_ms
+            else None,
         }
     )
 
 
 def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
     """The event that starts next; suspended ones never do."""
-    coming = (entry.record for entry in known.events.of(room_id) if not entry.record.suspended and entry.record.event_start_ms > now_ms)
+    coming = (
+        entry.record
+        for entry in known.events.of(room_id)
+        if not entry.record.suspended and entry.record.event_start_ms > now_ms
+    )
     return min(coming, key=lambda event: event.event_start_ms, default=None)
 
 
@@ -95,7 +122,9 @@ def own_zone_only(_zone_id: str) -> bool:
     return False
 
 
-def create(zone_id: str, document: Any, sees: SeesZone = own_zone_only, claims: RoomClaims | None = None) -> ConfigChange:
+def create(
+    zone_id: str, document: Any, sees: SeesZone = own_zone_only, claims: RoomClaims | None = None
+) -> ConfigChange:
     """A new room. A refusal names the room of another zone that is in the way only to those who see that zone.
 
     `claims`: those of all rooms, where the caller keeps them.
@@ -111,14 +140,24 @@ def create(zone_id: str, document: Any, sees: SeesZone = own_zone_only, claims: 
     return plan
 
 
-def change(zone_id: str, room_id: str, document: Any, whole: bool, sees: SeesZone = own_zone_only) -> ConfigChange:
+def change(
+    zone_id: str, room_id: str, document: Any, whole: bool, sees: SeesZone = own_zone_only
+) -> ConfigChange:
     """Replaces a room (PUT), or updates some of its fields (PATCH). `sees` as for `create`."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)
         refuse_read_only(entry, "waiting room")
         wanted = document if whole else overlaid(show(known, entry, at.now_ms), document)
-        return _put(known, known.zones[zone_id], room_id, wanted, at, sees, RoomClaims.of(known, without=room_id))
+        return _put(
+            known,
+            known.zones[zone_id],
+            room_id,
+            wanted,
+            at,
+            sees,
+            RoomClaims.of(known, without=room_id),
+        )
 
     return plan
 
@@ -134,19 +173,35 @@ def delete(zone_id: str, room_id: str) -> ConfigChange:
 
 
 def _put(
-    known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: ChangeContext, sees: SeesZone, others: RoomClaims
+    known: Configuration,
+    zone: Entry[Zone],
+    room_id: str,
+    document: Any,
+    at: ChangeContext,
+    sees: SeesZone,
+    others: RoomClaims,
 ) -> PlannedChange:
-    values, faults = read_as(ROOM, document, lambda values: room_problems(values) + unreachable(values))
+    values, faults = read_as(
+        ROOM, document, lambda values: room_problems(values) + unreachable(values)
+    )
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
-    faults += _page_faults(values, wrong) + limit_faults(zone.record, values, wrong) + _together_faults(values, wrong)
+    faults += (
+        _page_faults(values, wrong)
+        + limit_faults(zone.record, values, wrong)
+        + _together_faults(values, wrong)
+    )
     faults += _zone_faults(zone, values, wrong, others)
     if not wrong & {"host", "path", "additional_routes"}:
         faults += _route_faults(known, zone, values, sees, others)
     refuse_if(faults)
     there = known.rooms.get(room_id)
-    room = Room(id=room_id, **{name: getattr(there.record, name) for name in OPERATED if there}, **values)
+    room = Room(
+        id=room_id, **{name: getattr(there.record, name) for name in OPERATED if there}, **values
+    )
     refuse_if(_cookie_faults(known, zone, room, sees, others) + _draw_faults(known, room))
-    return PlannedChange([Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
+    return PlannedChange(
+        [Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms)
+    )
 
 
 def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
@@ -156,7 +211,9 @@ def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
     return faults_of(template_problems(page, "custom_page_html"), Code.TEMPLATE)
 
 
-def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()) -> list[ApiFault]:
+def limit_faults(
+    zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()
+) -> list[ApiFault]:
     """What the zone says about the two limits and the length of a session; for rooms and their events."""
     faults = []
     for name in ("total_active_users", "new_users_per_minute"):
@@ -172,33 +229,71 @@ def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = (
 
 
 def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
-    if wrong & {"new_users_per_minute", "total_active_users"} or values["new_users_per_minute"] <= values["total_active_users"]:
+    if (
+        wrong & {"new_users_per_minute", "total_active_users"}
+        or values["new_users_per_minute"] <= values["total_active_users"]
+    ):
         return []
-    reason = f"new_users_per_minute: must be at most total_active_users, {values['total_active_users']}"
+    reason = (
+        f"new_users_per_minute: must be at most total_active_users, {values['total_active_users']}"
+    )
     return [ApiFault(Code.INVALID, reason, "/new_users_per_minute")]
 
 
-def _zone_faults(zone: Entry[Zone], values: Mapping[str, Any], wrong: set[str], others: RoomClaims) -> list[ApiFault]:
+def _zone_faults(
+    zone: Entry[Zone], values: Mapping[str, Any], wrong: set[str], others: RoomClaims
+) -> list[ApiFault]:
     faults = []
     if "name" not in wrong and others.has_name(zone.id, values["name"]):
-        faults.append(ApiFault(Code.TAKEN, f"name: there is a waiting room {values['name']} in this zone already", "/name"))
+        faults.append(
+            ApiFault(
+                Code.TAKEN,
+                f"name: there is a waiting room {values['name']} in this zone already",
+                "/name",
+            )
+        )
     suffix = values.get("cookie_suffix")
     if suffix and "cookie_suffix" not in wrong and others.has_suffix(zone.id, suffix):
-        faults.append(ApiFault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone already has {suffix}", "/cookie_suffix"))
+        faults.append(
+            ApiFault(
+                Code.TAKEN,
+                f"cookie_suffix: another waiting room of this zone already has {suffix}",
+                "/cookie_suffix",
+            )
+        )
     for pointer, route in _routes(values, wrong):
         where = pointer if pointer == "/host" else f"{pointer}/host"
         if route.host == "*":
-            faults.append(ApiFault(Code.INVALID, f"host: must be in the zone {zone.record.name}; `*` is for configuration files", where))
+            faults.append(
+                ApiFault(
+                    Code.INVALID,
+                    f"host: must be in the zone {zone.record.name}; `*` is for configuration files",
+                    where,
+                )
+            )
         elif not zone.record.covers(route.host.removeprefix("*.")):
-            faults.append(ApiFault(Code.OUTSIDE, f"host: must be {zone.record.name} or a host below it, not {route.host}", where))
+            faults.append(
+                ApiFault(
+                    Code.OUTSIDE,
+                    f"host: must be {zone.record.name} or a host below it, not {route.host}",
+                    where,
+                )
+            )
     return faults
 
 
 def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route]]:
     """Each route with its pointer; those that are wrong already are left out."""
-    found = [] if "host" in wrong or "path" in wrong else [("/host", Route(values["host"], values["path"]))]
+    found = (
+        []
+        if "host" in wrong or "path" in wrong
+        else [("/host", Route(values["host"], values["path"]))]
+    )
     if "additional_routes" not in wrong:
-        found += [(f"/additional_routes/{index}", route) for index, route in enumerate(values["additional_routes"])]
+        found += [
+            (f"/additional_routes/{index}", route)
+            for index, route in enumerate(values["additional_routes"])
+        ]
     return found
 
 
@@ -212,26 +307,50 @@ def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: Se
     return "a waiting room of another zone"
 
 
-def _route_faults(known: Configuration, zone: Entry[Zone], values: Mapping[str, Any], sees: SeesZone, others: RoomClaims) -> list[ApiFault]:
+def _route_faults(
+    known: Configuration,
+    zone: Entry[Zone],
+    values: Mapping[str, Any],
+    sees: SeesZone,
+    others: RoomClaims,
+) -> list[ApiFault]:
     """Every host and path belongs to one room of the whole installation."""
     own: Coverage[str] = Coverage()
     faults = []
     any_case = values.get("case_insensitive_paths") is True or zone.record.case_insensitive_paths
     for pointer, route in _routes(values, set()):
         other = others.covering(route, any_case)
-        owner = own.claim("another route of this room", route, any_case) if other is None else _named(known, other, zone, sees)
+        owner = (
+            own.claim("another route of this room", route, any_case)
+            if other is None
+            else _named(known, other, zone, sees)
+        )
         if owner:
-            faults.append(ApiFault(Code.COVERED, f"{route.host}{route.path} already belongs to {owner}", pointer))
+            faults.append(
+                ApiFault(
+                    Code.COVERED, f"{route.host}{route.path} already belongs to {owner}", pointer
+                )
+            )
     return faults
 
 
 def _draw_faults(known: Configuration, room: Room) -> list[ApiFault]:
-    drawing = [entry.record.name for entry in known.events.of(room.id) if draws_by(entry.record)] if room.line_table else []
+    drawing = (
+        [entry.record.name for entry in known.events.of(room.id) if draws_by(entry.record)]
+        if room.line_table
+        else []
+    )
     reason = "greenroom.line_table: must be false while an event of the room draws places"
-    return [ApiFault(Code.INVALID, f"{reason}: {', '.join(drawing)}", "/greenroom/line_table")] if drawing else []
+    return (
+        [ApiFault(Code.INVALID, f"{reason}: {', '.join(drawing)}", "/greenroom/line_table")]
+        if drawing
+        else []
+    )
 
 
-def _cookie_faults(known: Configuration, zone: Entry[Zone], room: Room, sees: SeesZone, others: RoomClaims) -> list[ApiFault]:
+def _cookie_faults(
+    known: Configuration, zone: Entry[Zone], room: Room, sees: SeesZone, others: RoomClaims
+) -> list[ApiFault]:
     found = others.with_cookie(room)
     if found is None:
         return []

@@ -6,7 +6,13 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, overlaid, read_as, required
 from greenroom.control.api_shapes import Json, Plain
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    not_found,
+    refuse_read_only,
+)
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if, within
 from greenroom.control.rooms import room_of
 from greenroom.control.time_format import moment as written
@@ -28,7 +34,12 @@ POSITION: Json = {
     "oneOf": [
         _INDEX,
         *(
-            {"type": "object", "properties": {word: {"type": "string"}}, "required": [word], "additionalProperties": False}
+            {
+                "type": "object",
+                "properties": {word: {"type": "string"}},
+                "required": [word],
+                "additionalProperties": False,
+            }
             for word in ("before", "after")
         ),
     ],
@@ -44,7 +55,9 @@ def rules_of(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule, ..
 
 def show(rules: Sequence[Rule]) -> list[Json]:
     """Rules as the API answers them: always all of them."""
-    return [RULE.show({item.name: getattr(rule, item.name) for item in fields(Rule)}) for rule in rules]
+    return [
+        RULE.show({item.name: getattr(rule, item.name) for item in fields(Rule)}) for rule in rules
+    ]
 
 
 def append(zone_id: str, room_id: str, document: Any) -> ConfigChange:
@@ -54,7 +67,9 @@ def append(zone_id: str, room_id: str, document: Any) -> ConfigChange:
         rules = _changeable(known, zone_id, room_id)
         values, faults = _read(document, memberships(known))
         if len(rules) >= RULES_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there are {RULES_MAX} rules in this room already"))
+            faults.append(
+                ApiFault(Code.TOO_MANY, f"there are {RULES_MAX} rules in this room already")
+            )
         refuse_if(faults)
         return _put(room_id, (*rules, _made(values, at)))
 
@@ -69,12 +84,24 @@ def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
         if not isinstance(documents, list):
             raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of rules"))
         if len(documents) > RULES_MAX:
-            raise Refused(ApiFault(Code.TOO_MANY, f"a room has at most {RULES_MAX} rules, not {len(documents)}"))
+            raise Refused(
+                ApiFault(
+                    Code.TOO_MANY, f"a room has at most {RULES_MAX} rules, not {len(documents)}"
+                )
+            )
         lists = memberships(known)
         read = [_read(document, lists) for document in documents]
-        refuse_if(fault for index, (_, faults) in enumerate(read) for fault in within(faults, f"/{index}"))
+        refuse_if(
+            fault for index, (_, faults) in enumerate(read) for fault in within(faults, f"/{index}")
+        )
         left = list(rules)
-        return _put(room_id, tuple(_kept(values, document, left, at) for (values, _), document in zip(read, documents, strict=True)))
+        return _put(
+            room_id,
+            tuple(
+                _kept(values, document, left, at)
+                for (values, _), document in zip(read, documents, strict=True)
+            ),
+        )
 
     return plan
 
@@ -90,7 +117,11 @@ def edit(zone_id: str, room_id: str, rule_id: str, document: Any) -> ConfigChang
         asked = {name: value for name, value in document.items() if name != "position"}
         values, faults = _read(overlaid(show([rules[place]])[0], asked), memberships(known))
         others = [*rules[:place], *rules[place + 1 :]]
-        where, wrong = _position(document["position"], others, place) if "position" in document else (place, [])
+        where, wrong = (
+            _position(document["position"], others, place)
+            if "position" in document
+            else (place, [])
+        )
         refuse_if(faults + wrong)
         others.insert(where, _changed(rules[place], values, at))
         return _put(room_id, tuple(others))
@@ -122,12 +153,16 @@ def _changeable(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule,
 def _read(document: Any, lists: Mapping[str, ListMembership]) -> tuple[Json, list[ApiFault]]:
     values, faults = read_as(RULE, document, rule_field_problems)
     if "/expression" not in {fault.pointer for fault in faults}:
-        faults += faults_of(rule_problems(values["expression"], "expression", lists), Code.EXPRESSION)
+        faults += faults_of(
+            rule_problems(values["expression"], "expression", lists), Code.EXPRESSION
+        )
     return values, faults
 
 
 def _put(room_id: str, rules: tuple[Rule, ...]) -> PlannedChange:
-    return PlannedChange([Put(RuleSet(id=room_id, rules=rules), room_id)], lambda _after: show(rules))
+    return PlannedChange(
+        [Put(RuleSet(id=room_id, rules=rules), room_id)], lambda _after: show(rules)
+    )
 
 
 def _made(values: Json, at: ChangeContext) -> Rule:
@@ -138,7 +173,9 @@ def _changed(rule: Rule, values: Json, at: ChangeContext) -> Rule:
     """The same rule when nothing is different, else its next version."""
     if replace(rule, **values) == rule:
         return rule
-    return replace(rule, **values, version=str(int(rule.version) + 1), last_updated=written(at.now_ms))
+    return replace(
+        rule, **values, version=str(int(rule.version) + 1), last_updated=written(at.now_ms)
+    )
 
 
 def _kept(values: Json, document: Json, left: list[Rule], at: ChangeContext) -> Rule:
@@ -160,19 +197,41 @@ def _place_of(rules: Sequence[Rule], rule_id: str) -> int:
 
 def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list[ApiFault]]:
     """Where among the others the rule goes; `place` when the question is wrong."""
-    if not isinstance(asked, dict) or len(asked) != 1 or not set(asked) <= {"index", "before", "after"}:
-        return place, [ApiFault(Code.INVALID, "position: must be an object with one of index, before and after", "/position")]
+    if (
+        not isinstance(asked, dict)
+        or len(asked) != 1
+        or not set(asked) <= {"index", "before", "after"}
+    ):
+        return place, [
+            ApiFault(
+                Code.INVALID,
+                "position: must be an object with one of index, before and after",
+                "/position",
+            )
+        ]
     (word, value), *_ = asked.items()
     at = f"/position/{word}"
     if word == "index":
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            return place, [ApiFault(Code.INVALID, "position.index: must be a whole number, 1 for the first place", at)]
-        return min(max(value, 1), len(others) + 1) - 1, []  # the published tests send 0 and mean the first place
+            return place, [
+                ApiFault(
+                    Code.INVALID,
+                    "position.index: must be a whole number, 1 for the first place",
+                    at,
+                )
+            ]
+        return min(
+            max(value, 1), len(others) + 1
+        ) - 1, []  # the published tests send 0 and mean the first place
     if not isinstance(value, str):
-        return place, [ApiFault(Code.INVALID, f"position.{word}: must be the id of a rule, or empty", at)]
+        return place, [
+            ApiFault(Code.INVALID, f"position.{word}: must be the id of a rule, or empty", at)
+        ]
     if not value:
         return (0 if word == "before" else len(others)), []
     for index, rule in enumerate(others):
         if rule.id == value:
             return (index if word == "before" else index + 1), []
-    return place, [ApiFault(Code.INVALID, f"position.{word}: no other rule {value[:64]!r} in this room", at)]
+    return place, [
+        ApiFault(Code.INVALID, f"position.{word}: no other rule {value[:64]!r} in this room", at)
+    ]

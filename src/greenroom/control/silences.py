@@ -22,10 +22,22 @@ _TIME = Shown({"type": "string", "format": "date-time"})
 
 SILENCE = ApiSchema(
     (
-        computed("id", "opaque identifier; of an existing silence when it is to be changed", Plain(str), writable=True),
-        computed("policy_id", "the policy that is silent; empty: all of them", Plain(str), writable=True),
+        computed(
+            "id",
+            "opaque identifier; of an existing silence when it is to be changed",
+            Plain(str),
+            writable=True,
+        ),
+        computed(
+            "policy_id", "the policy that is silent; empty: all of them", Plain(str), writable=True
+        ),
         computed("start_time", "when it begins; left out: now", MomentField(), writable=True),
-        computed("end_time", "when it ends; left out: an hour after its start", MomentField(), writable=True),
+        computed(
+            "end_time",
+            "when it ends; left out: an hour after its start",
+            MomentField(),
+            writable=True,
+        ),
         computed("created_at", "when it was made", _TIME),
         computed("updated_at", "when it was changed last", _TIME),
     )
@@ -36,7 +48,9 @@ def show(entry: Entry[Silence]) -> Json:
     """A silence as the API answers it."""
     record = entry.record
     values = {name: getattr(record, name) for name in ("id", "policy_id", "start_time", "end_time")}
-    return SILENCE.show(values | {"created_at": written(entry.created_ms), "updated_at": written(entry.modified_ms)})
+    return SILENCE.show(
+        values | {"created_at": written(entry.created_ms), "updated_at": written(entry.modified_ms)}
+    )
 
 
 def silence_of(known: Configuration, silence_id: str) -> Entry[Silence]:
@@ -63,7 +77,12 @@ def put_all(documents: Any, *, change: bool) -> ConfigChange:
             except Refused as refused:
                 faults += within(refused.faults, f"/{index}")
         if len(known.silences) + len(changes) > SILENCES_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there may be {SILENCES_MAX} silences; remove those that are over"))
+            faults.append(
+                ApiFault(
+                    Code.TOO_MANY,
+                    f"there may be {SILENCES_MAX} silences; remove those that are over",
+                )
+            )
         refuse_if(faults)
         return PlannedChange(changes, every)
 
@@ -83,20 +102,37 @@ def delete(silence_id: str) -> ConfigChange:
 def _silence(known: Configuration, document: Any, at: ChangeContext, change: bool) -> Silence:
     values, faults = read_as(SILENCE, document)
     wrong = [name for name, value in values.items() if not isinstance(value, str)]
-    refuse_if(faults + [ApiFault(Code.INVALID, f"{name}: must be a string", f"/{name}") for name in wrong])
+    refuse_if(
+        faults + [ApiFault(Code.INVALID, f"{name}: must be a string", f"/{name}") for name in wrong]
+    )
     wanted = values.get("id") if change else None
     old = None
     if wanted:
         old = silence_of(known, str(wanted)).record
     start_time = values.get("start_time") or (old.start_time if old else plain_moment(at.now_ms))
     start_ms = milliseconds(start_time)
-    end_time = values.get("end_time") or (old.end_time if old else plain_moment((start_ms or at.now_ms) + DEFAULT_MS))
+    end_time = values.get("end_time") or (
+        old.end_time if old else plain_moment((start_ms or at.now_ms) + DEFAULT_MS)
+    )
     end_ms = milliseconds(end_time)
     policy_id = values.get("policy_id", old.policy_id if old else "")
     if policy_id and policy_id not in known.alert_policies:
-        faults.append(ApiFault(Code.NO_OBJECT, f"policy_id: there is no policy {policy_id!r:.80}", "/policy_id"))
+        faults.append(
+            ApiFault(
+                Code.NO_OBJECT, f"policy_id: there is no policy {policy_id!r:.80}", "/policy_id"
+            )
+        )
     if start_ms is not None and end_ms is not None and end_ms <= start_ms:
-        faults.append(ApiFault(Code.INVALID, "end_time: must be later than start_time", "/end_time"))
+        faults.append(
+            ApiFault(Code.INVALID, "end_time: must be later than start_time", "/end_time")
+        )
     refuse_if(faults)
     silence_id = old.id if old else at.new_id()
-    return Silence(id=silence_id, policy_id=policy_id, start_ms=start_ms or 0, end_ms=end_ms or 0, start_time=start_time, end_time=end_time)
+    return Silence(
+        id=silence_id,
+        policy_id=policy_id,
+        start_ms=start_ms or 0,
+        end_ms=end_ms or 0,
+        start_time=start_time,
+        end_time=end_time,
+    )

@@ -88,13 +88,21 @@ class StoreState(msgspec.Struct, frozen=True):
         """The state once this revision runs."""
         problems = self.problems if from_copy else ()
         taken = self.taken + (self.revision >= 0)
-        changed = {"revision": revision, "tried": revision, "loaded_ms": now_ms, "taken": taken, "from_copy": from_copy}
+        changed = {
+            "revision": revision,
+            "tried": revision,
+            "loaded_ms": now_ms,
+            "taken": taken,
+            "from_copy": from_copy,
+        }
         return structs.replace(self, **changed, problems=problems)
 
     def refused(self, revision: int, problems: tuple[Problem, ...]) -> Self:
         """The state once this revision could not be used: counted once, however often it is tried."""
         again = revision == self.tried and problems == self.problems
-        return structs.replace(self, tried=revision, problems=problems, refusals=self.refusals + (not again))
+        return structs.replace(
+            self, tried=revision, problems=problems, refusals=self.refusals + (not again)
+        )
 
     def lost(self) -> Self:
         """The state while the store does not answer."""

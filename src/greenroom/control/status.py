@@ -21,7 +21,10 @@ def status(state: ProcessState) -> dict[str, Any]:
         "config": {
             "file": config.file,
             "valid": not config.problems,
-            "problems": [{"line": found.line, "key": found.pointer, "reason": found.reason} for found in config.problems],
+            "problems": [
+                {"line": found.line, "key": found.pointer, "reason": found.reason}
+                for found in config.problems
+            ],
             "needs_restart": list(config.pending),
             "reloads": config.reloads,
             "failed_reloads": config.failures,
@@ -30,7 +33,9 @@ def status(state: ProcessState) -> dict[str, Any]:
         "sync": None if state.sync is None else msgspec.to_builtins(state.sync),
         "analytics": None if state.analytics is None else msgspec.to_builtins(state.analytics),
         "rooms": [_room(room) for room in state.rooms],
-        "health_checks": [{"name": name, "zone": zone, "status": says} for name, zone, says in state.health.checks],
+        "health_checks": [
+            {"name": name, "zone": zone, "status": says} for name, zone, says in state.health.checks
+        ],
         "gateway": dict(state.gateway),
     }
 
@@ -58,7 +63,12 @@ def _event(state: RoomState) -> dict[str, Any] | None:
         return None
     event = now.event
     times = {"starts": event.event_start_ms, "ends": event.event_end_ms}
-    return {"name": event.name, "id": event.id, "phase": now.phase.name.lower(), **{key: plain_moment(ms) for key, ms in times.items()}}
+    return {
+        "name": event.name,
+        "id": event.id,
+        "phase": now.phase.name.lower(),
+        **{key: plain_moment(ms) for key, ms in times.items()},
+    }
 
 
 def _store(store: StoreState) -> dict[str, Any]:
@@ -88,7 +98,9 @@ def _room(state: RoomState) -> dict[str, Any]:
         "waiting_users": figures.waiting,
         "permits_unused": figures.permits_unused,
         "admitted_total": state.requests.get("admitted", 0),
-        "estimated_wait_seconds": None if estimate is None else [round(s, 1) for s in (estimate.p25_s, estimate.p50_s, estimate.p75_s)],
+        "estimated_wait_seconds": None
+        if estimate is None
+        else [round(s, 1) for s in (estimate.p25_s, estimate.p50_s, estimate.p75_s)],
         "journal_bytes": figures.journal_bytes,
         "storage_failed": figures.storage_failed,
         "newcomers_confirmed": figures.confirms,

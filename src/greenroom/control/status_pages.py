@@ -5,7 +5,13 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, Several, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
 from greenroom.control.refusals import ApiFault, Code, refuse_if
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -74,8 +80,25 @@ def delete(page_id: str) -> ConfigChange:
 
 def _taken(known: Configuration, page_id: str, values: Json) -> list[ApiFault]:
     where = f"{values.get('host', '')}{values.get('path', '')}"
-    other = next((page for page in known.status_pages.records() if page.id != page_id and page.where == where), None)
-    return [ApiFault(Code.TAKEN, f"path: {where} is the address of the page {other.title!r} already", "/path")] if other else []
+    other = next(
+        (
+            page
+            for page in known.status_pages.records()
+            if page.id != page_id and page.where == where
+        ),
+        None,
+    )
+    return (
+        [
+            ApiFault(
+                Code.TAKEN,
+                f"path: {where} is the address of the page {other.title!r} already",
+                "/path",
+            )
+        ]
+        if other
+        else []
+    )
 
 
 def _put(record: StatusPage) -> PlannedChange:

@@ -16,11 +16,21 @@ TOKENS_MAX = 1_000
 DAY_MS = 86_400_000
 
 
-def create(name: str, scopes: Sequence[str], zones: Sequence[str] = (), email: str = "", days: int | None = None) -> ConfigChange:
+def create(
+    name: str,
+    scopes: Sequence[str],
+    zones: Sequence[str] = (),
+    email: str = "",
+    days: int | None = None,
+) -> ConfigChange:
     """A new token; answers (secret, token). `zones` are ids or names, none for all. The secret cannot be had again."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
-        faults = [ApiFault(Code.NO_OBJECT, f"there is no zone {zone}") for zone in zones if not _zone_ids(known, zone)]
+        faults = [
+            ApiFault(Code.NO_OBJECT, f"there is no zone {zone}")
+            for zone in zones
+            if not _zone_ids(known, zone)
+        ]
         if any(token.name == name for token in known.tokens.records()):
             faults.append(ApiFault(Code.TAKEN, f"there is a token {name} already"))
         if len(known.tokens) >= TOKENS_MAX:
@@ -29,9 +39,18 @@ def create(name: str, scopes: Sequence[str], zones: Sequence[str] = (), email: s
             raise Refused(*faults)
         ids = list(dict.fromkeys(found for zone in zones for found in _zone_ids(known, zone)))
         try:
-            secret, token = make_token(at.new_id(), name, scopes, ids, email, None if days is None else at.now_ms + days * DAY_MS)
+            secret, token = make_token(
+                at.new_id(),
+                name,
+                scopes,
+                ids,
+                email,
+                None if days is None else at.now_ms + days * DAY_MS,
+            )
         except InvalidConfig as invalid:
-            raise Refused(*(ApiFault(Code.INVALID, str(problem)) for problem in invalid.problems)) from None
+            raise Refused(
+                *(ApiFault(Code.INVALID, str(problem)) for problem in invalid.problems)
+            ) from None
         return PlannedChange([Put(token)], lambda _after: (secret, token))
 
     return plan
@@ -41,7 +60,9 @@ def revoke(name: str) -> ConfigChange:
     """Takes the token of this name or id away; it is refused from the next request on."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
-        found = next((token for token in known.tokens.records() if name in (token.id, token.name)), None)
+        found = next(
+            (token for token in known.tokens.records() if name in (token.id, token.name)), None
+        )
         if found is None:
             raise Refused(ApiFault(Code.NO_OBJECT, f"there is no token {name}"))
         return PlannedChange([Remove("token", found.id)], lambda _after: found)

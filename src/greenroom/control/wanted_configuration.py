@@ -63,7 +63,10 @@ MOST: Mapping[str, int] = {
 }
 """The most of each kind in an installation, with those of a configuration file. What a document has beyond them is only counted."""
 
-_PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {"room": "waiting rooms", "alert_policy": "alert policies"}
+_PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
+    "room": "waiting rooms",
+    "alert_policy": "alert policies",
+}
 
 
 class _Building:
@@ -75,7 +78,9 @@ class _Building:
         self.draft = Draft(untouched)
         self.made = self.draft.live()
         self.claims = RoomClaims()
-        for entry in untouched.rooms.values():  # a room of a file may lie in a zone that the document has still to make
+        for entry in (
+            untouched.rooms.values()
+        ):  # a room of a file may lie in a zone that the document has still to make
             self.claims.add(entry, known.zones[entry.parent].record)
         self.faults: list[ApiFault] = []
         self._seen = Counter({kind: len(untouched.index_of(kind)) for kind in MOST})
@@ -119,11 +124,19 @@ class _Building:
                 ids.setdefault((entry.parent, own), []).append(entry.id)
         return self._ids[kind]
 
-    def parts(self, pointer: str, document: Mapping[str, Any], name: str, kind: str) -> Iterator[tuple[str, Any]]:
+    def parts(
+        self, pointer: str, document: Mapping[str, Any], name: str, kind: str
+    ) -> Iterator[tuple[str, Any]]:
         """(pointer, part) of a list inside a document, without what is beyond MOST; a fault when it is not a list."""
         found = document.get(name, [])
         if not isinstance(found, list):
-            self.faults.append(ApiFault(Code.INVALID, f"{f'{pointer}/{name}'.strip('/')}: must be a list", f"{pointer}/{name}"))
+            self.faults.append(
+                ApiFault(
+                    Code.INVALID,
+                    f"{f'{pointer}/{name}'.strip('/')}: must be a list",
+                    f"{pointer}/{name}",
+                )
+            )
             return
         for index, part in enumerate(found):
             self._seen[kind] += 1
@@ -133,7 +146,10 @@ class _Building:
     def too_many(self) -> list[ApiFault]:
         """One fault for each kind of which there would be more than MOST."""
         return [
-            ApiFault(Code.TOO_MANY, f"{self._seen[kind]} {_PLURALS[kind]} are too many; at most {most} are allowed")
+            ApiFault(
+                Code.TOO_MANY,
+                f"{self._seen[kind]} {_PLURALS[kind]} are too many; at most {most} are allowed",
+            )
             for kind, most in MOST.items()
             if self._seen[kind] > most
         ]
@@ -146,16 +162,25 @@ def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
     return document.get(NAMED_BY.get(kind, "name"))
 
 
-def wanted_configuration(known: Configuration, document: Any, at: ChangeContext, origin_problems: OriginProblems) -> Configuration:
+def wanted_configuration(
+    known: Configuration, document: Any, at: ChangeContext, origin_problems: OriginProblems
+) -> Configuration:
     """The configuration with what the document says. Raises Refused with every fault."""
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the document must be a table with zones and lists"))
     try:
         json.dumps(document, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
-        raise Refused(ApiFault(Code.BAD_BODY, "the document contains an unpaired surrogate, which cannot be stored or sent")) from None
+        raise Refused(
+            ApiFault(
+                Code.BAD_BODY,
+                "the document contains an unpaired surrogate, which cannot be stored or sent",
+            )
+        ) from None
     refuse_if(
-        ApiFault(Code.UNKNOWN_FIELD, f"{name}: unknown section; known sections: {', '.join(SECTIONS)}")
+        ApiFault(
+            Code.UNKNOWN_FIELD, f"{name}: unknown section; known sections: {', '.join(SECTIONS)}"
+        )
         for name in document
         if name not in SECTIONS
     )
@@ -175,9 +200,15 @@ def wanted_configuration(known: Configuration, document: Any, at: ChangeContext,
 def _without_orphans(made: Configuration) -> Configuration:
     """Silences go with their policies."""
     left = {
-        key: entry for key, entry in made.silences.items() if not entry.record.policy_id or entry.record.policy_id in made.alert_policies
+        key: entry
+        for key, entry in made.silences.items()
+        if not entry.record.policy_id or entry.record.policy_id in made.alert_policies
     }
-    return made if len(left) == len(made.silences) else made.with_indexes(made.revision, {"silence": left})
+    return (
+        made
+        if len(left) == len(made.silences)
+        else made.with_indexes(made.revision, {"silence": left})
+    )
 
 
 def _untouched(known: Configuration, document: Json) -> Configuration:
@@ -188,7 +219,10 @@ def _untouched(known: Configuration, document: Json) -> Configuration:
         **{section: (kind,) for section, kind in BESIDE_ZONES.items()},
     }
     kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
-    indexes = {kind: {key: entry for key, entry in known.index_of(kind).items() if entry.read_only} for kind in kinds}
+    indexes = {
+        kind: {key: entry for key, entry in known.index_of(kind).items() if entry.read_only}
+        for kind in kinds
+    }
     return known.with_indexes(known.revision, indexes)
 
 
@@ -199,19 +233,33 @@ def _make_list(building: _Building, pointer: str, document: Any) -> None:
         if there and there.record.kind == document.get("kind"):
             building.take(Put(entry.record, key) for entry in building.known.list_items.of(key))
         items = document.get("items", [])
-        building.do(f"{pointer}/items", list_items.add(key, items, list_items.Operations(), whole=True))
+        building.do(
+            f"{pointer}/items", list_items.add(key, items, list_items.Operations(), whole=True)
+        )
 
 
-def _make_zone(building: _Building, pointer: str, document: Any, origin_problems: OriginProblems) -> None:
+def _make_zone(
+    building: _Building, pointer: str, document: Any, origin_problems: OriginProblems
+) -> None:
     key = building.id_of("zone", document)
-    if not building.do(pointer, zones.create(_without(document, "settings", "waiting_rooms", "health_checks"), origin_problems), key):
+    if not building.do(
+        pointer,
+        zones.create(
+            _without(document, "settings", "waiting_rooms", "health_checks"), origin_problems
+        ),
+        key,
+    ):
         return
     if "settings" in document:
-        building.do(f"{pointer}/settings", zones.change_settings(key, document["settings"], whole=True))
+        building.do(
+            f"{pointer}/settings", zones.change_settings(key, document["settings"], whole=True)
+        )
     for at, part in building.parts(pointer, document, "waiting_rooms", "room"):
         _make_room(building, at, key, part)
     for at, part in building.parts(pointer, document, "health_checks", "health_check"):
-        building.do(at, health_checks.create(key, _without(part)), building.id_of("health_check", part, key))
+        building.do(
+            at, health_checks.create(key, _without(part)), building.id_of("health_check", part, key)
+        )
 
 
 def _sees_all(_zone_id: str) -> bool:
@@ -221,7 +269,11 @@ def _sees_all(_zone_id: str) -> bool:
 
 def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -> None:
     key = building.id_of("room", document, zone_id)
-    if not building.do(pointer, rooms.create(zone_id, _without(document, "events", "rules"), _sees_all, building.claims), key):
+    if not building.do(
+        pointer,
+        rooms.create(zone_id, _without(document, "events", "rules"), _sees_all, building.claims),
+        key,
+    ):
         return
     building.claims.add(building.made.rooms[key], building.made.zones[zone_id].record)
     before = building.known.rooms.get(key)
@@ -229,11 +281,15 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
         operated = {name: getattr(before.record, name) for name in OPERATED}
         building.take([Put(replace(building.made.rooms[key].record, **operated), zone_id)])
     for at, part in building.parts(pointer, document, "events", "event"):
-        building.do(at, events.create(zone_id, key, _without(part)), building.id_of("event", part, key))
+        building.do(
+            at, events.create(zone_id, key, _without(part)), building.id_of("event", part, key)
+        )
     bypass = document.get("rules", [])
     there = building.known.rules.get(key)
     if there and (bypass or not there.record.rules):
-        building.take([Put(RuleSet(id=key, rules=there.record.rules), key)])  # so that rules that stay keep their ids
+        building.take(
+            [Put(RuleSet(id=key, rules=there.record.rules), key)]
+        )  # so that rules that stay keep their ids
     if bypass:
         building.do(f"{pointer}/rules", rules.replace_all(zone_id, key, bypass))
 
@@ -242,15 +298,21 @@ def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChang
     """What is secret and is not written down stays what it was before."""
     old = before.webhooks.get(key)
     told = (
-        {name: value for name, value in document.items() if (name, value) != ("secret", MASK)} if isinstance(document, dict) else document
+        {name: value for name, value in document.items() if (name, value) != ("secret", MASK)}
+        if isinstance(document, dict)
+        else document
     )
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
-        if isinstance(document, dict) and (old is None or old.read_only or document.get("url") != old.record.shown_url):
+        if isinstance(document, dict) and (
+            old is None or old.read_only or document.get("url") != old.record.shown_url
+        ):
             _refuse_masked("secret", document.get("secret") == MASK)
             _refuse_masked("url", str(document.get("url", "")).endswith(MASK))
         base = known if old is None else known.changed(known.revision, [old])
-        made = alert_destinations.read_webhook(base, None if old is None else key, told, NoNotifications(), lambda: key)
+        made = alert_destinations.read_webhook(
+            base, None if old is None else key, told, NoNotifications(), lambda: key
+        )
         return PlannedChange([Put(made)], lambda _after: None)
 
     return plan
@@ -263,14 +325,22 @@ def _make_service(before: Configuration, key: str, document: Any) -> ConfigChang
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         _refuse_masked("routing_key", masked and old is None)
-        return alert_destinations.create_service(document, old.record.routing_key if masked and old else None)(known, at)
+        return alert_destinations.create_service(
+            document, old.record.routing_key if masked and old else None
+        )(known, at)
 
     return plan
 
 
 def _refuse_masked(name: str, masked: bool) -> None:
     if masked:
-        raise Refused(ApiFault(Code.REQUIRED, f"{name}: is not part of an export; write it in place of {MASK}", f"/{name}"))
+        raise Refused(
+            ApiFault(
+                Code.REQUIRED,
+                f"{name}: is not part of an export; write it in place of {MASK}",
+                f"/{name}",
+            )
+        )
 
 
 _MAKERS: Mapping[str, Callable[[Configuration, str, Any], ConfigChange]] = {
@@ -283,4 +353,8 @@ _MAKERS: Mapping[str, Callable[[Configuration, str, Any], ConfigChange]] = {
 
 def _without(document: Any, *names: str) -> Any:
     """What the use-case of the thing itself reads."""
-    return {name: value for name, value in document.items() if name not in ("id", *names)} if isinstance(document, dict) else document
+    return (
+        {name: value for name, value in document.items() if name not in ("id", *names)}
+        if isinstance(document, dict)
+        else document
+    )

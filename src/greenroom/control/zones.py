@@ -6,7 +6,14 @@ from typing import Any
 
 from greenroom.control.api_schema import EXTENSION, ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, Plain, Several, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, not_found, refuse_read_only
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    not_found,
+    refuse_read_only,
+)
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.time_format import moment as written
 from greenroom.errors import Problem
@@ -35,14 +42,19 @@ class _Account:
         if not isinstance(value, dict) or not isinstance(value.get("id", ""), str):
             problems.append(Problem(pointer, "must be an object with id"))
         elif value.get("id", ACCOUNT_ID) != ACCOUNT_ID:
-            problems.append(Problem(f"{pointer}.id", f"must be {ACCOUNT_ID}, the account of this installation"))
+            problems.append(
+                Problem(f"{pointer}.id", f"must be {ACCOUNT_ID}, the account of this installation")
+            )
         return value
 
     def show(self, value: Any) -> Any:
         return value
 
     def schema(self, _rule: Spec, /) -> Json:
-        return {"type": "object", "properties": {"id": {"type": "string"}, "name": {"type": "string"}}}
+        return {
+            "type": "object",
+            "properties": {"id": {"type": "string"}, "name": {"type": "string"}},
+        }
 
 
 _OBJECT = {"type": "object"}
@@ -74,9 +86,18 @@ ZONE = ApiSchema.of(
     without=NOT_HERE,
     more=(
         computed("account", "the account it belongs to", _Account(), writable=True),
-        computed("type", "type of the zone: always full", Plain(str), writable=True, choices=("full",)),
-        computed("jump_start", "accepted and ignored: greenroom serves no DNS", Ignored(), writable=True),
-        computed("vanity_name_servers", "accepted and ignored: greenroom serves no DNS", Ignored(), writable=True),
+        computed(
+            "type", "type of the zone: always full", Plain(str), writable=True, choices=("full",)
+        ),
+        computed(
+            "jump_start", "accepted and ignored: greenroom serves no DNS", Ignored(), writable=True
+        ),
+        computed(
+            "vanity_name_servers",
+            "accepted and ignored: greenroom serves no DNS",
+            Ignored(),
+            writable=True,
+        ),
         computed("status", "always active", Shown({"type": "string", "enum": ["active"]})),
         computed("created_on", "creation time", Shown(_TIME)),
         computed("modified_on", "time of the last change", Shown(_TIME)),
@@ -115,7 +136,12 @@ def check_account(account_id: str) -> None:
 
 def show_account() -> Json:
     """The one account."""
-    return {"id": ACCOUNT_ID, "name": ACCOUNT_NAME, "type": "standard", "settings": {"enforce_twofactor": False}}
+    return {
+        "id": ACCOUNT_ID,
+        "name": ACCOUNT_NAME,
+        "type": "standard",
+        "settings": {"enforce_twofactor": False},
+    }
 
 
 def show(entry: Entry[Zone]) -> Json:
@@ -165,8 +191,12 @@ def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Config
         refuse_read_only(entry, "zone")
         zone = _checked(known, overlaid(show(entry), document), origin_problems, zone_id)
         if zone.name != entry.record.name:
-            raise Refused(ApiFault(Code.INVALID, "name: cannot be changed; create a new zone", "/name"))
-        return _put(replace(zone, search_engine_crawler_bypass=entry.record.search_engine_crawler_bypass))
+            raise Refused(
+                ApiFault(Code.INVALID, "name: cannot be changed; create a new zone", "/name")
+            )
+        return _put(
+            replace(zone, search_engine_crawler_bypass=entry.record.search_engine_crawler_bypass)
+        )
 
     return plan
 
@@ -192,10 +222,14 @@ def change_settings(zone_id: str, document: Any, whole: bool) -> ConfigChange:
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = zone_of(known, zone_id)
         refuse_read_only(entry, "zone")
-        values, faults = read_as(SETTINGS, document if whole else overlaid(settings(entry), document))
+        values, faults = read_as(
+            SETTINGS, document if whole else overlaid(settings(entry), document)
+        )
         faults += [] if faults else faults_of(zone_problems({"name": entry.record.name, **values}))
         refuse_if(faults)
-        return PlannedChange([Put(replace(entry.record, **values))], lambda after: settings(after.zones[zone_id]))
+        return PlannedChange(
+            [Put(replace(entry.record, **values))], lambda after: settings(after.zones[zone_id])
+        )
 
     return plan
 
@@ -204,13 +238,19 @@ def _put(zone: Zone) -> PlannedChange:
     return PlannedChange([Put(zone)], lambda after: show(after.zones[zone.id]))
 
 
-def _checked(known: Configuration, document: Any, origin_problems: OriginProblems, zone_id: str) -> Zone:
+def _checked(
+    known: Configuration, document: Any, origin_problems: OriginProblems, zone_id: str
+) -> Zone:
     values, faults = read_as(ZONE, document, zone_problems)
     kind = values.pop("type", "full")
     for ignored in ("account", "jump_start", "vanity_name_servers"):
         values.pop(ignored, None)
     if kind != "full":
-        faults.append(ApiFault(Code.INVALID, "type: must be full, because greenroom proxies the zone", "/type"))
+        faults.append(
+            ApiFault(
+                Code.INVALID, "type: must be full, because greenroom proxies the zone", "/type"
+            )
+        )
     name, origin = values.get("name"), values.get("origin")
     if isinstance(origin, str) and origin:
         faults += faults_of(origin_problems(f"{EXTENSION}.origin", origin))
@@ -253,7 +293,13 @@ def never(_entry: Entry[Zone]) -> bool:
     return False
 
 
-def selected(known: Configuration, filters: Sequence[ZoneFilter], every: bool, descending: bool) -> list[Entry[Zone]]:
+def selected(
+    known: Configuration, filters: Sequence[ZoneFilter], every: bool, descending: bool
+) -> list[Entry[Zone]]:
     """Zones that all (`every`) or any of the filters let through, by name."""
-    chosen = [entry for entry in known.zones.values() if not filters or (all if every else any)(let(entry) for let in filters)]
+    chosen = [
+        entry
+        for entry in known.zones.values()
+        if not filters or (all if every else any)(let(entry) for let in filters)
+    ]
     return sorted(chosen, key=lambda entry: entry.record.name, reverse=descending)

@@ -66,11 +66,16 @@ AGENTS_REMEMBERED, ACCEPT_REMEMBERED_MAX = 2_048, 256
 _PAGES = frozenset((b"document", b"frame", b"iframe"))
 _FRAMES = frozenset((b"frame", b"iframe", b"embed", b"object", b"fencedframe"))
 _PAGE_MARKS = frozenset((b"origin", b"referer", b"x-requested-with"))
-_ASIDE = frozenset((b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"upgrade", b"sec-websocket-key"))
+_ASIDE = frozenset(
+    (b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"upgrade", b"sec-websocket-key")
+)
 _SPECULATION = (b"prefetch", b"prerender", b"preview", b"instant")
 _JSON_TYPE = re.compile(rb"application/(json|[a-z0-9.+*-]*\+json)")
 _QUALITY = re.compile(rb";?\s*q=([01](?:\.[0-9]{0,3})?)")
-_PART = re.compile(rb"\s*(image/|audio/|video/|font/|text/css|text/event-stream|(text|application)/(x-)?(java|ecma)script)", re.IGNORECASE)
+_PART = re.compile(
+    rb"\s*(image/|audio/|video/|font/|text/css|text/event-stream|(text|application)/(x-)?(java|ecma)script)",
+    re.IGNORECASE,
+)
 
 
 DOCUMENT, PROGRAM, UPDATE = ArrivalKind.DOCUMENT, ArrivalKind.PROGRAM, ArrivalKind.UPDATE
@@ -81,16 +86,32 @@ def signs_of(facts: Mapping[bytes, bytes]) -> HeaderSigns:
     agent = facts.get(b"user-agent", b"")[:AGENT_MAX]
     otherwise = ArrivalKind.PROGRAM if _PAGE_MARKS.isdisjoint(facts) else ArrivalKind.SCRIPT
     preflight = b"access-control-request-method" in facts
-    embedded = facts.get(b"sec-fetch-site") == b"cross-site" and facts.get(b"sec-fetch-dest") in _FRAMES
+    embedded = (
+        facts.get(b"sec-fetch-site") == b"cross-site" and facts.get(b"sec-fetch-dest") in _FRAMES
+    )
     kind = _kind(facts, agent)
     document = kind is DOCUMENT and not preflight
     json = prefers_json(facts.get(b"accept"))
-    return HeaderSigns(kind, otherwise, preflight, document, _is_crawler(agent), json, embedded, json or UPDATE_HEADER in facts)
+    return HeaderSigns(
+        kind,
+        otherwise,
+        preflight,
+        document,
+        _is_crawler(agent),
+        json,
+        embedded,
+        json or UPDATE_HEADER in facts,
+    )
 
 
 def _kind(facts: Mapping[bytes, bytes], agent: bytes) -> ArrivalKind | None:
     if not _ASIDE.isdisjoint(facts):
-        purpose = facts.get(b"sec-purpose") or facts.get(b"purpose") or facts.get(b"x-purpose") or facts.get(b"x-moz")
+        purpose = (
+            facts.get(b"sec-purpose")
+            or facts.get(b"purpose")
+            or facts.get(b"x-purpose")
+            or facts.get(b"x-moz")
+        )
         if purpose is not None and purpose.lower().startswith(_SPECULATION):
             return ArrivalKind.SPECULATION
         if facts.get(b"upgrade", b"").lower() == b"websocket" or b"sec-websocket-key" in facts:
@@ -120,11 +141,20 @@ def kind_of(arrival: Arrival) -> ArrivalKind:
     if signs.document:  # as nearly always
         return DOCUMENT
     kind = signs.kind
-    if signs.preflight and arrival.method == "OPTIONS" and kind is not ArrivalKind.SPECULATION and kind is not ArrivalKind.SOCKET:
+    if (
+        signs.preflight
+        and arrival.method == "OPTIONS"
+        and kind is not ArrivalKind.SPECULATION
+        and kind is not ArrivalKind.SOCKET
+    ):
         return ArrivalKind.PREFLIGHT
     if kind is not None:
         return kind
-    return ArrivalKind.PART if "." in arrival.path and _extension(arrival.path) in ASSETS else signs.otherwise
+    return (
+        ArrivalKind.PART
+        if "." in arrival.path and _extension(arrival.path) in ASSETS
+        else signs.otherwise
+    )
 
 
 def may_take_place(arrival: Arrival, json_enabled: bool, embeddable: bool = False) -> bool:
@@ -163,7 +193,9 @@ def speculative(arrival: Arrival) -> bool:
 
 def prefers_json(accept: bytes | None) -> bool:
     """Whether an Accept header wants JSON (`application/json` or `application/*+json`) at least as much as everything else it names."""
-    return accept is not None and (_prefers_json if len(accept) <= ACCEPT_REMEMBERED_MAX else _prefers_json.__wrapped__)(accept)
+    return accept is not None and (
+        _prefers_json if len(accept) <= ACCEPT_REMEMBERED_MAX else _prefers_json.__wrapped__
+    )(accept)
 
 
 @lru_cache(maxsize=256)
@@ -177,7 +209,9 @@ def _prefers_json(accept: bytes) -> bool:
             json = max(json, weight)
         elif not (kind.strip() in (b"*/*", b"application/*") and json >= weight):
             best = max(best, weight)
-    named_first = _JSON_TYPE.fullmatch(accept.lower().split(b",")[0].partition(b";")[0].strip()) is not None
+    named_first = (
+        _JSON_TYPE.fullmatch(accept.lower().split(b",")[0].partition(b";")[0].strip()) is not None
+    )
     return json > 0 and (json > best or (json == best and named_first))
 
 

@@ -61,7 +61,12 @@ _DOT_ABOVE = "\u0307"
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _CONTROLS = frozenset([*range(0x20), 0x7F])
 _TO_ESCAPE = re.compile(rb"[\"<>\[\]^`{|}]")
-_NEVER_ESCAPED = {ord("/"): "slash", ord("\\"): "backslash", ord(";"): "semicolon", **dict.fromkeys(_CONTROLS, "control character")}
+_NEVER_ESCAPED = {
+    ord("/"): "slash",
+    ord("\\"): "backslash",
+    ord(";"): "semicolon",
+    **dict.fromkeys(_CONTROLS, "control character"),
+}
 _NEVER_TWICE = _UNRESERVED | frozenset(_NEVER_ESCAPED) | {ord("%")}
 _MATCHED_ALIKE = re.compile(r"%(2[146789ABC]|3[AD]|40)")
 
@@ -83,7 +88,11 @@ def _read(raw: bytes) -> Target | Refusal:
     canonical = path if _CANONICAL.fullmatch(path) else _canonical_path(path)
     if isinstance(canonical, Refusal):
         return canonical
-    return Target(canonical.decode("ascii"), query.decode("ascii"), canonical + b"?" + query if query else canonical)
+    return Target(
+        canonical.decode("ascii"),
+        query.decode("ascii"),
+        canonical + b"?" + query if query else canonical,
+    )
 
 
 _remembered = lru_cache(maxsize=TARGETS_REMEMBERED)(_read)
@@ -106,14 +115,18 @@ def folded_path(path: str) -> str:
     """
     if "%" not in path:
         return path.lower()  # plain ASCII
-    return unquote_to_bytes(path).decode("utf-8", "replace").upper().casefold().replace(_DOT_ABOVE, "")
+    return (
+        unquote_to_bytes(path).decode("utf-8", "replace").upper().casefold().replace(_DOT_ABOVE, "")
+    )
 
 
 def _canonical_path(raw: bytes) -> bytes | Refusal:
     if not raw.startswith(b"/"):
         return Refusal(400, "the request target must begin with /")
     if _NEVER_RAW.search(raw):
-        return Refusal(400, "the path contains a control character, blank, #, backslash or non-ASCII byte")
+        return Refusal(
+            400, "the path contains a control character, blank, #, backslash or non-ASCII byte"
+        )
     path = _TO_ESCAPE.sub(lambda found: b"%%%02X" % found[0][0], raw)
     if b"%" in path:
         if _BROKEN_ESCAPE.search(path):
@@ -146,7 +159,11 @@ def _escape_problem(path: bytes) -> str:
         text = unquote_to_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
         return "the path is not valid UTF-8"
-    return "the path contains an encoded control character" if any("\x80" <= char <= "\x9f" for char in text) else ""
+    return (
+        "the path contains an encoded control character"
+        if any("\x80" <= char <= "\x9f" for char in text)
+        else ""
+    )
 
 
 def _without_dots(path: bytes) -> bytes | Refusal:

@@ -22,7 +22,9 @@ SCOPES_KEPT = 8_192
 PATH_MAX = 1024
 """Browsers ignore a longer Path attribute (RFC 6265bis, 5.6)."""
 
-SHARED_SECOND_LEVELS = frozenset("ac co com edu gob gov go gouv gv ltd me mil ne net nhs nom or org plc police sch".split())
+SHARED_SECOND_LEVELS = frozenset(
+    "ac co com edu gob gov go gouv gv ltd me mil ne net nhs nom or org plc police sch".split()
+)
 """Second-level labels under two-letter country domains below which strangers register names (`co.uk`): browsers refuse them."""
 
 _ADDRESS = re.compile(r"[0-9.]+")
@@ -50,16 +52,16 @@ def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> C
     if domain or not shared:
         return CookieScope(domain, path)
     names = list(dict.fromkeys(route.host for route in routes))
-    reason = (
-        f"no cookie can be shared by {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}: a visitor needs a place for each host"
-    )
+    reason = f"no cookie can be shared by {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}: a visitor needs a place for each host"
     return CookieScope("", path, Problem("additional_routes", reason))
 
 
 def crosses_sites(room: Room, https: bool) -> bool:
     """Whether the ticket of this room is SameSite=None: then it comes with forms of other sites too. `https`: how the visitor came."""
     wanted = room.cookie_attributes
-    return wanted.samesite == "none" or (wanted.samesite == "auto" and https and wanted.secure != "never")
+    return wanted.samesite == "none" or (
+        wanted.samesite == "auto" and https and wanted.secure != "never"
+    )
 
 
 def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
@@ -93,7 +95,9 @@ class CookieClaims(Generic[T]):
         for cookie in _cookies(room):
             if cookie in self._taken:
                 name, host, path = cookie
-                return self._taken[cookie], f"both cookies are {name} for {host}{path}, and each would overwrite the other"
+                return self._taken[
+                    cookie
+                ], f"both cookies are {name} for {host}{path}, and each would overwrite the other"
         return None
 
 
@@ -106,7 +110,10 @@ def _cookies(room: Room) -> list[tuple[str, str, str]]:
 def scope_clashes(rooms: Sequence[Room]) -> list[Problem]:
     """As `clashing`, for people who may know all rooms."""
     return [
-        Problem(f"rooms[{index}].cookie_suffix", f"must differ from that of room {rooms[first].name}: {clash}")
+        Problem(
+            f"rooms[{index}].cookie_suffix",
+            f"must differ from that of room {rooms[first].name}: {clash}",
+        )
         for index, first, clash in clashing(rooms)
     ]
 
@@ -131,7 +138,10 @@ def _common_path(paths: list[str]) -> str:
     Browsers compare the bytes of a Path with the address as written: one may say %c3%a9 or %C3%A9, and `<` becomes %3C in some.
     """
     segments = _common([path.rstrip("/").split("/") for path in paths])
-    plain = next((index for index, segment in enumerate(segments) if not _ONE_SPELLING.fullmatch(segment)), len(segments))
+    plain = next(
+        (index for index, segment in enumerate(segments) if not _ONE_SPELLING.fullmatch(segment)),
+        len(segments),
+    )
     path = "/".join(segments[:plain])
     while len(path) > PATH_MAX:
         path = path[: path.rfind("/")]

@@ -136,13 +136,19 @@ class Covered(Protocol):
 C = TypeVar("C", bound=Covered)
 
 
-def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[C, Arrival, int], Found]) -> tuple[ArrivalQuestion, Found]:
+def decide(
+    covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[C, Arrival, int], Found]
+) -> tuple[ArrivalQuestion, Found]:
     """What to ask, and the ranked tickets to ask it about (the first one). `tickets` opens those that the arrival brings, when needed."""
     if covered is None:
         return UNCOVERED, ()
     if covered.room.suspended:
         return SUSPENDED, ()
-    if arrival.query == LINE_TABLE_QUERY and covered.room.line_table and arrival.method in ("GET", "HEAD"):
+    if (
+        arrival.query == LINE_TABLE_QUERY
+        and covered.room.line_table
+        and arrival.method in ("GET", "HEAD")
+    ):
         return LINE_TABLE, ()
     if covered.bypass is not None and bypassed(covered.bypass, arrival, now_ms):
         return BYPASSED, ()
@@ -163,29 +169,49 @@ def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, no
     """Whether a rule lets this arrival by; where its path has several readings, each of them."""
     if not arrival.readings:
         return bypass(arrival, now_ms) is not None
-    return all(bypass(replace(arrival, path=reading, readings=()), now_ms) is not None for reading in arrival.readings)
+    return all(
+        bypass(replace(arrival, path=reading, readings=()), now_ms) is not None
+        for reading in arrival.readings
+    )
 
 
 def is_well_known(arrival: Arrival) -> bool:
     """Whether this is what `WELL_KNOWN_RULE` says, and nothing else by another reading."""
-    return not arrival.readings and (arrival.path == ROBOTS or arrival.path.startswith(ACME_CHALLENGE))
+    return not arrival.readings and (
+        arrival.path == ROBOTS or arrival.path.startswith(ACME_CHALLENGE)
+    )
 
 
-def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool) -> tuple[ArrivalQuestion, Found]:
+def decide_among(
+    covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool
+) -> tuple[ArrivalQuestion, Found]:
     """The part of the order that depends on tickets: these, already ranked. Ask again with the rest when the first one is gone.
 
     `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may wait with any kind of request.
     """
     room = covered.room
     if not (found or proven):
-        if arrival.method == "POST" and comes_from_elsewhere(arrival) and not covered.ticket_crosses_sites(arrival.scheme):
+        if (
+            arrival.method == "POST"
+            and comes_from_elsewhere(arrival)
+            and not covered.ticket_crosses_sites(arrival.scheme)
+        ):
             return PROVISIONAL if room.provisional_sessions else PLACELESS, found
-        if covered.holds_nobody or not may_take_place(arrival, room.json_response_enabled, bool(room.frame_ancestors)):
-            if room.cors_origins and is_preflight(arrival, room.cors_origins):  # it may not take a place, and brings no cookie
+        if covered.holds_nobody or not may_take_place(
+            arrival, room.json_response_enabled, bool(room.frame_ancestors)
+        ):
+            if room.cors_origins and is_preflight(
+                arrival, room.cors_origins
+            ):  # it may not take a place, and brings no cookie
                 return PREFLIGHT, found
             if not covered.holds_nobody:
                 return PROVISIONAL if room.provisional_sessions else PLACELESS, found
-    if covered.draw is not None and found and arrival.query == RECEIPT_QUERY and covered.draw.has_receipt(found[0][0].id):
+    if (
+        covered.draw is not None
+        and found
+        and arrival.query == RECEIPT_QUERY
+        and covered.draw.has_receipt(found[0][0].id)
+    ):
         return RECEIPT, found
     if arrival.method == "POST" and _gives_up(arrival):
         return LEAVE, found
@@ -202,7 +228,9 @@ def is_head_of_page(room: Room, arrival: Arrival) -> bool:
     """Whether this is a HEAD, which takes no place, of something that a new visitor would begin to wait for."""
     if arrival.method != "HEAD":
         return False
-    return may_take_place(replace(arrival, method="GET"), room.json_response_enabled, bool(room.frame_ancestors))
+    return may_take_place(
+        replace(arrival, method="GET"), room.json_response_enabled, bool(room.frame_ancestors)
+    )
 
 
 def rank(found: Found, now_ms: int) -> Found:
@@ -210,9 +238,13 @@ def rank(found: Found, now_ms: int) -> Found:
 
     A waiting ticket whose last check-in is more than five minutes old has lost its place and is left out.
     """
-    alive = [one for one in found if one[0].accepted_ms or now_ms - one[0].checked_ms <= PLACE_KEPT_MS]
+    alive = [
+        one for one in found if one[0].accepted_ms or now_ms - one[0].checked_ms <= PLACE_KEPT_MS
+    ]
     if len(alive) > 1:
-        alive.sort(key=lambda one: (0, -one[0].checked_ms) if one[0].accepted_ms else (1, one[0].key))
+        alive.sort(
+            key=lambda one: (0, -one[0].checked_ms) if one[0].accepted_ms else (1, one[0].key)
+        )
     return alive
 
 

@@ -44,7 +44,9 @@ class ScheduledDraw(msgspec.Struct, frozen=True):
     @property
     def draw_id(self) -> str:
         """The name of this draw: other times make another draw."""
-        return _hash(f"draw:{self.room_id}:{self.event_id}:{self.prequeue_start_ms}:{self.event_start_ms}")[:SHORT_DIGITS]
+        return _hash(
+            f"draw:{self.room_id}:{self.event_id}:{self.prequeue_start_ms}:{self.event_start_ms}"
+        )[:SHORT_DIGITS]
 
 
 class Draw(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +70,9 @@ def scheduled_draw_of(room: Room, event: Event) -> ScheduledDraw | None:
     """The draw that this event of this room asks for, or None."""
     if not event.shuffle_at_event_start or event.prequeue_start_ms is None:
         return None
-    return ScheduledDraw(room.id, event.id or event.name, event.prequeue_start_ms, event.event_start_ms)
+    return ScheduledDraw(
+        room.id, event.id or event.name, event.prequeue_start_ms, event.event_start_ms
+    )
 
 
 def commitment(draw_id: str, seed: bytes) -> str:
@@ -97,7 +101,9 @@ def entries(draw_id: str, ticket_ids: Iterable[bytes]) -> list[str]:
     return [blinded(receipt(draw_id, ticket_id)) for ticket_id in ticket_ids]
 
 
-def hold(scheduled: ScheduledDraw, seed: bytes, taking_part: Collection[str], room: str, event: str) -> Draw:
+def hold(
+    scheduled: ScheduledDraw, seed: bytes, taking_part: Collection[str], room: str, event: str
+) -> Draw:
     """Draws the order of these `entries`; the same every time for the same seed and entries. With those about 4 us a ticket."""
     draw_id = scheduled.draw_id
     closed = list_hash(draw_id, taking_part)
@@ -112,7 +118,9 @@ def hold(scheduled: ScheduledDraw, seed: bytes, taking_part: Collection[str], ro
         commitment=commitment(draw_id, seed),
         seed=seed.hex(),
         list_hash=closed,
-        receipts=sorted(taking_part, key=lambda one: hmac.digest(seed, f"{closed}:{one}".encode(), "sha256")),
+        receipts=sorted(
+            taking_part, key=lambda one: hmac.digest(seed, f"{closed}:{one}".encode(), "sha256")
+        ),
     )
 
 

@@ -38,11 +38,15 @@ def random_estimate(waiting: int, per_minute: float | None) -> Estimate | None:
     chance = per_minute / max(1, waiting)
     if chance >= 1:
         return AT_ONCE
-    p25_s, p50_s, p75_s = (min(LONGEST_S, 60 * log(1 - share) / log(1 - chance)) for share in QUARTILES)
+    p25_s, p50_s, p75_s = (
+        min(LONGEST_S, 60 * log(1 - share) / log(1 - chance)) for share in QUARTILES
+    )
     return Estimate(p25_s, p50_s, p75_s)
 
 
-def minute_estimate(without_permit: int, new_users_per_minute: int, window: Sequence[int], now_ms: int) -> Estimate:
+def minute_estimate(
+    without_permit: int, new_users_per_minute: int, window: Sequence[int], now_ms: int
+) -> Estimate:
     """When only new_users_per_minute holds people back; `window` are the admissions of the last 60 s, oldest first.
 
     The n-th without a permit waits until the n-th admission beyond what the minute still has room for has left the window, and
@@ -59,7 +63,9 @@ def minute_estimate(without_permit: int, new_users_per_minute: int, window: Sequ
     return exactly(max(paced_s, minutes * 60 + max(0, leaves_ms) / 1000))
 
 
-def crowd_estimate(without_permit: int, here: int, per_minute: float, admitted: int) -> Estimate | None:
+def crowd_estimate(
+    without_permit: int, here: int, per_minute: float, admitted: int
+) -> Estimate | None:
     """After a quiet time, while capacity is free: permits come at `(new_users_per_minute + what is left of it) / 60` a second.
 
     Of the limit a minute `per_minute` is for this data center, which has let in `admitted` within the minute; `here` visitors have a
@@ -68,7 +74,9 @@ def crowd_estimate(without_permit: int, here: int, per_minute: float, admitted: 
     before = here + admitted
     if before + without_permit > per_minute:
         return None
-    return exactly(60 * log((2 * per_minute - admitted) / (2 * per_minute - before - without_permit)))
+    return exactly(
+        60 * log((2 * per_minute - admitted) / (2 * per_minute - before - without_permit))
+    )
 
 
 def exactly(seconds: float) -> Estimate:

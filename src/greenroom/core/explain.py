@@ -23,7 +23,9 @@ from greenroom.model.room import Room, Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 
-NOT_SETTINGS = frozenset(("id", "name", "host", "path", "additional_routes", "description", "custom_page_html"))
+NOT_SETTINGS = frozenset(
+    ("id", "name", "host", "path", "additional_routes", "description", "custom_page_html")
+)
 """Fields of a room that are shown elsewhere, or too long."""
 
 ROUTES_SHOWN_MAX = 50
@@ -46,7 +48,9 @@ class Seats(msgspec.Struct, frozen=True):
     waiting: int
     origin: str = ""  # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
     held_for_origin: bool = False
-    newcomers_confirmed: bool = False  # new visitors have to show their ticket before they are let in
+    newcomers_confirmed: bool = (
+        False  # new visitors have to show their ticket before they are let in
+    )
 
 
 class RouteSeen(msgspec.Struct, frozen=True):
@@ -120,8 +124,16 @@ def explain(
     hosts: KnownHosts | None = None,
 ) -> Explanation:
     """Explains one request of a visitor without a valid ticket; `ledgers` by room id, where known. `hosts` None: all are served."""
-    table = RouteTable((route, plan.room.case_insensitive_paths, (plan, route)) for plan in plans for route in plan.room.routes)
-    covering = [seen for path in arrival.readings or (arrival.path,) if (seen := table.find(arrival.host, path)) is not None]
+    table = RouteTable(
+        (route, plan.room.case_insensitive_paths, (plan, route))
+        for plan in plans
+        for route in plan.room.routes
+    )
+    covering = [
+        seen
+        for path in arrival.readings or (arrival.path,)
+        if (seen := table.find(arrival.host, path)) is not None
+    ]
     plan, route = covering[0] if covering else (None, None)
     query = f"?{arrival.query}" if arrival.query else ""
     several = len({other.room.id for other, _ in covering}) > 1
@@ -140,7 +152,10 @@ def explain(
         return told
     room = plan.room
     known = ledgers.get(room.id)
-    now = replace(effective(room, plan.events, now_ms), origin_down=known is not None and known.held_for_origin)
+    now = replace(
+        effective(room, plan.events, now_ms),
+        origin_down=known is not None and known.held_for_origin,
+    )
     facts = [RequestFacts(reading, now_ms, lookups) for reading in _read_alone(arrival)]
     rules, bypassing = _rules(plan.rules, facts, lists) if not room.suspended else ((), None)
     result, word, reason = _verdict(arrival, now, bypassing, now_ms, known, plan.always_use_https)
@@ -161,16 +176,31 @@ def explain(
     )
 
 
-def _without_room(arrival: Arrival, several: bool, hosts: KnownHosts | None) -> tuple[str, str, str]:
+def _without_room(
+    arrival: Arrival, several: bool, hosts: KnownHosts | None
+) -> tuple[str, str, str]:
     """Result, word and reason where there is no room, or `several` of them."""
     if several:
-        return "refused", "several_rooms", "Status 400: the path can be read in several ways, which belong to different rooms."
+        return (
+            "refused",
+            "several_rooms",
+            "Status 400: the path can be read in several ways, which belong to different rooms.",
+        )
     if hosts is not None and not hosts.knows(arrival.host):
-        return "refused", "unknown_host", f"Status 421: no room, zone or entry of [origins] names the host {arrival.host} (other_hosts)."
+        return (
+            "refused",
+            "unknown_host",
+            f"Status 421: no room, zone or entry of [origins] names the host {arrival.host} (other_hosts).",
+        )
     return "origin", "no_room", "No room covers this host and path."
 
 
-def _routes(arrival: Arrival, plans: Sequence[RoomDefinition], chosen: RoomDefinition | None, route: Route | None) -> tuple[RouteSeen, ...]:
+def _routes(
+    arrival: Arrival,
+    plans: Sequence[RoomDefinition],
+    chosen: RoomDefinition | None,
+    route: Route | None,
+) -> tuple[RouteSeen, ...]:
     """Every route that covers the request, and those of the same host that do not; the chosen one first."""
     seen = []
     for plan in plans:
@@ -186,11 +216,19 @@ def _routes(arrival: Arrival, plans: Sequence[RoomDefinition], chosen: RoomDefin
             else:
                 continue
             seen.append(RouteSeen(plan.room.name, other.host, other.path, mine, why))
-    return tuple(sorted(seen, key=lambda one: (not one.chosen, -len(one.host), -len(one.path)))[:ROUTES_SHOWN_MAX])
+    return tuple(
+        sorted(seen, key=lambda one: (not one.chosen, -len(one.host), -len(one.path)))[
+            :ROUTES_SHOWN_MAX
+        ]
+    )
 
 
 def _less(other: Route, route: Route | None) -> str:
-    return "its path is shorter" if route and other.host == route.host else f"{other.host} is less specific than the chosen host"
+    return (
+        "its path is shorter"
+        if route and other.host == route.host
+        else f"{other.host} is less specific than the chosen host"
+    )
 
 
 def _read_alone(arrival: Arrival) -> Sequence[Arrival]:
@@ -208,7 +246,13 @@ def _rules(
     for rule in rules:
         try:
             holds = compile_rule(rule.expression, lists)
-            result = "switched off" if not rule.enabled else "holds" if all(map(holds, facts)) else "does not hold"
+            result = (
+                "switched off"
+                if not rule.enabled
+                else "holds"
+                if all(map(holds, facts))
+                else "does not hold"
+            )
         except InvalidConfig:
             result = "cannot be evaluated: the expression is invalid"
         except Exception as error:  # what the data path counts as not holding is told here
@@ -244,11 +288,18 @@ class _Covered(msgspec.Struct, frozen=True):
 
 
 def _verdict(
-    arrival: Arrival, now: Effective, holding: Rule | None, now_ms: int, ledgers: Seats | None, always_use_https: bool
+    arrival: Arrival,
+    now: Effective,
+    holding: Rule | None,
+    now_ms: int,
+    ledgers: Seats | None,
+    always_use_https: bool,
 ) -> tuple[str, str, str]:
     """(result, word, reason) for a visitor without a ticket: `decide` says what is asked, here are the words for it."""
     crosses = crosses_sites(now.room, always_use_https or arrival.scheme == "https")
-    question, _ = decide(_Covered(now, holding, crosses_sites=crosses), arrival, now_ms, lambda *_: ())
+    question, _ = decide(
+        _Covered(now, holding, crosses_sites=crosses), arrival, now_ms, lambda *_: ()
+    )
     if question is ArrivalQuestion.ARRIVE:
         return _arrives(now, ledgers)
     if question is ArrivalQuestion.BYPASSED and holding is not None:
@@ -264,12 +315,20 @@ def _verdict(
             ),
         )
     if question is ArrivalQuestion.PROVISIONAL and _arrives(now, ledgers)[0] != "waiting":
-        return "depends", "provisional", "It shows neither a page nor JSON: it goes on while there is room to spare and no visitor waits."
+        return (
+            "depends",
+            "provisional",
+            "It shows neither a page nor JSON: it goes on while there is room to spare and no visitor waits.",
+        )
     return _WORDS[question]
 
 
 _WORDS = {
-    ArrivalQuestion.SUSPENDED: ("origin", "suspended", "The room is suspended: all visitors go to the origin and nothing is recorded."),
+    ArrivalQuestion.SUSPENDED: (
+        "origin",
+        "suspended",
+        "The room is suspended: all visitors go to the origin and nothing is recorded.",
+    ),
     ArrivalQuestion.PLACELESS: (
         "waiting",
         "placeless",
@@ -285,8 +344,16 @@ _WORDS = {
         "preflight",
         "It is a CORS preflight of a listed origin (cors_origins): the application answers it; no cookie, not counted as a visitor.",
     ),
-    ArrivalQuestion.LINE_TABLE: ("table", "line_table", "It asks for the table of the line (line_table), which is the same for everybody."),
-    ArrivalQuestion.LEAVE: ("waiting", "leaves", "This request gives up a place in line: it is answered with a farewell."),
+    ArrivalQuestion.LINE_TABLE: (
+        "table",
+        "line_table",
+        "It asks for the table of the line (line_table), which is the same for everybody.",
+    ),
+    ArrivalQuestion.LEAVE: (
+        "waiting",
+        "leaves",
+        "This request gives up a place in line: it is answered with a farewell.",
+    ),
 }
 """Questions that only a ticket leads to (VIEW, POLL, PEEK, RECEIPT) cannot come up here, nor can UNCOVERED."""
 
@@ -295,8 +362,16 @@ def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
     if now.room.queue_all:
         return "waiting", "queue_all", "queue_all holds all new visitors."
     if now.phase is Phase.PREQUEUE:
-        how = "places are drawn at the start" if now.event and now.event.shuffle_at_event_start else "the line keeps its order"
-        return "waiting", "prequeue", f"The pre-queue is open: all new visitors are held until the start; {how}."
+        how = (
+            "places are drawn at the start"
+            if now.event and now.event.shuffle_at_event_start
+            else "the line keeps its order"
+        )
+        return (
+            "waiting",
+            "prequeue",
+            f"The pre-queue is open: all new visitors are held until the start; {how}.",
+        )
     if now.origin_down and not now.turns_away:
         return (
             "waiting",
@@ -309,9 +384,17 @@ def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
 def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
     method = room.queueing_method
     if method == "passthrough":
-        return "origin", "passthrough", "The queueing method is passthrough: all visitors go to the origin and are counted."
+        return (
+            "origin",
+            "passthrough",
+            "The queueing method is passthrough: all visitors go to the origin and are counted.",
+        )
     if method == "reject":
-        return "waiting", "reject", "The queueing method is reject: new visitors see that the site is closed, and there is no line."
+        return (
+            "waiting",
+            "reject",
+            "The queueing method is reject: new visitors see that the site is closed, and there is no line.",
+        )
     limits = f"{room.total_active_users} active, {room.new_users_per_minute} a minute"
     if ledgers is None and room.confirm_newcomers is True:
         return _confirms(room)
@@ -323,7 +406,11 @@ def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
         )
     state = f"{ledgers.active} of {room.total_active_users} active, {ledgers.waiting} waiting"
     if ledgers.waiting or ledgers.active >= room.total_active_users:
-        return "waiting", "full", f"There is a line, or the room is full ({state}): placed in line ({method})."
+        return (
+            "waiting",
+            "full",
+            f"There is a line, or the room is full ({state}): placed in line ({method}).",
+        )
     if room.confirm_newcomers is True or ledgers.newcomers_confirmed:
         return _confirms(room)
     return (
@@ -334,7 +421,11 @@ def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
 
 
 def _confirms(room: Room) -> tuple[str, str, str]:
-    why = "" if room.confirm_newcomers is True else ", because most tickets of new visitors did not come back lately"
+    why = (
+        ""
+        if room.confirm_newcomers is True
+        else ", because most tickets of new visitors did not come back lately"
+    )
     return (
         "waiting",
         "confirms",
@@ -349,9 +440,17 @@ def _settings(now: Effective) -> tuple[Setting, ...]:
         value = getattr(now.room, name)
         if name in NOT_SETTINGS or not isinstance(value, bool | int | str):
             continue
-        by_event = now.event is not None and name in OVERRIDES and getattr(now.event, name) is not None
+        by_event = (
+            now.event is not None and name in OVERRIDES and getattr(now.event, name) is not None
+        )
         needed = name in ("total_active_users", "new_users_per_minute")
-        source = "event" if by_event else "default" if value == getattr(plain, name) and not needed else "room"
+        source = (
+            "event"
+            if by_event
+            else "default"
+            if value == getattr(plain, name) and not needed
+            else "room"
+        )
         shown.append(Setting(name, value, source))
     return tuple(shown)
 
@@ -360,4 +459,6 @@ def _event(now: Effective) -> EventSeen | None:
     if now.event is None:
         return None
     phase = "prequeue" if now.phase is Phase.PREQUEUE else "running"
-    return EventSeen(now.event.id, now.event.name, phase, now.phase_ends_ms or now.event.event_end_ms)
+    return EventSeen(
+        now.event.id, now.event.name, phase, now.phase_ends_ms or now.event.event_end_ms
+    )

@@ -27,7 +27,9 @@ class KnownHosts:
         return False
 
 
-def known_hosts(rooms: Iterable[str], zones: Iterable[str], others: Iterable[str]) -> KnownHosts | None:
+def known_hosts(
+    rooms: Iterable[str], zones: Iterable[str], others: Iterable[str]
+) -> KnownHosts | None:
     """The hosts that routes of rooms (`shop.example.com`, `*.example.com`, `*`) and zones name, and `others` with origins of their own.
 
     None: every host is served, because a room covers every host or neither rooms nor zones name any.
@@ -36,4 +38,7 @@ def known_hosts(rooms: Iterable[str], zones: Iterable[str], others: Iterable[str
     if ANY_HOST in routes or not (routes or zones):
         return None
     patterns = {route for route in routes if route.startswith("*.")}
-    return KnownHosts((routes - patterns) | zones | frozenset(others), {pattern[2:] for pattern in patterns} | zones)
+    return KnownHosts(
+        (routes - patterns) | zones | frozenset(others),
+        {pattern[2:] for pattern in patterns} | zones,
+    )

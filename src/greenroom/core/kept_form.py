@@ -35,7 +35,8 @@ _UTF8 = re.compile(rb'\s*charset="?utf-?8"?\s*', re.IGNORECASE)
 _BOUNDARY = re.compile(rb'\s*boundary=("?)([0-9A-Za-z\'()+_,./:=?-]{1,70})\1\s*', re.IGNORECASE)
 _LONE = re.compile(rb"\0|\r(?!\n)|(?<!\r)\n")
 _PART = re.compile(
-    rb'content-disposition: form-data; name="([^"\\\r\n]+)"(; filename=""\r\ncontent-type: application/octet-stream)?', re.IGNORECASE
+    rb'content-disposition: form-data; name="([^"\\\r\n]+)"(; filename=""\r\ncontent-type: application/octet-stream)?',
+    re.IGNORECASE,
 )
 
 
@@ -61,7 +62,11 @@ def sent_by_form(arrival: Arrival) -> bool:
 
 def may_keep_form(arrival: Arrival) -> bool:
     """Whether the body of this held request should be read, because `form_of` may find a form in it."""
-    if not sent_by_form(arrival) or not provably_from_here(arrival) or arrival.header(b"content-encoding") is not None:
+    if (
+        not sent_by_form(arrival)
+        or not provably_from_here(arrival)
+        or arrival.header(b"content-encoding") is not None
+    ):
         return False
     return _encoding(arrival) is not None
 
@@ -76,11 +81,17 @@ def form_of(arrival: Arrival, body: bytes) -> KeptForm | None:
         return None
     try:
         fields = tuple(
-            [FormField(name.decode(), value.decode(), file) for name, value, file in found if not _LONE.search(name + b"=" + value)]
+            [
+                FormField(name.decode(), value.decode(), file)
+                for name, value, file in found
+                if not _LONE.search(name + b"=" + value)
+            ]
         )
     except UnicodeDecodeError:
         return None
-    if len(fields) < len(found) or not all(field.name and field.name.lower() != "_charset_" for field in fields):
+    if len(fields) < len(found) or not all(
+        field.name and field.name.lower() != "_charset_" for field in fields
+    ):
         return None
     return KeptForm(fields, bool(boundary))
 
@@ -114,7 +125,11 @@ def _parts(body: bytes, boundary: bytes) -> _Found | None:
     found = []
     for part in parts:
         head, between, value = part.partition(b"\r\n\r\n")
-        said = _PART.fullmatch(head.removeprefix(b"\r\n")) if between and head.startswith(b"\r\n") else None
+        said = (
+            _PART.fullmatch(head.removeprefix(b"\r\n"))
+            if between and head.startswith(b"\r\n")
+            else None
+        )
         if said is None or (said[2] and value):
             return None
         found.append((said[1], value, bool(said[2])))

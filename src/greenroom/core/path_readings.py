@@ -44,7 +44,9 @@ class PathPolicies:
 
     __slots__ = ("_usual", "_zones")
 
-    def __init__(self, usual: PathPolicy = STRICT, zones: Mapping[str, PathPolicy] | None = None) -> None:
+    def __init__(
+        self, usual: PathPolicy = STRICT, zones: Mapping[str, PathPolicy] | None = None
+    ) -> None:
         """`zones`: by the name of a zone, for that host and every one below it."""
         self._usual = usual
         self._zones = dict(zones or {})
@@ -66,14 +68,18 @@ def read_target(raw: bytes, policy: PathPolicy = STRICT) -> Target | Refusal:
     if isinstance(found, Refusal):
         if found.status != 400 or not policy.passes:
             return found
-    elif not ((policy.passes and b";" in raw) or (not policy.merges and b"//" in raw)) or not has_readings(raw):
+    elif not (
+        (policy.passes and b";" in raw) or (not policy.merges and b"//" in raw)
+    ) or not has_readings(raw):
         return found
     return (_remembered if len(raw) <= REMEMBERED_MAX else _passed)(raw)
 
 
 def has_readings(raw: bytes) -> bool:
     """Whether the path of a target that has a canonical form is still read in several ways: it has parameters or doubled slashes."""
-    return (b";" in raw or b"//" in raw) and (b";" in (path := raw.partition(b"?")[0]) or b"//" in path)
+    return (b";" in raw or b"//" in raw) and (
+        b";" in (path := raw.partition(b"?")[0]) or b"//" in path
+    )
 
 
 def _passed(raw: bytes) -> Target | Refusal:
@@ -102,7 +108,9 @@ def readings(path: bytes) -> tuple[str, ...] | Refusal:
     if not path.startswith(b"/"):
         return Refusal(400, "the request target must begin with /")
     if _NEVER_RAW.search(path):
-        return Refusal(400, "the path contains a control character, blank, #, backslash or non-ASCII byte")
+        return Refusal(
+            400, "the path contains a control character, blank, #, backslash or non-ASCII byte"
+        )
     if _BROKEN_ESCAPE.search(path):
         return Refusal(400, "the path contains an incomplete percent-escape")
     first = _ANY_ESCAPE.sub(normal_escape, path)
@@ -144,7 +152,11 @@ def _problem(reading: bytes) -> str:
         text = unquote_to_bytes(reading).decode("utf-8")
     except UnicodeDecodeError:
         return "the path is not valid UTF-8"
-    return "the path contains an encoded control character" if any("\x80" <= char <= "\x9f" for char in text) else ""
+    return (
+        "the path contains an encoded control character"
+        if any("\x80" <= char <= "\x9f" for char in text)
+        else ""
+    )
 
 
 def _decoded(path: bytes) -> bytes:

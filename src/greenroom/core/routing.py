@@ -34,7 +34,9 @@ class RouteTable(Generic[T]):
             table, key = (self._folded, folded_path(prefix)) if any_case else (self._exact, prefix)
             table.setdefault(route.host, {})[key] = value
             self._depth = max(self._depth, prefix.count("/"))
-        self._patterns = frozenset(host for host in (*self._exact, *self._folded) if host.startswith("*."))
+        self._patterns = frozenset(
+            host for host in (*self._exact, *self._folded) if host.startswith("*.")
+        )
 
     def find(self, host: str, path: str) -> T | None:
         """What covers this canonical host and path, or None."""
@@ -58,7 +60,13 @@ class RouteTable(Generic[T]):
         exact, folded = self._exact.get(host), self._folded.get(host)
         if exact is None and folded is None:
             return None
-        if self._depth == 1 and folded is None and exact is not None and len(exact) == 1 and "" in exact:
+        if (
+            self._depth == 1
+            and folded is None
+            and exact is not None
+            and len(exact) == 1
+            and "" in exact
+        ):
             return exact[""]  # a room for the whole host: the usual case
         prefix = "/".join(path.split("/", self._depth + 1)[: self._depth + 1]).rstrip("/")
         while True:
@@ -86,11 +94,22 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
     routes = values.get("additional_routes")
     paths = [(f"{pointer}path", values.get("path"))]
     if isinstance(routes, (tuple, list)):
-        paths += [(f"{pointer}additional_routes[{index}].path", getattr(route, "path", None)) for index, route in enumerate(routes)]
+        paths += [
+            (f"{pointer}additional_routes[{index}].path", getattr(route, "path", None))
+            for index, route in enumerate(routes)
+        ]
     found = []
     for at, path in paths:
-        if isinstance(path, str) and not path_problems(at, path) and isinstance(wrong := canonical_target(path.encode()), Refusal):
-            found.append(Problem(at, f"covers nothing, because no request with it is ever served: {wrong.reason}"))
+        if (
+            isinstance(path, str)
+            and not path_problems(at, path)
+            and isinstance(wrong := canonical_target(path.encode()), Refusal)
+        ):
+            found.append(
+                Problem(
+                    at, f"covers nothing, because no request with it is ever served: {wrong.reason}"
+                )
+            )
     return found
 
 
@@ -117,4 +136,6 @@ class Coverage(Generic[T]):
 
 
 def _holder(holders: list[tuple[T, str, bool]], prefix: str, any_case: bool) -> T | None:
-    return next((owner for owner, theirs, folded in holders if theirs == prefix or any_case or folded), None)
+    return next(
+        (owner for owner, theirs, folded in holders if theirs == prefix or any_case or folded), None
+    )

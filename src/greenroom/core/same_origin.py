@@ -4,7 +4,9 @@ import re
 
 from greenroom.model.visit import Arrival
 
-_ORIGIN = re.compile(rb"http(?P<tls>s)?://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::(?P<port>[0-9]{1,5}))?")
+_ORIGIN = re.compile(
+    rb"http(?P<tls>s)?://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::(?P<port>[0-9]{1,5}))?"
+)
 _PORT = re.compile(rb":([0-9]{1,5})\Z")
 
 
@@ -32,4 +34,8 @@ def provably_from_here(arrival: Arrival) -> bool:
     if site is not None:
         return site == b"same-origin"
     origin = arrival.header(b"origin")
-    return origin is not None and from_here(arrival) and (arrival.scheme == "http" or origin[:6].lower() == b"https:")
+    return (
+        origin is not None
+        and from_here(arrival)
+        and (arrival.scheme == "http" or origin[:6].lower() == b"https:")
+    )

@@ -26,14 +26,18 @@ class Effective(msgspec.Struct, frozen=True):
     phase: Phase = Phase.IDLE
     event: Event | None = None
     until_ms: int | None = None
-    origin_down: bool = False  # its origin is unhealthy, and the room holds new visitors because of that
+    origin_down: bool = (
+        False  # its origin is unhealthy, and the room holds new visitors because of that
+    )
 
     @property
     def phase_ends_ms(self) -> int | None:
         """When the event's phase ends; None: there is no event."""
         if self.event is None:
             return None
-        return self.event.event_start_ms if self.phase is Phase.PREQUEUE else self.event.event_end_ms
+        return (
+            self.event.event_start_ms if self.phase is Phase.PREQUEUE else self.event.event_end_ms
+        )
 
     @property
     def holds_nobody(self) -> bool:
@@ -44,7 +48,11 @@ class Effective(msgspec.Struct, frozen=True):
     @property
     def turns_away(self) -> bool:
         """Whether newcomers are told that it is closed: there is no next try."""
-        return self.room.queueing_method == "reject" and not self.room.queue_all and self.phase is not Phase.PREQUEUE
+        return (
+            self.room.queueing_method == "reject"
+            and not self.room.queue_all
+            and self.phase is not Phase.PREQUEUE
+        )
 
     @property
     def ledger_room(self) -> Room:
@@ -61,8 +69,15 @@ def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
     found = _scheduled(room, events, now_ms)
     if now_ms >= room.let_in_until_ms:
         return found
-    total, minute = (min(LIMIT_MAX, limit + room.let_in) for limit in (found.room.total_active_users, found.room.new_users_per_minute))
-    until_ms = room.let_in_until_ms if found.until_ms is None else min(found.until_ms, room.let_in_until_ms)
+    total, minute = (
+        min(LIMIT_MAX, limit + room.let_in)
+        for limit in (found.room.total_active_users, found.room.new_users_per_minute)
+    )
+    until_ms = (
+        room.let_in_until_ms
+        if found.until_ms is None
+        else min(found.until_ms, room.let_in_until_ms)
+    )
     raised = dataclasses.replace(found.room, total_active_users=total, new_users_per_minute=minute)
     return replace(found, room=raised, until_ms=until_ms)
 
@@ -73,7 +88,9 @@ def _scheduled(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
         if event.suspended or event.event_end_ms <= now_ms:
             continue
         if event.opens_ms <= now_ms:
-            overlay = {name: value for name in OVERRIDES if (value := getattr(event, name)) is not None}
+            overlay = {
+                name: value for name in OVERRIDES if (value := getattr(event, name)) is not None
+            }
             if event.shuffle_at_event_start or overlay.get("queueing_method", "fifo") != "fifo":
                 overlay["line_table"] = False  # there an arrival has no place in line
             phase = Phase.PREQUEUE if now_ms < event.event_start_ms else Phase.RUNNING
@@ -91,9 +108,16 @@ def course(room: Room, events: Sequence[Event], now_ms: int) -> list[tuple[int, 
     """
     stages = [(now_ms, effective(room, events, now_ms))]
     first = stages[0][1]
-    if first.phase is Phase.RUNNING and first.event is not None and first.event.shuffle_at_event_start:
+    if (
+        first.phase is Phase.RUNNING
+        and first.event is not None
+        and first.event.shuffle_at_event_start
+    ):
         start_ms = first.event.event_start_ms
-        stages = [(now_ms, replace(first, phase=Phase.PREQUEUE, until_ms=start_ms)), (start_ms, first)]
+        stages = [
+            (now_ms, replace(first, phase=Phase.PREQUEUE, until_ms=start_ms)),
+            (start_ms, first),
+        ]
     while (until_ms := stages[-1][1].until_ms) is not None:
         stages.append((until_ms, effective(room, events, until_ms)))
     return stages

@@ -26,7 +26,9 @@ def totp_step(secret: str, code: str, now_ms: int) -> int | None:
     """The step whose code this is, near this moment; None: there is none. The caller sees to it that a step counts once."""
     present, found = now_ms // STEP_MS, None
     for away in WINDOW:
-        if present + away >= 0 and hmac.compare_digest(totp_code(secret, present + away).encode(), code.encode("utf-8", "replace")):
+        if present + away >= 0 and hmac.compare_digest(
+            totp_code(secret, present + away).encode(), code.encode("utf-8", "replace")
+        ):
             found = present + away
     return found
 

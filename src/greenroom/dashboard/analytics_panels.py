@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from greenroom.analytics.question import AnalyticsAnswer, Order, Question, QuestionRefused, Row, Wanted
+from greenroom.analytics.question import (
+    AnalyticsAnswer,
+    Order,
+    Question,
+    QuestionRefused,
+    Row,
+    Wanted,
+)
 from greenroom.control.time_format import milliseconds
 from greenroom.errors import StorageFailed
 from greenroom.ports import AnalyticsStore, SlowAnswer
@@ -36,8 +43,15 @@ class ChartPanel(NamedTuple):
 
 
 def _percentiles(stem: str) -> tuple[PanelSeries, ...]:
-    rows = (("50", "Half of them at most", "accent"), ("75", "3 of 4 at most", "blue"), ("95", "19 of 20 at most", "red"))
-    return tuple(PanelSeries(label, Wanted("percentile", f"{stem}P{percent}"), "line", tone) for percent, label, tone in rows)
+    rows = (
+        ("50", "Half of them at most", "accent"),
+        ("75", "3 of 4 at most", "blue"),
+        ("95", "19 of 20 at most", "red"),
+    )
+    return tuple(
+        PanelSeries(label, Wanted("percentile", f"{stem}P{percent}"), "line", tone)
+        for percent, label, tone in rows
+    )
 
 
 PANELS = (
@@ -49,7 +63,9 @@ PANELS = (
         (
             PanelSeries("Active", Wanted("max", "totalActiveUsers"), "bar", "accent", stack=True),
             PanelSeries("Waiting", Wanted("max", "totalQueuedUsers"), "bar", "yellow", stack=True),
-            PanelSeries("Limit of active visitors", Wanted("max", "totalActiveUsersConfig"), "limit", "red"),
+            PanelSeries(
+                "Limit of active visitors", Wanted("max", "totalActiveUsersConfig"), "limit", "red"
+            ),
         ),
     ),
     ChartPanel(
@@ -59,7 +75,9 @@ PANELS = (
         "users",
         (
             PanelSeries("Let in per minute", Wanted("max", "newUsersPerMinute"), "bar", "blue"),
-            PanelSeries("Limit per minute", Wanted("max", "newUsersPerMinuteConfig"), "limit", "red"),
+            PanelSeries(
+                "Limit per minute", Wanted("max", "newUsersPerMinuteConfig"), "limit", "red"
+            ),
         ),
     ),
     ChartPanel(
@@ -82,8 +100,12 @@ PANELS = (
         "Visitors who left the line: by the button on the waiting page, or because they stayed away for too long.",
         "users",
         (
-            PanelSeries("Stayed away", Wanted("sum", "usersAbandoned"), "bar", "yellow", stack=True),
-            PanelSeries("Left by themselves", Wanted("sum", "usersLeft"), "bar", "blue", stack=True),
+            PanelSeries(
+                "Stayed away", Wanted("sum", "usersAbandoned"), "bar", "yellow", stack=True
+            ),
+            PanelSeries(
+                "Left by themselves", Wanted("sum", "usersLeft"), "bar", "blue", stack=True
+            ),
         ),
     ),
     ChartPanel(
@@ -103,7 +125,9 @@ PANELS = (
         "sessions",
         (
             PanelSeries("Ended", Wanted("sum", "sessionsEnded"), "bar", "blue"),
-            PanelSeries("Ended by your application", Wanted("sum", "sessionsRevoked"), "bar", "red"),
+            PanelSeries(
+                "Ended by your application", Wanted("sum", "sessionsRevoked"), "bar", "red"
+            ),
         ),
     ),
 )
@@ -131,7 +155,12 @@ STEPS = (
 )
 """(up to this span, dimension, its width in seconds): a chart has at most some hundred steps."""
 
-SPANS = (("1h", "1 hour", HOUR_S), ("6h", "6 hours", 6 * HOUR_S), ("24h", "24 hours", DAY_S), ("7d", "7 days", 7 * DAY_S))
+SPANS = (
+    ("1h", "1 hour", HOUR_S),
+    ("6h", "6 hours", 6 * HOUR_S),
+    ("24h", "24 hours", DAY_S),
+    ("7d", "7 days", 7 * DAY_S),
+)
 MORE_SPANS = (("30d", "30 days", 30 * DAY_S),)
 
 COMPARISONS = {
@@ -216,12 +245,25 @@ def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
     """Two questions to the store. Raises QuestionRefused, SlowAnswer, StorageFailed."""
     rooms = frozenset({room_id})
     order = (Order("", span.dimension),)
-    steps = store.answer(Question(span.start_s, span.end_s, rooms, (span.dimension,), (*all_wanted(), _GENERATED), order=order), PATIENCE_S)
+    steps = store.answer(
+        Question(
+            span.start_s,
+            span.end_s,
+            rooms,
+            (span.dimension,),
+            (*all_wanted(), _GENERATED),
+            order=order,
+        ),
+        PATIENCE_S,
+    )
     whole: AnalyticsAnswer = store.answer(
-        Question(span.start_s, span.end_s, rooms, (), tuple(wanted for _, wanted, _ in GLANCE)), PATIENCE_S
+        Question(span.start_s, span.end_s, rooms, (), tuple(wanted for _, wanted, _ in GLANCE)),
+        PATIENCE_S,
     )
     rows = {_second(row["", span.dimension]): row for row in steps.rows}
-    return SpanAnswer(span, rows, whole.rows[0] if whole.rows else {}, steps.generated, steps.incomplete)
+    return SpanAnswer(
+        span, rows, whole.rows[0] if whole.rows else {}, steps.generated, steps.incomplete
+    )
 
 
 def opening_span(store: AnalyticsStore | None, room_id: str, now_s: int) -> str:
@@ -230,11 +272,22 @@ def opening_span(store: AnalyticsStore | None, room_id: str, now_s: int) -> str:
     if store is None:
         return found
     for name, seconds in YOUNG_SPANS:
-        before = Question(0, span_of(now_s - seconds, now_s).start_s, frozenset({room_id}), ("waitingRoomId",), all_wanted()[:1], limit=1)
+        before = Question(
+            0,
+            span_of(now_s - seconds, now_s).start_s,
+            frozenset({room_id}),
+            ("waitingRoomId",),
+            all_wanted()[:1],
+            limit=1,
+        )
         try:
             if store.answer(before, OPENING_PATIENCE_S).rows:
                 return found
-        except (QuestionRefused, SlowAnswer, StorageFailed):  # the page says what is wrong with the store
+        except (
+            QuestionRefused,
+            SlowAnswer,
+            StorageFailed,
+        ):  # the page says what is wrong with the store
             return DEFAULT_SPAN
         found = name
     return found
@@ -248,7 +301,11 @@ def _second(text: object) -> int:
 
 def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
     """The values of all panels, one line for each step; `times` are its moments as text. Generated minutes have a column of their own."""
-    names = [f"{panel.title}: {series.label} ({panel.unit})" for panel in PANELS for series in panel.series]
+    names = [
+        f"{panel.title}: {series.label} ({panel.unit})"
+        for panel in PANELS
+        for series in panel.series
+    ]
     series = [one.wanted for panel in PANELS for one in panel.series]
     if answer.generated:
         names.append("generated minutes (demo data)")
@@ -256,4 +313,12 @@ def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
     yield ",".join(["time", *(f'"{name}"' for name in names)])
     for at_s, text in zip(answer.steps(), times, strict=True):
         values = [answer.value(at_s, wanted) for wanted in series]
-        yield ",".join([text, *("" if value is None else f"{value:g}" if value % 1 else f"{value:.0f}" for value in values)])
+        yield ",".join(
+            [
+                text,
+                *(
+                    "" if value is None else f"{value:g}" if value % 1 else f"{value:.0f}"
+                    for value in values
+                ),
+            ]
+        )

@@ -77,14 +77,22 @@ class Dashboard:
         self.sign_in = SignIn(services.sessions, services.config, services.oidc_settings)
         self.live = LiveState(services.observed, services.config.clock.now_ms)
         self.feed = LiveFeed(services, self.live, self.sign_in)
-        handlers: dict[Any, Callable[[Request, Any], Any]] = {HTTPException: self._no_route, Refused: self._refused}
+        handlers: dict[Any, Callable[[Request, Any], Any]] = {
+            HTTPException: self._no_route,
+            Refused: self._refused,
+        }
         self._app: ASGIApp = Starlette(
             routes=[
                 Route("/static/{name}", _static),
                 Route("/favicon.ico", _icon),
                 *(Route(row.path, self._answer(row), methods=[row.method]) for row in routes),
             ],
-            exception_handlers={**handlers, StorageFailed: self._unavailable, InvalidConfig: self._unavailable, Exception: self._broken},
+            exception_handlers={
+                **handlers,
+                StorageFailed: self._unavailable,
+                InvalidConfig: self._unavailable,
+                Exception: self._broken,
+            },
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,8 +121,12 @@ class Dashboard:
             if refusal is not None:
                 return refusal
             form = await _form(request) if row.method == "POST" else {}
-            if row.method == "POST" and not _meant(request, None if row.role is None else session, form):
-                return await self._told(request, 403, "This form is not valid any more", _NOT_MEANT, session, known)
+            if row.method == "POST" and not _meant(
+                request, None if row.role is None else session, form
+            ):
+                return await self._told(
+                    request, 403, "This form is not valid any more", _NOT_MEANT, session, known
+                )
             page = self._page(request, known, session, form)
             if inspect.iscoroutinefunction(row.function):
                 done: Response = await row.function(page)
@@ -129,7 +141,11 @@ class Dashboard:
         return known, self.sign_in.find(known, request.cookies.get(SESSION_COOKIE, ""))
 
     async def _turned_back(
-        self, row: PageRoute, request: Request, known: Configuration, session: DashboardSession | None
+        self,
+        row: PageRoute,
+        request: Request,
+        known: Configuration,
+        session: DashboardSession | None,
     ) -> Response | None:
         """The answer to a person who may not see this; None when they may."""
         if row.role is None:
@@ -138,16 +154,34 @@ class Dashboard:
             return _to_sign_in(request)
         person = session.person
         if not person.may(row.role) or (row.reach is RouteReach.WHOLE and person.zone_ids):
-            needed = f"It needs the role {row.role.word}." if not person.may(row.role) else "It concerns all zones, and you have some."
+            needed = (
+                f"It needs the role {row.role.word}."
+                if not person.may(row.role)
+                else "It concerns all zones, and you have some."
+            )
             return await self._told(request, 403, "You may not do this", needed, session, known)
         if row.reach is RouteReach.ZONE and not person.sees(request.path_params["zone_id"]):
             return await self._told(request, 404, "There is no such page", "", session, known)
         return None
 
-    def _page(self, request: Request, known: Configuration, session: DashboardSession | None, form: Form | None = None) -> PageRequest:
+    def _page(
+        self,
+        request: Request,
+        known: Configuration,
+        session: DashboardSession | None,
+        form: Form | None = None,
+    ) -> PageRequest:
         prefix = request.scope.get(PREFIX, "")
         return PageRequest(
-            request, self.services, self.live, self.sign_in, self.feed, known=known, session=session, form=form or {}, prefix=prefix
+            request,
+            self.services,
+            self.live,
+            self.sign_in,
+            self.feed,
+            known=known,
+            session=session,
+            form=form or {},
+            prefix=prefix,
         )
 
     async def _told(
@@ -160,7 +194,9 @@ class Dashboard:
         known: Configuration | None = None,
     ) -> Response:
         page = self._page(request, known or Configuration(), session)
-        return await run_in_threadpool(page.render, "message.html", status, title=title, texts=[text] if text else [])
+        return await run_in_threadpool(
+            page.render, "message.html", status, title=title, texts=[text] if text else []
+        )
 
     async def _no_route(self, request: Request, error: HTTPException) -> Response:
         title = "There is no such page" if error.status_code == 404 else "This cannot be done here"
@@ -170,13 +206,19 @@ class Dashboard:
         known, session = await run_in_threadpool(self._who, request)
         page = self._page(request, known, session)
         texts = [fault.message for fault in error.faults]
-        return await run_in_threadpool(page.render, "message.html", error.status, title="This was not done", texts=texts)
+        return await run_in_threadpool(
+            page.render, "message.html", error.status, title="This was not done", texts=texts
+        )
 
     async def _unavailable(self, request: Request, error: Exception) -> Response:
-        return await self._told(request, 503, "The configuration store cannot be used at the moment", str(error))
+        return await self._told(
+            request, 503, "The configuration store cannot be used at the moment", str(error)
+        )
 
     async def _broken(self, request: Request, _error: Exception) -> Response:
-        return await self._told(request, 500, "Something went wrong", "The log of greenroom says what.")
+        return await self._told(
+            request, 500, "Something went wrong", "The log of greenroom says what."
+        )
 
 
 _NO_TLS = (
@@ -188,7 +230,9 @@ _NO_TLS = (
 _NOT_MEANT = "It came from another site, or your session has changed since the page was loaded. Go back, reload the page and try again."
 
 
-_OF_PROXIES = frozenset({"x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "via"})
+_OF_PROXIES = frozenset(
+    {"x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "via"}
+)
 
 
 def _protected(request: Request) -> bool:
@@ -198,7 +242,10 @@ def _protected(request: Request) -> bool:
     if not _OF_PROXIES.isdisjoint(request.headers.keys()):
         return False
     try:
-        return bool(request.client) and ipaddress.ip_address(request.client.host if request.client else "").is_loopback
+        return (
+            bool(request.client)
+            and ipaddress.ip_address(request.client.host if request.client else "").is_loopback
+        )
     except ValueError:
         return False
 
@@ -210,7 +257,9 @@ def _to_sign_in(request: Request) -> Response:
     if request.method != "GET":
         return RedirectResponse(f"{prefix}/sign-in", 303)
     query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"{prefix}/sign-in?next={quote(request.url.path + query, safe='')}", 303)
+    return RedirectResponse(
+        f"{prefix}/sign-in?next={quote(request.url.path + query, safe='')}", 303
+    )
 
 
 async def _form(request: Request) -> Form:
@@ -222,7 +271,12 @@ async def _form(request: Request) -> Form:
         parts.append(part)
     found: dict[str, list[str]] = {}
     try:
-        pairs = parse_qsl(b"".join(parts).decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
+        pairs = parse_qsl(
+            b"".join(parts).decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=FIELDS_MAX,
+        )
     except ValueError:
         raise HTTPException(400) from None
     for name, value in pairs:
@@ -260,9 +314,17 @@ async def _icon(_request: Request) -> Response:
     asset = assets.get(assets.name("icon.svg"))
     if asset is None:
         raise HTTPException(404)
-    return Response(asset.body, headers={"Cache-Control": "public, max-age=86400", "Content-Type": asset.kind})
+    return Response(
+        asset.body, headers={"Cache-Control": "public, max-age=86400", "Content-Type": asset.kind}
+    )
 
 
 def _packed(asset: Asset, accepted: str) -> tuple[str, bytes]:
-    wanted = {part.partition(";")[0].strip().lower() for part in accepted.split(",") if "q=0" not in part.replace(" ", "")}
-    return next(((coding, body) for coding, body in asset.encodings if coding in wanted), ("", asset.body))
+    wanted = {
+        part.partition(";")[0].strip().lower()
+        for part in accepted.split(",")
+        if "q=0" not in part.replace(" ", "")
+    }
+    return next(
+        ((coding, body) for coding, body in asset.encodings if coding in wanted), ("", asset.body)
+    )

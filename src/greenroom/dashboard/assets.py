@@ -12,7 +12,12 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
-KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
+KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
 HASH_CHARACTERS = 16
 GZIP_LEAST = 500
 """Bytes below which compression saves no packet."""
@@ -43,8 +48,15 @@ class Assets:
         if suffix not in KINDS or file.name in self._names:
             return
         body = file.read_bytes()
-        packed = [(coding, folder / f"{file.name}.{ending}") for coding, ending in (("br", "br"), ("gzip", "gz"))]
-        found = tuple((coding, packed_file.read_bytes()) for coding, packed_file in packed if packed_file.is_file())
+        packed = [
+            (coding, folder / f"{file.name}.{ending}")
+            for coding, ending in (("br", "br"), ("gzip", "gz"))
+        ]
+        found = tuple(
+            (coding, packed_file.read_bytes())
+            for coding, packed_file in packed
+            if packed_file.is_file()
+        )
         if not found and len(body) >= GZIP_LEAST and suffix != ".woff2":
             found = (("gzip", gzip.compress(body, 9, mtime=0)),)
         stem = file.name.removesuffix(suffix)

@@ -13,12 +13,20 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-SECTIONS = {"tutorial": "Learn", "howto": "Do", "explanation": "Understand", "reference": "Look up", "decisions": "Decisions"}
+SECTIONS = {
+    "tutorial": "Learn",
+    "howto": "Do",
+    "explanation": "Understand",
+    "reference": "Look up",
+    "decisions": "Decisions",
+}
 """Folder -> heading of the list, in order."""
 
 HELP = "/help"
 
-TABLE = '<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table">'
+TABLE = (
+    '<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table">'
+)
 
 _COMMENT = re.compile(r"<!--.*?-->\n*", re.S)
 _FENCE = re.compile(r"^```.*?^```", re.M | re.S)
@@ -53,7 +61,9 @@ def documents() -> Mapping[str, HelpPage]:
     packed = Path(str(files("greenroom.dashboard"))) / "documents"
     folder = packed if packed.is_dir() else Path(__file__).resolve().parents[3] / "docs"
     found = [
-        _read(f"{section}/{file.stem}", file.read_text("utf-8")) for section in SECTIONS for file in sorted((folder / section).glob("*.md"))
+        _read(f"{section}/{file.stem}", file.read_text("utf-8"))
+        for section in SECTIONS
+        for file in sorted((folder / section).glob("*.md"))
     ]
     return {one.name: one for one in found}
 
@@ -63,7 +73,9 @@ def _read(name: str, text: str) -> HelpPage:
     headings = _HEADING.findall(_FENCE.sub("", text))
     title = next((plain(found) for marks, found in headings if marks == "#"), name)
     below = [found for marks, found in headings if marks != "#"]
-    return HelpPage(name, title, tuple(HelpHeading(plain(found), anchor_of(found)) for found in below), text)
+    return HelpPage(
+        name, title, tuple(HelpHeading(plain(found), anchor_of(found)) for found in below), text
+    )
 
 
 def plain(heading: str) -> str:
@@ -118,8 +130,14 @@ def _settle(token: Any, name: str, base: str) -> None:
         token.attrs = {"href": target, "rel": "noreferrer"}
         return
     file, _, anchor = target.partition("#")
-    there = posixpath.normpath(posixpath.join(posixpath.dirname(name), file)).removesuffix(".md") if file else name
+    there = (
+        posixpath.normpath(posixpath.join(posixpath.dirname(name), file)).removesuffix(".md")
+        if file
+        else name
+    )
     if there in documents():
-        token.attrs = {"href": f"{base}{documents()[there].path}" + (f"#{anchor}" if anchor else "")}
+        token.attrs = {
+            "href": f"{base}{documents()[there].path}" + (f"#{anchor}" if anchor else "")
+        }
     else:
         token.attrs = {"href": f"{base}{HELP}"} if there == "README" else {}

@@ -17,7 +17,10 @@ TIMES = {
         "Pre-queue opens",
         "From then on new visitors are collected and no visitor is let in. At least five minutes before the start.",
     ),
-    "event_start_time": ("Start", "From then on the settings below count, and visitors are let in."),
+    "event_start_time": (
+        "Start",
+        "From then on the settings below count, and visitors are let in.",
+    ),
     "event_end_time": ("End", "The room goes back to its own settings."),
 }
 OVERRIDES = {
@@ -38,7 +41,9 @@ METHODS = (
 YES_NO = (("true", "Yes"), ("false", "No"))
 
 
-def document_of_event(form: Mapping[str, Sequence[str]], zone: str, entry: Entry[Event] | None = None) -> Json:
+def document_of_event(
+    form: Mapping[str, Sequence[str]], zone: str, entry: Entry[Event] | None = None
+) -> Json:
     """What the form says, as the API wants it. Text that is no moment stays text: the schema says what is wrong.
 
     A time that the form sends back as it showed it is the one of `entry`: a field for a moment cannot tell the two hours apart that a
@@ -105,14 +110,33 @@ def fields_of(room: Room, values: Mapping[str, Any], faults: Faults) -> EventFie
     about = [
         _field("name", "Name", values, faults, help=told("name"), placeholder="friday-sale"),
         _field("description", "Note", values, faults, kind="textarea", help=told("description")),
-        _field("suspended", "Suspend the event", values, faults, kind="checkbox", help=told("suspended")),
+        _field(
+            "suspended",
+            "Suspend the event",
+            values,
+            faults,
+            kind="checkbox",
+            help=told("suspended"),
+        ),
     ]
-    times = [_field(name, label, values, faults, kind="datetime-local", help=text) for name, (label, text) in TIMES.items()]
+    times = [
+        _field(name, label, values, faults, kind="datetime-local", help=text)
+        for name, (label, text) in TIMES.items()
+    ]
     draw = "Everyone who came before the start has the same chance. Visitors who come later stand behind them."
     times.append(
-        _field("shuffle_at_event_start", "Draw the places of the pre-queue by lot at the start", values, faults, kind="checkbox", help=draw)
+        _field(
+            "shuffle_at_event_start",
+            "Draw the places of the pre-queue by lot at the start",
+            values,
+            faults,
+            kind="checkbox",
+            help=draw,
+        )
     )
-    return EventFields(about, times, [_override_field(name, room, values, faults) for name in OVERRIDES])
+    return EventFields(
+        about, times, [_override_field(name, room, values, faults) for name in OVERRIDES]
+    )
 
 
 def _override_field(name: str, room: Room, values: Mapping[str, Any], faults: Faults) -> FieldView:
@@ -120,14 +144,40 @@ def _override_field(name: str, room: Room, values: Mapping[str, Any], faults: Fa
     inherited = getattr(room, name)
     unit = "minutes" if name == "session_duration" else ""
     if kind is int:
-        return _field(name, label, values, faults, kind="number", unit=unit, help=f"Empty: as in the room, {inherited:,}.")
+        return _field(
+            name,
+            label,
+            values,
+            faults,
+            kind="number",
+            unit=unit,
+            help=f"Empty: as in the room, {inherited:,}.",
+        )
     words = dict(METHODS if name == "queueing_method" else YES_NO)
     now = words[str(inherited).lower()]
-    return _field(name, label, values, faults, kind="select", choices=(("", f"As in the room ({now.lower()})"), *words.items()))
+    return _field(
+        name,
+        label,
+        values,
+        faults,
+        kind="select",
+        choices=(("", f"As in the room ({now.lower()})"), *words.items()),
+    )
 
 
-def _field(name: str, label: str, values: Mapping[str, Any], faults: Faults, **more: Any) -> FieldView:
-    return FieldView(**{"name": name, "label": label, "kind": "text", "value": values.get(name, ""), "problems": faults.take(name), **more})
+def _field(
+    name: str, label: str, values: Mapping[str, Any], faults: Faults, **more: Any
+) -> FieldView:
+    return FieldView(
+        **{
+            "name": name,
+            "label": label,
+            "kind": "text",
+            "value": values.get(name, ""),
+            "problems": faults.take(name),
+            **more,
+        }
+    )
 
 
 class OverrideLine(NamedTuple):
@@ -139,13 +189,22 @@ class OverrideLine(NamedTuple):
     own: bool
 
 
-def review_lines(known: Configuration, room: Entry[Room], document: Mapping[str, Any], now_ms: int) -> list[OverrideLine]:
+def review_lines(
+    known: Configuration, room: Entry[Room], document: Mapping[str, Any], now_ms: int
+) -> list[OverrideLine]:
     """What counts outside of the event and during it, side by side."""
     outside = flat(rooms.show(known, room, now_ms))
     lines = []
     for name, (label, _) in OVERRIDES.items():
         own = document.get(name)
-        lines.append(OverrideLine(label, _word(outside[name]), _word(outside[name] if own is None else own), own is not None))
+        lines.append(
+            OverrideLine(
+                label,
+                _word(outside[name]),
+                _word(outside[name] if own is None else own),
+                own is not None,
+            )
+        )
     return lines
 
 

@@ -51,7 +51,10 @@ def event_month(text: str, events: Iterable[MonthEvent], now_ms: int, zone: str)
     days = list(_weeks(first))
     by_day: dict[date, list[MonthEvent]] = {day: [] for week in days for day in week}
     for event in sorted(events, key=lambda one: (one.opens_ms, one.name)):
-        day, last = max(day_of(event.opens_ms, zone), days[0][0]), day_of(max(event.opens_ms, event.end_ms - 1), zone)
+        day, last = (
+            max(day_of(event.opens_ms, zone), days[0][0]),
+            day_of(max(event.opens_ms, event.end_ms - 1), zone),
+        )
         while day <= min(last, days[-1][-1]):
             by_day[day].append(event)
             day += timedelta(days=1)
@@ -67,19 +70,31 @@ def _weeks(first: date) -> Iterator[list[date]]:
 
 
 def _shown(day: date, first: date, today: date, events: list[MonthEvent]) -> MonthDay:
-    return MonthDay(day, day.month == first.month, day == today, events[:ENTRIES_MAX], max(0, len(events) - ENTRIES_MAX))
+    return MonthDay(
+        day,
+        day.month == first.month,
+        day == today,
+        events[:ENTRIES_MAX],
+        max(0, len(events) - ENTRIES_MAX),
+    )
 
 
 def day_of(unix_ms: int, zone: str) -> date:
     """The day of a moment in a time zone; after the last year, its end."""
-    return datetime.fromtimestamp(min(unix_ms, LAST_MS) / 1000, UTC if zone == "UTC" else ZoneInfo(zone)).date()
+    return datetime.fromtimestamp(
+        min(unix_ms, LAST_MS) / 1000, UTC if zone == "UTC" else ZoneInfo(zone)
+    ).date()
 
 
 def _month_of(text: str) -> date | None:
     year, _, month = text.partition("-")
     if len(text) != 7 or not (year + month).isascii() or not (year + month).isdigit():
         return None
-    return date(int(year), int(month), 1) if FIRST_YEAR <= int(year) <= LAST_YEAR and 1 <= int(month) <= 12 else None
+    return (
+        date(int(year), int(month), 1)
+        if FIRST_YEAR <= int(year) <= LAST_YEAR and 1 <= int(month) <= 12
+        else None
+    )
 
 
 def _beside(first: date, days: int) -> str:

@@ -41,13 +41,18 @@ class Faults:
     `labels`: names of fields as people read them, in place of those that the API says.
     """
 
-    def __init__(self, faults: Iterable[ApiFault] = (), labels: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, faults: Iterable[ApiFault] = (), labels: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.of: dict[str, list[str]] = {}
         for fault in faults:
             name = field_of(fault.pointer)
             message = fault.message.removeprefix(f"{name}: ")
             self.of.setdefault(name, []).append(
-                _SNAKE.sub(lambda found: f"“{labels[found[0]]}”" if found[0] in labels else found[0], message)
+                _SNAKE.sub(
+                    lambda found: f"“{labels[found[0]]}”" if found[0] in labels else found[0],
+                    message,
+                )
             )
 
     def take(self, name: str) -> tuple[str, ...]:
@@ -57,7 +62,9 @@ class Faults:
     @property
     def general(self) -> list[str]:
         """All that no field has taken: ask when every field has been made."""
-        return [f"{name}: {text}" if name else text for name, texts in self.of.items() for text in texts]
+        return [
+            f"{name}: {text}" if name else text for name, texts in self.of.items() for text in texts
+        ]
 
 
 def field_of(pointer: str) -> str:
@@ -67,12 +74,22 @@ def field_of(pointer: str) -> str:
 
 
 def field_view(
-    schema: ApiSchema, name: str, value: Any, faults: Faults, *, label: str = "", told: str = "", words: Mapping[str, str] | None = None
+    schema: ApiSchema,
+    name: str,
+    value: Any,
+    faults: Faults,
+    *,
+    label: str = "",
+    told: str = "",
+    words: Mapping[str, str] | None = None,
 ) -> FieldView:
     """A field of an API schema. `told` replaces its help, and `words` are what people read for its choices."""
     api_field = schema_field(schema, name)
     rule = api_field.rule
-    shown = [(written(choice), (words or {}).get(written(choice), written(choice))) for choice in rule.choices]
+    shown = [
+        (written(choice), (words or {}).get(written(choice), written(choice)))
+        for choice in rule.choices
+    ]
     return FieldView(
         name=name,
         label=label or name.replace("_", " ").capitalize(),
@@ -116,7 +133,9 @@ def document_of(schema: ApiSchema, names: Iterable[str], form: Mapping[str, Any]
         where = document.setdefault(EXTENSION, {}) if api_field.rule.extension else document
         text = sent[-1]
         chosen = [choice for choice in api_field.rule.choices if written(choice) == text]
-        where[name] = chosen[0] if chosen else read_value(_plain(api_field), text, present=name in form)
+        where[name] = (
+            chosen[0] if chosen else read_value(_plain(api_field), text, present=name in form)
+        )
     return document
 
 
@@ -130,7 +149,10 @@ def read_value(kind: type | None, text: str, *, present: bool) -> Any:
 
 def flat(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document of the API with its extensions beside the other fields."""
-    return {**{key: value for key, value in document.items() if key != EXTENSION}, **document.get(EXTENSION, {})}
+    return {
+        **{key: value for key, value in document.items() if key != EXTENSION},
+        **document.get(EXTENSION, {}),
+    }
 
 
 def unchanged_since(kind: str, id: str, revision: str, plan: ConfigChange) -> ConfigChange:
@@ -139,7 +161,12 @@ def unchanged_since(kind: str, id: str, revision: str, plan: ConfigChange) -> Co
     def careful(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = known.index_of(kind).get(id)
         if entry is not None and str(entry.revision) != revision:
-            raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "it was changed by another person while you were editing"))
+            raise Refused(
+                ApiFault(
+                    Code.CHANGED_MEANWHILE,
+                    "it was changed by another person while you were editing",
+                )
+            )
         return plan(known, at)
 
     return careful
@@ -159,6 +186,12 @@ class Difference:
         return bool(self.before != self.after)
 
 
-def differences(labels: Mapping[str, str], before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[Difference]:
+def differences(
+    labels: Mapping[str, str], before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> list[Difference]:
     """Field by field, in the order of `labels`; `before` is None for something new."""
-    return [Difference(label, (before or {}).get(name), after.get(name)) for name, label in labels.items() if name in after]
+    return [
+        Difference(label, (before or {}).get(name), after.get(name))
+        for name, label in labels.items()
+        if name in after
+    ]

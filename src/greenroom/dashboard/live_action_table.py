@@ -17,7 +17,10 @@ from greenroom.model.account import Role
 from greenroom.model.event import EVENT_LEAST_MS
 
 LIMITS = ("total_active_users", "new_users_per_minute")
-LIMIT_LABELS = {"total_active_users": "Active visitors at once", "new_users_per_minute": "New visitors per minute"}
+LIMIT_LABELS = {
+    "total_active_users": "Active visitors at once",
+    "new_users_per_minute": "New visitors per minute",
+}
 MINUTE_MS = 60_000
 EXTEND_MAX = 7 * 24 * 60
 """Minutes by which an event may be extended at once."""
@@ -53,7 +56,9 @@ def _limits(_live: RoomLive, form: Mapping[str, Any]) -> Json:
 def _extend(live: RoomLive, form: Mapping[str, Any]) -> Json:
     minutes = read_value(int, (form.get("minutes") or [""])[-1], present=True)
     if live.now.event is None or not isinstance(minutes, int) or not 1 <= minutes <= EXTEND_MAX:
-        raise Refused(ApiFault(Code.INVALID, f"minutes: must be a number from 1 to {EXTEND_MAX}", "/minutes"))
+        raise Refused(
+            ApiFault(Code.INVALID, f"minutes: must be a number from 1 to {EXTEND_MAX}", "/minutes")
+        )
     return {"event_end_time": plain_moment(live.now.event.event_end_ms + minutes * MINUTE_MS)}
 
 
@@ -71,7 +76,11 @@ def _end(live: RoomLive, form: Mapping[str, Any]) -> Json:
     now_ms = int(form["now_ms"])
     if event is None or live.now.phase is not Phase.RUNNING:
         return {"suspended": True}
-    return {"event_end_time": plain_moment(max(event.event_start_ms + EVENT_LEAST_MS, now_ms // 1000 * 1000))}
+    return {
+        "event_end_time": plain_moment(
+            max(event.event_start_ms + EVENT_LEAST_MS, now_ms // 1000 * 1000)
+        )
+    }
 
 
 ACTIONS: Mapping[str, LiveAction] = {

@@ -100,7 +100,9 @@ class OriginTrail:
     def add(self, now_ms: int, gateway: Iterable[tuple[str, float]]) -> None:
         """The counts at a moment later than the one before."""
         counts = dict(gateway)
-        errors, answers = (sum(counts.get(name, 0) for name in names) for names in (ERRORS, ANSWERS))
+        errors, answers = (
+            sum(counts.get(name, 0) for name in names) for names in (ERRORS, ANSWERS)
+        )
         self._seen.append((now_ms, errors, answers, counts.get("origin_wait_seconds", 0.0)))
         while self._seen[0][0] < now_ms - RECENT_MS:
             self._seen.popleft()
@@ -109,7 +111,9 @@ class OriginTrail:
         """Nothing before half a minute was seen."""
         if not self._seen or self._seen[-1][0] - self._seen[0][0] < RECENT_MS // 2:
             return OriginLastMinute()
-        errors, answers, waited_s = (now - before for now, before in zip(self._seen[-1][1:], self._seen[0][1:], strict=True))
+        errors, answers, waited_s = (
+            now - before for now, before in zip(self._seen[-1][1:], self._seen[0][1:], strict=True)
+        )
         return OriginLastMinute(int(errors), waited_s / answers if answers else None)
 
 
@@ -132,7 +136,17 @@ class RoomTrail:
             self._waiting.popleft()
         if not self.samples or frame.at_ms - self.samples[-1][0] >= KEPT_EVERY_MS:
             wait = -1 if frame.wait_s is None else round(frame.wait_s)
-            self.samples.append((frame.at_ms, frame.active, frame.active_limit, frame.minute, frame.minute_limit, frame.waiting, wait))
+            self.samples.append(
+                (
+                    frame.at_ms,
+                    frame.active,
+                    frame.active_limit,
+                    frame.minute,
+                    frame.minute_limit,
+                    frame.waiting,
+                    wait,
+                )
+            )
 
     def arrivals(self, minute: int, waiting: int, now_ms: int) -> int | None:
         """About how many came within the last minute: let in, given up, and what the line has grown; None before a minute was seen."""
@@ -145,7 +159,15 @@ class RoomTrail:
         """The last hour, oldest first: `samples`, and the minutes of analytics in which there is none because no one was watching."""
         seen = {sample[0] // MINUTE_MS for sample in self.samples}
         unseen = [
-            (one.start_s * 1000 + MINUTE_MS // 2, one.active, one.active_limit, one.admitted, one.admitted_limit, one.waiting, -1)
+            (
+                one.start_s * 1000 + MINUTE_MS // 2,
+                one.active,
+                one.active_limit,
+                one.admitted,
+                one.admitted_limit,
+                one.waiting,
+                -1,
+            )
             for one in self.minutes
             if one.start_s * 1000 // MINUTE_MS not in seen
         ]
@@ -153,11 +175,19 @@ class RoomTrail:
         return [point for point in found if point[0] > found[-1][0] - 60 * MINUTE_MS]
 
 
-def live_frame(live: RoomLive, state: RoomState | None, now_ms: int, trail: RoomTrail, origin: OriginLastMinute = UNSEEN) -> LiveFrame:
+def live_frame(
+    live: RoomLive,
+    state: RoomState | None,
+    now_ms: int,
+    trail: RoomTrail,
+    origin: OriginLastMinute = UNSEEN,
+) -> LiveFrame:
     """One room at this moment."""
     figures, room, event = live.figures, live.now.room, live.now.event
     said, last = limit_words(live), trail.minutes[-1] if trail.minutes else None
-    waited = next((one for one in reversed(trail.minutes[-5:]) if one.waited_p50_s is not None), None)
+    waited = next(
+        (one for one in reversed(trail.minutes[-5:]) if one.waited_p50_s is not None), None
+    )
     estimate = figures.estimate if figures.waiting else None
     return LiveFrame(
         at_ms=now_ms,
@@ -260,7 +290,9 @@ class LiveFeed:
     def _history(self, room_id: str, trail: RoomTrail) -> bytes:
         made = self._histories.get(room_id)
         if made is None:
-            made = self._histories[room_id] = b"event: history\ndata: " + msgspec.json.encode(trail.history()) + b"\n\n"
+            made = self._histories[room_id] = (
+                b"event: history\ndata: " + msgspec.json.encode(trail.history()) + b"\n\n"
+            )
         return made
 
     async def _run(self) -> None:
@@ -290,15 +322,21 @@ class LiveFeed:
             if entry is not None:
                 self._messages[room_id] = self._message(known, entry, rooms, state.now_ms)
         for watcher in self._watchers:
-            watcher.over = watcher.over or state.phase == "draining" or watcher.room_id not in self._messages
+            watcher.over = (
+                watcher.over or state.phase == "draining" or watcher.room_id not in self._messages
+            )
         ticked, self._ticked = self._ticked, asyncio.Event()
         ticked.set()
         for room_id in watched:
             await self._read_minutes(room_id, self.trail(room_id))
 
-    def _message(self, known: Configuration, entry: Entry[Room], rooms: Mapping[str, RoomState], now_ms: int) -> bytes:
+    def _message(
+        self, known: Configuration, entry: Entry[Room], rooms: Mapping[str, RoomState], now_ms: int
+    ) -> bytes:
         trail, state = self.trail(entry.id), rooms.get(entry.id)
-        frame = live_frame(room_live(known, entry, state, now_ms), state, now_ms, trail, self.origin.last_minute())
+        frame = live_frame(
+            room_live(known, entry, state, now_ms), state, now_ms, trail, self.origin.last_minute()
+        )
         trail.add(frame)
         return b"data: " + msgspec.json.encode(frame) + b"\n\n"
 
@@ -307,7 +345,9 @@ class LiveFeed:
         if now_ms - trail.minutes_ms < MINUTES_EVERY_MS:
             return
         trail.minutes_ms = now_ms
-        trail.minutes = await asyncio.to_thread(last_hour, self._services.analytics, room_id, now_ms)
+        trail.minutes = await asyncio.to_thread(
+            last_hour, self._services.analytics, room_id, now_ms
+        )
         self._histories.pop(room_id, None)
 
     async def _end_sessions(self, known: Configuration) -> None:

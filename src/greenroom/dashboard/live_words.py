@@ -28,32 +28,52 @@ LiveSentence = Callable[[RoomLive], LimitWords | None]
 def _suspended(live: RoomLive) -> LimitWords | None:
     if live.word != "suspended":
         return None
-    return LimitWords("off", "The room is suspended", "Every visitor goes straight to your application, and nothing is counted.")
+    return LimitWords(
+        "off",
+        "The room is suspended",
+        "Every visitor goes straight to your application, and nothing is counted.",
+    )
 
 
 def _not_served(live: RoomLive) -> LimitWords | None:
-    return None if live.served else LimitWords("off", "No gateway here serves this room", "There are no live figures in this process.")
+    return (
+        None
+        if live.served
+        else LimitWords(
+            "off", "No gateway here serves this room", "There are no live figures in this process."
+        )
+    )
 
 
 def _storage(live: RoomLive) -> LimitWords | None:
     text = "No visitor is let in: greenroom cannot write down who is inside. Visitors keep their places. The log says what failed."
-    return LimitWords("held", "Admissions stopped: storage failed", text) if live.figures.storage_failed else None
+    return (
+        LimitWords("held", "Admissions stopped: storage failed", text)
+        if live.figures.storage_failed
+        else None
+    )
 
 
 def _prequeue(live: RoomLive) -> LimitWords | None:
     if live.now.phase is not Phase.PREQUEUE or live.now.event is None:
         return None
-    return LimitWords("held", "Pre-queue", f"No visitor is let in before the event {live.now.event.name} starts.")
+    return LimitWords(
+        "held", "Pre-queue", f"No visitor is let in before the event {live.now.event.name} starts."
+    )
 
 
 def _holding(live: RoomLive) -> LimitWords | None:
     text = "No new visitor is let in, however much room there is, because all new visitors are held. Active visitors stay."
-    return LimitWords("held", "You hold all new visitors", text) if live.now.room.queue_all else None
+    return (
+        LimitWords("held", "You hold all new visitors", text) if live.now.room.queue_all else None
+    )
 
 
 def _rejecting(live: RoomLive) -> LimitWords | None:
     text = "No new visitor is let in: they are told that it is closed. Active visitors stay."
-    return LimitWords("held", "The room rejects new visitors", text) if live.now.turns_away else None
+    return (
+        LimitWords("held", "The room rejects new visitors", text) if live.now.turns_away else None
+    )
 
 
 def _origin(live: RoomLive) -> LimitWords | None:
@@ -74,14 +94,21 @@ def _limits(live: RoomLive) -> LimitWords:
     figures, room = live.figures, live.now.room
     active = figures.active >= FULL * room.total_active_users
     rate = figures.last_minute >= FULL * room.new_users_per_minute
-    places, entries = max(0, room.total_active_users - figures.active), max(0, room.new_users_per_minute - figures.last_minute)
+    places, entries = (
+        max(0, room.total_active_users - figures.active),
+        max(0, room.new_users_per_minute - figures.last_minute),
+    )
     if active and rate:
         return LimitWords(
-            "both", "Both limits are reached", "The application is full, and as many as allowed came in during the last minute."
+            "both",
+            "Both limits are reached",
+            "The application is full, and as many as allowed came in during the last minute.",
         )
     if active:
         return LimitWords(
-            "active", "The application is full", "The limit of active visitors is reached: the next visitor is let in when a session ends."
+            "active",
+            "The application is full",
+            "The limit of active visitors is reached: the next visitor is let in when a session ends.",
         )
     if rate:
         free = _some(places, "is 1 free place", "are {} free places")
@@ -89,19 +116,36 @@ def _limits(live: RoomLive) -> LimitWords:
         return LimitWords("rate", "The limit of new visitors per minute is reached", text)
     if figures.waiting:
         text = "Visitors are being let in: each comes in when the waiting page refreshes next."
-        return LimitWords("room", "There is room", f"{text} {_some(places, '1 place is free', '{} places are free')}.")
+        return LimitWords(
+            "room",
+            "There is room",
+            f"{text} {_some(places, '1 place is free', '{} places are free')}.",
+        )
     more = _some(places, "1 more visitor", "{} more visitors")
-    text = f"{more} can be active at once, and {grouped(entries)} more may come in during this minute."
+    text = (
+        f"{more} can be active at once, and {grouped(entries)} more may come in during this minute."
+    )
     return LimitWords("room", "No limit is reached", text)
 
 
-REASONS: tuple[LiveSentence, ...] = (_suspended, _not_served, _storage, _rejecting, _prequeue, _holding, _origin, _passing)
+REASONS: tuple[LiveSentence, ...] = (
+    _suspended,
+    _not_served,
+    _storage,
+    _rejecting,
+    _prequeue,
+    _holding,
+    _origin,
+    _passing,
+)
 """In the order in which greenroom decides; the first that applies counts, else the limits."""
 
 
 def limit_words(live: RoomLive) -> LimitWords:
     """What decides at this moment."""
-    return next((found for reason in REASONS if (found := reason(live)) is not None), None) or _limits(live)
+    return next(
+        (found for reason in REASONS if (found := reason(live)) is not None), None
+    ) or _limits(live)
 
 
 class LimitPlan(NamedTuple):
@@ -118,7 +162,10 @@ def clearing_minutes(live: RoomLive, plan: LimitPlan) -> int | None:
     session lets end at least; twice as many active visitors end twice as many sessions.
     """
     room, figures = live.now.room, live.figures
-    ending = max(figures.active / room.session_duration, figures.last_minute if figures.active >= FULL * room.total_active_users else 0)
+    ending = max(
+        figures.active / room.session_duration,
+        figures.last_minute if figures.active >= FULL * room.total_active_users else 0,
+    )
     share = ending / figures.active if figures.active else 1 / room.session_duration
     inside, left = float(figures.active), float(figures.waiting)
     for minute in range(MINUTES_MAX):
@@ -137,10 +184,16 @@ def effect_of(live: RoomLive, plan: LimitPlan) -> list[str]:
     said = []
     if plan.active > now.active:
         at_once = min(plan.active - now.active, figures.waiting, plan.rate)
-        text = f"Up to {grouped(at_once)} of those who wait come in within the next minute." if at_once else "More room for new visitors."
+        text = (
+            f"Up to {grouped(at_once)} of those who wait come in within the next minute."
+            if at_once
+            else "More room for new visitors."
+        )
         said.append(text)
     if plan.active < figures.active:
-        said.append(f"Those who are inside stay. No one is let in until fewer than {grouped(plan.active)} are active.")
+        said.append(
+            f"Those who are inside stay. No one is let in until fewer than {grouped(plan.active)} are active."
+        )
     if figures.waiting:
         before, after = clearing_minutes(live, now), clearing_minutes(live, plan)
         said.append(
@@ -155,4 +208,10 @@ def effect_of(live: RoomLive, plan: LimitPlan) -> list[str]:
 
 
 def _minutes(minutes: int | None) -> str:
-    return "more than a day" if minutes is None else "less than a minute" if not minutes else f"about {duration(minutes * 60)}"
+    return (
+        "more than a day"
+        if minutes is None
+        else "less than a minute"
+        if not minutes
+        else f"about {duration(minutes * 60)}"
+    )

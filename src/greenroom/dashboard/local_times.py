@@ -10,8 +10,12 @@ def local_input(unix_ms: int | None, zone: str) -> str:
     """What a field for a moment shows, with seconds and their thousandths only where there are some; empty for None."""
     if unix_ms is None:
         return ""
-    at = datetime.fromtimestamp(unix_ms // 1000, ZoneInfo(zone)).replace(tzinfo=None, microsecond=unix_ms % 1000 * 1000)
-    return at.isoformat(timespec="milliseconds" if at.microsecond else "seconds" if at.second else "minutes")
+    at = datetime.fromtimestamp(unix_ms // 1000, ZoneInfo(zone)).replace(
+        tzinfo=None, microsecond=unix_ms % 1000 * 1000
+    )
+    return at.isoformat(
+        timespec="milliseconds" if at.microsecond else "seconds" if at.second else "minutes"
+    )
 
 
 def from_input(text: str, zone: str) -> int | None:

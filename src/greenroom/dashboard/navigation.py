@@ -35,7 +35,9 @@ NAVIGATION = (
     NavigationItem("greenroom", "Processes", "/processes", "processes", whole=True),
     NavigationItem("greenroom", "Configuration problems", "/problems", "problems", whole=True),
     NavigationItem("greenroom", "Ticket keys", "/keys", "keys", Role.ADMIN, whole=True),
-    NavigationItem("greenroom", "Export and import", "/transfer", "transfer", Role.ADMIN, whole=True),
+    NavigationItem(
+        "greenroom", "Export and import", "/transfer", "transfer", Role.ADMIN, whole=True
+    ),
     NavigationItem("greenroom", "GraphQL explorer", "/explorer", "analytics"),
     NavigationItem("greenroom", "Documentation", "/help", "help"),
     NavigationItem("greenroom", "About", "/about", "about"),
@@ -66,7 +68,11 @@ ROOM_TABS = (
 
 def visible(person: Person) -> list[tuple[str, list[NavigationItem]]]:
     """The groups of the navigation with what this person may see."""
-    shown = [item for item in NAVIGATION if person.may(item.role) and not (item.whole and person.zone_ids)]
+    shown = [
+        item
+        for item in NAVIGATION
+        if person.may(item.role) and not (item.whole and person.zone_ids)
+    ]
     return [(group, list(items)) for group, items in groupby(shown, key=lambda item: item.group)]
 
 
@@ -95,4 +101,8 @@ def current(path: str) -> str:
         return "/rooms"
     if re.match(r"/zones/[^/]+/health(/|$)", path):
         return "/health"
-    return max((item.path for item in NAVIGATION if f"{path}/".startswith(f"{item.path}/")), key=len, default="")
+    return max(
+        (item.path for item in NAVIGATION if f"{path}/".startswith(f"{item.path}/")),
+        key=len,
+        default="",
+    )

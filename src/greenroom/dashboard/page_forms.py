@@ -88,12 +88,24 @@ class Shade(NamedTuple):
 
 def shades(color: str) -> list[Shade]:
     """How this colour is shown on both grounds; empty for what is no colour."""
-    if len(color) != 7 or color[0] != "#" or not all(digit in "0123456789abcdefABCDEF" for digit in color[1:]):
+    if (
+        len(color) != 7
+        or color[0] != "#"
+        or not all(digit in "0123456789abcdefABCDEF" for digit in color[1:])
+    ):
         return []
     found = []
     for theme, ground in GROUNDS.items():
         shown = readable(color, ground)
-        found.append(Shade(theme, ground, shown, f"{contrast(shown, ground):.1f}", shown.lower() != color.lower()))
+        found.append(
+            Shade(
+                theme,
+                ground,
+                shown,
+                f"{contrast(shown, ground):.1f}",
+                shown.lower() != color.lower(),
+            )
+        )
     return found
 
 
@@ -113,8 +125,14 @@ def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
         return (form.get(name) or [""])[-1]
 
     languages, texts = form.get("message_language") or [], form.get("message_text") or []
-    messages = [{"language": tag, "text": text.strip()} for tag, text in zip(languages, texts, strict=False) if text.strip()]
-    branding = {name: sent(name).strip() for name in BRANDING_LABELS} | {"logo": sent("logo") or ("" if sent("drop_logo") else logo)}
+    messages = [
+        {"language": tag, "text": text.strip()}
+        for tag, text in zip(languages, texts, strict=False)
+        if text.strip()
+    ]
+    branding = {name: sent(name).strip() for name in BRANDING_LABELS} | {
+        "logo": sent("logo") or ("" if sent("drop_logo") else logo)
+    }
     return {
         "custom_page_html": sent("custom_page_html") if sent("own") == "true" else "",
         "default_template_language": sent("default_template_language"),
@@ -137,7 +155,9 @@ def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldVi
             value=branding.get(name, ""),
             help=f"{rules[name].help[:1].upper()}{rules[name].help[1:]}.".replace("`", ""),
             placeholder=PLACEHOLDERS.get(name, ""),
-            problems=tuple(text.partition(f"{name}: ")[2] or text for text in wrong if f".{name}" in text),
+            problems=tuple(
+                text.partition(f"{name}: ")[2] or text for text in wrong if f".{name}" in text
+            ),
         )
         for name, label in BRANDING_LABELS.items()
     ]
@@ -145,7 +165,9 @@ def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldVi
 
 def logo_faults(faults: Faults) -> tuple[str, ...]:
     """What is wrong with the logo. Ask before `branding_fields`, which takes the faults of the whole branding."""
-    return tuple(text.partition("logo: ")[2] for text in faults.of.get("branding", ()) if ".logo: " in text)
+    return tuple(
+        text.partition("logo: ")[2] for text in faults.of.get("branding", ()) if ".logo: " in text
+    )
 
 
 def language_field(value: str, faults: Faults) -> FieldView:
@@ -173,5 +195,7 @@ def shown_page(room: Room) -> Json:
         "default_template_language": room.default_template_language,
         "follow_accept_language": room.follow_accept_language,
         "branding": {name: getattr(room.branding, name) for name in specs(Branding)},
-        "branding_messages": [{"language": one.language, "text": one.text} for one in room.branding_messages],
+        "branding_messages": [
+            {"language": one.language, "text": one.text} for one in room.branding_messages
+        ],
     }

@@ -29,7 +29,10 @@ class Person(NamedTuple):
 
     def zones(self, known: Configuration) -> list[Entry[Zone]]:
         """Their zones, by name."""
-        return sorted((entry for entry in known.zones.values() if self.sees(entry.id)), key=lambda entry: entry.record.name)
+        return sorted(
+            (entry for entry in known.zones.values() if self.sees(entry.id)),
+            key=lambda entry: entry.record.name,
+        )
 
     def rooms(self, known: Configuration) -> Iterable[Entry[Room]]:
         """The rooms of their zones, oldest first."""

@@ -20,7 +20,18 @@ from greenroom.dashboard.undo import offered
 THEME_COOKIE, ZONE_COOKIE = "greenroom_theme", "greenroom_tz"
 THEMES = ("auto", "light", "dark")
 
-GROUPING = {"de": ".", "es": ".", "it": ".", "nl": ".", "pt": ".", "tr": ".", "id": ".", "da": ".", "fr": "\u202f", "ru": "\u00a0"}
+GROUPING = {
+    "de": ".",
+    "es": ".",
+    "it": ".",
+    "nl": ".",
+    "pt": ".",
+    "tr": ".",
+    "id": ".",
+    "da": ".",
+    "fr": "\u202f",
+    "ru": "\u00a0",
+}
 """Between thousands, where it is not a comma."""
 
 
@@ -37,7 +48,11 @@ class Viewer(NamedTuple):
         theme = cookies.get(THEME_COOKIE, "")
         zone = cookies.get(ZONE_COOKIE, "").replace("%2F", "/")
         language = headers.get("accept-language", "en")[:2].lower()
-        return cls(theme if theme in THEMES else "auto", zone if _time_zone(zone) else "UTC", language if language.isalpha() else "en")
+        return cls(
+            theme if theme in THEMES else "auto",
+            zone if _time_zone(zone) else "UTC",
+            language if language.isalpha() else "en",
+        )
 
 
 @cache
@@ -93,7 +108,9 @@ def local_time(unix_ms: int, zone: str, *, seconds: bool = False) -> str:
 
 @pass_context
 def _moment(context: Context, unix_ms: int | None, *, seconds: bool = False) -> str:
-    return "never" if unix_ms is None else local_time(unix_ms, context["viewer"].zone, seconds=seconds)
+    return (
+        "never" if unix_ms is None else local_time(unix_ms, context["viewer"].zone, seconds=seconds)
+    )
 
 
 def share(value: float, limit: float) -> int:
@@ -112,13 +129,31 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"number": _number, "duration": duration, "moment": _moment, "iso": plain_moment, "unix_ms": milliseconds}
-    made.globals |= {"icon": icon, "share": share, "assets": installed_assets(), "room_tabs_of": ROOM_TABS, "current": current}
+    made.filters |= {
+        "number": _number,
+        "duration": duration,
+        "moment": _moment,
+        "iso": plain_moment,
+        "unix_ms": milliseconds,
+    }
+    made.globals |= {
+        "icon": icon,
+        "share": share,
+        "assets": installed_assets(),
+        "room_tabs_of": ROOM_TABS,
+        "current": current,
+    }
     return made
 
 
 def rendered(template: str, page: Any, viewer: Viewer, values: Mapping[str, Any]) -> str:
     """One template with its values; `page` is the PageRequest."""
-    shared = {"page": page, "person": page.person, "viewer": viewer, "navigation": visible(page.person), "notices": NOTICES}
+    shared = {
+        "page": page,
+        "person": page.person,
+        "viewer": viewer,
+        "navigation": visible(page.person),
+        "notices": NOTICES,
+    }
     shared |= {"tour": tour_of(page), "last_change": offered(page)}
     return environment().get_template(template).render({**shared, **values})

@@ -65,7 +65,9 @@ class PageRequest:
         """Where the request comes from."""
         client = self.request.client
         agent = self.request.headers.get("user-agent", "")
-        return BrowserFacts(client.host if client else "", agent, self.request.cookies.get(DEVICE_COOKIE, ""))
+        return BrowserFacts(
+            client.host if client else "", agent, self.request.cookies.get(DEVICE_COOKIE, "")
+        )
 
     @property
     def is_fragment(self) -> bool:
@@ -125,7 +127,11 @@ class PageRequest:
 
     def url(self, path: str, **query: str) -> str:
         """An address of the dashboard, with the path under which a proxy serves it."""
-        return self.prefix + quote(path, safe="/-._~:@!$&'()*+,;=%") + (f"?{urlencode(query)}" if query else "")
+        return (
+            self.prefix
+            + quote(path, safe="/-._~:@!$&'()*+,;=%")
+            + (f"?{urlencode(query)}" if query else "")
+        )
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page, or a part of one, from its template."""
@@ -138,7 +144,9 @@ class PageRequest:
         `notice="saved"` shows a line of NOTICES there; when this request changed something that can be undone, the page offers that.
         """
         if self.session and query.get("notice"):
-            number = number_of_change(self.services.config, self.person, query["notice"], self.known.revision)
+            number = number_of_change(
+                self.services.config, self.person, query["notice"], self.known.revision
+            )
             query |= {"undo": number} if number else {}
         to = self.url(path, **query)
         if self.is_fragment:

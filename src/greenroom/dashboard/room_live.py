@@ -68,9 +68,15 @@ def urgency(live: RoomLive) -> tuple[int, int, int]:
     return rank, -int(wait_s / 60).bit_length() if waiting else 0, -waiting.bit_length()
 
 
-def room_live(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> RoomLive:
+def room_live(
+    known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int
+) -> RoomLive:
     """From the ledgers of this process; a room that it does not serve (yet) is empty."""
-    now = state.now if state and state.now else effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
+    now = (
+        state.now
+        if state and state.now
+        else effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
+    )
     figures = state.figures if state else Figures()
     zone = known.zones.get(entry.parent)
     suspended = entry.record.suspended or bool(zone and zone.record.paused)

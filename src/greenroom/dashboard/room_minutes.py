@@ -73,10 +73,17 @@ def last_hour(store: AnalyticsStore | None, room_id: str, now_ms: int) -> list[L
 
 def _minute(row: Row, before: LiveMinute | None) -> LiveMinute:
     start_s = (milliseconds(row["", "datetimeMinute"]) or 0) // 1000
-    admitted, gone = _whole(row, "sum", "newUsersPerMinute"), _whole(row, "sum", "usersAbandoned") + _whole(row, "sum", "usersLeft")
+    admitted, gone = (
+        _whole(row, "sum", "newUsersPerMinute"),
+        _whole(row, "sum", "usersAbandoned") + _whole(row, "sum", "usersLeft"),
+    )
     waiting = _whole(row, "max", "totalQueuedUsers")
     follows = before is not None and before.start_s + MINUTE_S == start_s
-    arrivals = max(0, admitted + gone + waiting - before.waiting) if before is not None and follows else None
+    arrivals = (
+        max(0, admitted + gone + waiting - before.waiting)
+        if before is not None and follows
+        else None
+    )
     waited = bool(_whole(row, "sum", "usersWaited"))
     return LiveMinute(
         start_s,

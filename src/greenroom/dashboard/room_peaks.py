@@ -38,7 +38,9 @@ class PeakCache:
         self._guard = threading.Lock()
         self._asking: threading.Thread | None = None
 
-    def of_all(self, store: AnalyticsStore | None, room_ids: frozenset[str], now_ms: int) -> dict[str, RoomPeaks]:
+    def of_all(
+        self, store: AnalyticsStore | None, room_ids: frozenset[str], now_ms: int
+    ) -> dict[str, RoomPeaks]:
         """By room; what is not known (yet) is left out. Never raises, and never waits for longer than WAIT_S."""
         if store is None or not room_ids:
             return {}
@@ -46,7 +48,9 @@ class PeakCache:
             asking = self._asking
             if now_ms - self._asked_ms >= FRESH_MS and not (asking and asking.is_alive()):
                 self._asked_ms = now_ms
-                asking = self._asking = threading.Thread(target=self._ask, args=(store, room_ids, now_ms // 1000), daemon=True)
+                asking = self._asking = threading.Thread(
+                    target=self._ask, args=(store, room_ids, now_ms // 1000), daemon=True
+                )
                 asking.start()
         if asking:
             asking.join(WAIT_S)
@@ -58,20 +62,42 @@ class PeakCache:
             self._asking.join()
 
     def _ask(self, store: AnalyticsStore, room_ids: frozenset[str], now_s: int) -> None:
-        with contextlib.suppress(QuestionRefused, SlowAnswer, StorageFailed):  # the table goes without
+        with contextlib.suppress(
+            QuestionRefused, SlowAnswer, StorageFailed
+        ):  # the table goes without
             self._found = _asked(store, room_ids, now_s)
 
 
 def _asked(store: AnalyticsStore, room_ids: frozenset[str], now_s: int) -> dict[str, RoomPeaks]:
-    wanted = (Wanted("max", "totalActiveUsers"), Wanted("max", "totalQueuedUsers"), Wanted("sum", "minutesGenerated"))
+    wanted = (
+        Wanted("max", "totalActiveUsers"),
+        Wanted("max", "totalQueuedUsers"),
+        Wanted("sum", "minutesGenerated"),
+    )
     end_s = now_s // STEP_S * STEP_S + STEP_S
-    day = store.answer(Question(end_s - DAY_S, end_s, room_ids, ("waitingRoomId",), wanted, limit=ROWS_MAX), PATIENCE_S)
-    steps = Question(end_s - HOUR_S, end_s, room_ids, ("waitingRoomId", "datetimeFiveMinutes"), wanted[:1], limit=ROWS_MAX)
-    fits = len(room_ids) * HOUR_S // STEP_S <= ROWS_MAX  # an answer that was cut would draw lines that are not true
+    day = store.answer(
+        Question(end_s - DAY_S, end_s, room_ids, ("waitingRoomId",), wanted, limit=ROWS_MAX),
+        PATIENCE_S,
+    )
+    steps = Question(
+        end_s - HOUR_S,
+        end_s,
+        room_ids,
+        ("waitingRoomId", "datetimeFiveMinutes"),
+        wanted[:1],
+        limit=ROWS_MAX,
+    )
+    fits = (
+        len(room_ids) * HOUR_S // STEP_S <= ROWS_MAX
+    )  # an answer that was cut would draw lines that are not true
     lines: dict[str, dict[int, int]] = {}
     for row in store.answer(steps, PATIENCE_S).rows if fits else ():
-        step = ((milliseconds(row["", "datetimeFiveMinutes"]) or 0) // 1000 - (end_s - HOUR_S)) // STEP_S
-        lines.setdefault(str(row["", "waitingRoomId"]), {})[step] = int(row.get(("max", "totalActiveUsers")) or 0)
+        step = (
+            (milliseconds(row["", "datetimeFiveMinutes"]) or 0) // 1000 - (end_s - HOUR_S)
+        ) // STEP_S
+        lines.setdefault(str(row["", "waitingRoomId"]), {})[step] = int(
+            row.get(("max", "totalActiveUsers")) or 0
+        )
     return {
         str(row["", "waitingRoomId"]): RoomPeaks(
             int(row.get(("max", "totalActiveUsers")) or 0),
@@ -89,5 +115,6 @@ def _points(steps: dict[int, int]) -> str:
         return ""
     count, top = HOUR_S // STEP_S, max(max(steps.values()), 1)
     return " ".join(
-        f"{LINE_WIDE * step / (count - 1):.0f},{LINE_HIGH - (LINE_HIGH - 2) * steps.get(step, 0) / top:.0f}" for step in range(count)
+        f"{LINE_WIDE * step / (count - 1):.0f},{LINE_HIGH - (LINE_HIGH - 2) * steps.get(step, 0) / top:.0f}"
+        for step in range(count)
     )

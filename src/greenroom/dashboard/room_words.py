@@ -9,9 +9,15 @@ from greenroom.dashboard.services import ExampleWait
 
 def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str]:
     """Sentences about a room as the API shows it; `number` writes numbers as the viewer reads them."""
-    active, rate, minutes = room["total_active_users"], room["new_users_per_minute"], room["session_duration"]
+    active, rate, minutes = (
+        room["total_active_users"],
+        room["new_users_per_minute"],
+        room["session_duration"],
+    )
     if room.get("suspended"):
-        return ["The room is suspended: every visitor goes straight to your application, and nothing is counted."]
+        return [
+            "The room is suspended: every visitor goes straight to your application, and nothing is counted."
+        ]
     said = [
         f"At most {number(active)} people are in your application at once, and at most {number(rate)} are let in during any minute.",
         f"A visitor counts for {duration(minutes * 60)} after the last click."
@@ -38,7 +44,11 @@ LONG_S = 2 * 86_400
 
 def has_example(room: Mapping[str, Any]) -> bool:
     """Whether visitors wait for each other in such a room, so that an example says something."""
-    return not room.get("suspended") and not room.get("queue_all") and room["queueing_method"] in ("fifo", "random")
+    return (
+        not room.get("suspended")
+        and not room.get("queue_all")
+        and room["queueing_method"] in ("fifo", "random")
+    )
 
 
 def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
@@ -55,7 +65,11 @@ def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
         return f"{people}, the last would wait for more than {duration(LONG_S)}."
     if example.least:
         return f"{people}, the last would wait for more than {duration(wait_s)}."
-    return f"{people}, the last waits about {_rounded(wait_s)}." if wait_s >= 60 else f"{people}, no one waits for more than a minute."
+    return (
+        f"{people}, the last waits about {_rounded(wait_s)}."
+        if wait_s >= 60
+        else f"{people}, no one waits for more than a minute."
+    )
 
 
 def _rounded(wait_s: float) -> str:

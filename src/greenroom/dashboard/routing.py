@@ -32,15 +32,33 @@ class PageRoute(NamedTuple):
     reach: RouteReach
 
 
-def view(path: str, function: Callable[[Any], Any], role: Role | None = Role.VIEWER, *, filtered: bool = False) -> PageRoute:
+def view(
+    path: str,
+    function: Callable[[Any], Any],
+    role: Role | None = Role.VIEWER,
+    *,
+    filtered: bool = False,
+) -> PageRoute:
     """Something to look at, with GET."""
     return PageRoute("GET", path, function, role, _reach(path, filtered))
 
 
-def action(path: str, function: Callable[[Any], Any], role: Role | None = Role.OPERATOR, *, filtered: bool = False) -> PageRoute:
+def action(
+    path: str,
+    function: Callable[[Any], Any],
+    role: Role | None = Role.OPERATOR,
+    *,
+    filtered: bool = False,
+) -> PageRoute:
     """Something that changes something, with POST: its form carries the CSRF token."""
     return PageRoute("POST", path, function, role, _reach(path, filtered))
 
 
 def _reach(path: str, filtered: bool) -> RouteReach:
-    return RouteReach.ZONE if "{zone_id}" in path else RouteReach.FILTERED if filtered else RouteReach.WHOLE
+    return (
+        RouteReach.ZONE
+        if "{zone_id}" in path
+        else RouteReach.FILTERED
+        if filtered
+        else RouteReach.WHOLE
+    )

@@ -13,7 +13,19 @@ from greenroom.core.rules.faults import RuleRefused
 from greenroom.core.rules.kinds import BOOLEAN, INTEGER, IP, STRING, STRINGS_BY_NAME, ValueKind
 from greenroom.core.rules.literals import as_bytes_text, quoted
 from greenroom.core.rules.patterns import PatternRefused, wildcard
-from greenroom.core.rules.syntax import Bare, Call, Compare, Each, Field, Items, ListName, Logic, Node, Not, Text
+from greenroom.core.rules.syntax import (
+    Bare,
+    Call,
+    Compare,
+    Each,
+    Field,
+    Items,
+    ListName,
+    Logic,
+    Node,
+    Not,
+    Text,
+)
 
 ROWS_MAX, GROUPS_MAX, VALUES_MAX = 30, 10, 200
 """Of one group, of one rule, of one condition: an expression has 4,096 characters at most."""
@@ -79,7 +91,10 @@ ROW_OPERATORS: dict[str, RowOperator] = {
 }
 """By the word that forms send."""
 
-_LITERALS = {IP: re.compile(r"[0-9A-Fa-f:.]{2,45}(/[0-9]{1,3})?"), INTEGER: re.compile(r"-?[0-9]{1,18}")}
+_LITERALS = {
+    IP: re.compile(r"[0-9A-Fa-f:.]{2,45}(/[0-9]{1,3})?"),
+    INTEGER: re.compile(r"-?[0-9]{1,18}"),
+}
 _LIST = re.compile(r"\$?([a-z0-9_]{1,50})")
 _PREFIXES = ("starts_with", "ends_with")
 
@@ -129,7 +144,11 @@ def _values_problem(label: str, row: ConditionRow, operator: RowOperator) -> str
             return f"{label}: {refused}"
     literal = _LITERALS.get(kind_of_field(row.field))
     wrong = [value for value in values if literal is not None and not literal.fullmatch(value)]
-    return f"{label}: {wrong[0][:60]!r} is not {'an address or a network' if row.field == 'ip.src' else 'a whole number'}" if wrong else ""
+    return (
+        f"{label}: {wrong[0][:60]!r} is not {'an address or a network' if row.field == 'ip.src' else 'a whole number'}"
+        if wrong
+        else ""
+    )
 
 
 def expression_of(groups: Groups) -> str:
@@ -142,7 +161,9 @@ def expression_of(groups: Groups) -> str:
     texts = [[_text(row) for row in group] for group in groups if group]
     if len(texts) == 1:
         return " and ".join(texts[0])
-    return " or ".join(f"({' and '.join(group)})" if len(group) > 1 else group[0] for group in texts)
+    return " or ".join(
+        f"({' and '.join(group)})" if len(group) > 1 else group[0] for group in texts
+    )
 
 
 def _values(row: ConditionRow) -> list[str]:
@@ -191,7 +212,12 @@ def rows_of(expression: str) -> list[list[ConditionRow]] | None:
         if None in rows or len(rows) > ROWS_MAX:
             return None
         groups.append([row for row in rows if row is not None])
-    return groups if len(groups) <= GROUPS_MAX and not any(row_problem(row) for group in groups for row in group) else None
+    return (
+        groups
+        if len(groups) <= GROUPS_MAX
+        and not any(row_problem(row) for group in groups for row in group)
+        else None
+    )
 
 
 def _parts(node: Node, operator: str) -> Sequence[Node]:
@@ -218,7 +244,12 @@ def _negated(row: ConditionRow | None) -> ConditionRow | None:
 def _called(node: Call) -> ConditionRow | None:
     if node.name in _PREFIXES and len(node.args) == 2:
         left, right = node.args
-        if isinstance(left, Field) and not left.indexes and left.name in ROW_FIELDS and isinstance(right, Text):
+        if (
+            isinstance(left, Field)
+            and not left.indexes
+            and left.name in ROW_FIELDS
+            and isinstance(right, Text)
+        ):
             return ConditionRow(left.name, node.name, _shown(right.value))
     if node.name == "any" and len(node.args) == 1 and isinstance(node.args[0], Compare):
         return _comparison(node.args[0], keyed=True)
@@ -230,7 +261,11 @@ def _comparison(node: Compare, *, keyed: bool = False) -> ConditionRow | None:
     if not isinstance(left, Field) or left.name not in ROW_FIELDS:
         return None
     if keyed:
-        if len(left.indexes) != 2 or not isinstance(left.indexes[0], str) or left.indexes[1] is not Each.EACH:
+        if (
+            len(left.indexes) != 2
+            or not isinstance(left.indexes[0], str)
+            or left.indexes[1] is not Each.EACH
+        ):
             return None
         key = _shown(left.indexes[0])
     elif left.indexes:
@@ -253,4 +288,7 @@ def _shown(value: str) -> str:
     return value.encode("latin-1").decode("utf-8", "replace")
 
 
-_SHOWN: dict[type, Callable[..., str]] = {Text: lambda node: _shown(node.value), Bare: lambda node: str(node.text)}
+_SHOWN: dict[type, Callable[..., str]] = {
+    Text: lambda node: _shown(node.value),
+    Bare: lambda node: str(node.text),
+}

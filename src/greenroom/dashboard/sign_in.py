@@ -96,13 +96,20 @@ def digest(secret: str) -> str:
 
 def csrf_token(secret: str) -> str:
     """What every form of a session has to send back; only who has the session's cookie can compute it."""
-    return hmac.new(secret.encode("utf-8", "replace"), b"greenroom csrf", hashlib.sha256).hexdigest()
+    return hmac.new(
+        secret.encode("utf-8", "replace"), b"greenroom csrf", hashlib.sha256
+    ).hexdigest()
 
 
 class SignIn:
     """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
 
-    def __init__(self, store: SessionStore, config: ConfigService, oidc: Callable[[], OidcSettings | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        config: ConfigService,
+        oidc: Callable[[], OidcSettings | None] = lambda: None,
+    ) -> None:
         """`oidc` gives the settings of the provider as they are now; None: there is none."""
         self._store = store
         self._config = config
@@ -126,7 +133,9 @@ class SignIn:
         row = self._store.take(LINK, digest(secret))
         if row is None or row.expires_ms <= self._clock.now_ms():
             self._failures.add(_address(browser))
-            raise _refused("this link has been used or has expired: run `greenroom account link` for another one")
+            raise _refused(
+                "this link has been used or has expired: run `greenroom account link` for another one"
+            )
 
     def as_link(self, browser: BrowserFacts) -> SignedIn:
         """For who has used up a link."""
@@ -139,16 +148,26 @@ class SignIn:
         person = _token_person(token) if token else None
         if person is None:
             self._failures.add(_address(browser))
-            reason = "this token may neither read nor edit" if token else "the token is unknown or has expired"
+            reason = (
+                "this token may neither read nor edit"
+                if token
+                else "the token is unknown or has expired"
+            )
             raise _refused(reason)
         return self._begin(person, browser)
 
-    def with_password(self, known: Configuration, name: str, password: str, browser: BrowserFacts) -> SignedIn | SecondStep:
+    def with_password(
+        self, known: Configuration, name: str, password: str, browser: BrowserFacts
+    ) -> SignedIn | SecondStep:
         """With user name and password. Takes as long for an unknown name. SecondStep: an account with two steps; see `with_code`."""
         name = name.strip().lower()[:100]
         account = next((one for one in known.accounts.records() if one.name == name), None)
         trusted = account is not None and self._knows(account, browser.device)
-        keys = [f"device {digest(browser.device)}"] if trusted else [_address(browser), f"account {name}"]
+        keys = (
+            [f"device {digest(browser.device)}"]
+            if trusted
+            else [_address(browser), f"account {name}"]
+        )
         for key in keys:
             self._limited(key)
         if not password_fits(password, account.password_hash if account else "") or account is None:
@@ -159,17 +178,25 @@ class SignIn:
             return SecondStep(self._new(SECOND, _account_person(account).owner, SECOND_MS, browser))
         return self.as_account(account, browser)
 
-    def with_code(self, known: Configuration, secret: str, code: str, browser: BrowserFacts) -> SignedIn:
+    def with_code(
+        self, known: Configuration, secret: str, code: str, browser: BrowserFacts
+    ) -> SignedIn:
         """After the password: with a code of the account's authenticator app, or a recovery code."""
         self.may_try(browser)
         row, now_ms = self._store.get(SECOND, digest(secret)), self._clock.now_ms()
-        entry = known.accounts.get(row.owner.split(":")[1]) if row and row.expires_ms > now_ms else None
+        entry = (
+            known.accounts.get(row.owner.split(":")[1]) if row and row.expires_ms > now_ms else None
+        )
         if row is None or entry is None or _account_person(entry.record).owner != row.owner:
             self.failed(browser)
             raise _refused("this took too long, or the account has changed: sign in again")
         account = entry.record
         try:
-            self.codes.check(account, code, digest(browser.device) if self._knows(account, browser.device) else "")
+            self.codes.check(
+                account,
+                code,
+                digest(browser.device) if self._knows(account, browser.device) else "",
+            )
         except Refused:
             self.failed(browser)
             raise
@@ -192,20 +219,34 @@ class SignIn:
 
     def use_step(self, account: Account, step: int) -> bool:
         """See `two_step.UsesUp`."""
-        row = session_row(USED, f"totp {account.id} {step}", f"account:{account.id}", self._clock.now_ms(), USED_MS, BrowserFacts(""))
+        row = session_row(
+            USED,
+            f"totp {account.id} {step}",
+            f"account:{account.id}",
+            self._clock.now_ms(),
+            USED_MS,
+            BrowserFacts(""),
+        )
         return self._store.add_once(row, MOST[USED])
 
     def use_recovery(self, account: Account, hashed: str) -> bool:
         """See `two_step.UsesUp`."""
         try:
-            self._config.change(f"{account.name} (recovery code, dashboard)", accounts.use_recovery_code(account.id, hashed))
+            self._config.change(
+                f"{account.name} (recovery code, dashboard)",
+                accounts.use_recovery_code(account.id, hashed),
+            )
         except Refused:
             return False
         return True
 
     def as_account(self, account: Account, browser: BrowserFacts) -> SignedIn:
         """For an account whose owner has been identified."""
-        device = browser.device if self._knows(account, browser.device) else self._new(DEVICE, f"account:{account.id}", DEVICE_MS, browser)
+        device = (
+            browser.device
+            if self._knows(account, browser.device)
+            else self._new(DEVICE, f"account:{account.id}", DEVICE_MS, browser)
+        )
         return self._begin(_account_person(account), browser, device)
 
     def may_try(self, browser: BrowserFacts) -> None:
@@ -216,7 +257,9 @@ class SignIn:
         """Counts a failure of this address."""
         self._failures.add(_address(browser))
 
-    def with_oidc(self, known: Configuration, found: OidcPerson, secret: str, browser: BrowserFacts) -> SignedIn:
+    def with_oidc(
+        self, known: Configuration, found: OidcPerson, secret: str, browser: BrowserFacts
+    ) -> SignedIn:
         """For a person whom the provider has proved, in the sign-in with this secret, which counts once."""
         settings = self._oidc()
         person = _oidc_person(known, found, settings)
@@ -228,22 +271,38 @@ class SignIn:
                 )
             )
         now_ms = self._clock.now_ms()
-        if not self._store.add_once(session_row(USED, f"oidc {secret}", person.owner, now_ms, OIDC_MS, browser), MOST[USED]):
+        if not self._store.add_once(
+            session_row(USED, f"oidc {secret}", person.owner, now_ms, OIDC_MS, browser), MOST[USED]
+        ):
             raise _refused("this sign-in has been used already: try again")
         lasts_ms = min(settings.entry.session_hours * HOUR_MS, LONGEST_MS)
-        return self._begin(person, browser, lasts_ms=lasts_ms, facts=msgspec.json.encode(found).decode())
+        return self._begin(
+            person, browser, lasts_ms=lasts_ms, facts=msgspec.json.encode(found).decode()
+        )
 
     def find(self, known: Configuration, secret: str) -> DashboardSession | None:
         """The living session with this secret; None when it has ended, or its owner may not do anything any more."""
-        return self._living(known, secret, self._store.get(SESSION, digest(secret))) if secret else None
+        return (
+            self._living(known, secret, self._store.get(SESSION, digest(secret)))
+            if secret
+            else None
+        )
 
-    def find_all(self, known: Configuration, presented: Collection[str]) -> dict[str, DashboardSession]:
+    def find_all(
+        self, known: Configuration, presented: Collection[str]
+    ) -> dict[str, DashboardSession]:
         """The living sessions with these secrets, as `find` has each: one query, however many they are."""
         rows = {row.secret_sha256: row for row in self._store.rows(SESSION)}
-        found = {secret: self._living(known, secret, rows.get(digest(secret))) for secret in presented if secret}
+        found = {
+            secret: self._living(known, secret, rows.get(digest(secret)))
+            for secret in presented
+            if secret
+        }
         return {secret: session for secret, session in found.items() if session is not None}
 
-    def _living(self, known: Configuration, secret: str, row: SessionRow | None) -> DashboardSession | None:
+    def _living(
+        self, known: Configuration, secret: str, row: SessionRow | None
+    ) -> DashboardSession | None:
         now_ms = self._clock.now_ms()
         if row is None or row.expires_ms <= now_ms or row.seen_ms + IDLE_MS <= now_ms:
             return None
@@ -260,26 +319,46 @@ class SignIn:
 
     def _owner(self, known: Configuration, row: SessionRow, now_ms: int) -> Person | None:
         if row.facts:
-            return _oidc_person(known, msgspec.json.decode(row.facts, type=OidcPerson), self._oidc())
+            return _oidc_person(
+                known, msgspec.json.decode(row.facts, type=OidcPerson), self._oidc()
+            )
         return owner_of(known, row.owner, now_ms)
 
-    def _begin(self, person: Person, browser: BrowserFacts, device: str = "", lasts_ms: int = LONGEST_MS, facts: str = "") -> SignedIn:
+    def _begin(
+        self,
+        person: Person,
+        browser: BrowserFacts,
+        device: str = "",
+        lasts_ms: int = LONGEST_MS,
+        facts: str = "",
+    ) -> SignedIn:
         self._store.forget(self._clock.now_ms(), IDLE_MS)
         return SignedIn(self._new(SESSION, person.owner, lasts_ms, browser, facts), device, person)
 
-    def _new(self, kind: str, owner: str, lasts_ms: int, browser: BrowserFacts, facts: str = "") -> str:
+    def _new(
+        self, kind: str, owner: str, lasts_ms: int, browser: BrowserFacts, facts: str = ""
+    ) -> str:
         secret = secrets.token_urlsafe(32)
-        self._store.add(session_row(kind, secret, owner, self._clock.now_ms(), lasts_ms, browser, facts), MOST[kind])
+        self._store.add(
+            session_row(kind, secret, owner, self._clock.now_ms(), lasts_ms, browser, facts),
+            MOST[kind],
+        )
         return secret
 
     def _knows(self, account: Account, device: str) -> bool:
         row = self._store.get(DEVICE, digest(device)) if device else None
-        return row is not None and row.owner == f"account:{account.id}" and row.expires_ms > self._clock.now_ms()
+        return (
+            row is not None
+            and row.owner == f"account:{account.id}"
+            and row.expires_ms > self._clock.now_ms()
+        )
 
     def _limited(self, key: str) -> None:
         wait_s = self._failures.wait_s(key)
         if wait_s:
-            raise Refused(ApiFault(Code.SLOW_DOWN, f"too many wrong attempts; try again in {wait_s} seconds"))
+            raise Refused(
+                ApiFault(Code.SLOW_DOWN, f"too many wrong attempts; try again in {wait_s} seconds")
+            )
 
 
 def _address(browser: BrowserFacts) -> str:
@@ -294,7 +373,15 @@ def make_link(store: SessionStore, now_ms: int) -> str:
     return secret
 
 
-def session_row(kind: str, secret: str, owner: str, now_ms: int, lasts_ms: int, browser: BrowserFacts, facts: str = "") -> SessionRow:
+def session_row(
+    kind: str,
+    secret: str,
+    owner: str,
+    now_ms: int,
+    lasts_ms: int,
+    browser: BrowserFacts,
+    facts: str = "",
+) -> SessionRow:
     """What is kept of a secret: its hash."""
     return SessionRow(
         kind=kind,
@@ -326,15 +413,27 @@ def owner_of(known: Configuration, owner: str, now_ms: int) -> Person | None:
 
 def _account_person(account: Account) -> Person:
     return Person(
-        account.name, account.rank, account.zone_ids, f"{account.name} (dashboard)", f"account:{account.id}:{account.credentials}"
+        account.name,
+        account.rank,
+        account.zone_ids,
+        f"{account.name} (dashboard)",
+        f"account:{account.id}:{account.credentials}",
     )
 
 
 def _token_person(token: Token) -> Person | None:
-    role = Role.OPERATOR if "edit" in token.scopes else Role.VIEWER if "read" in token.scopes else None
+    role = (
+        Role.OPERATOR if "edit" in token.scopes else Role.VIEWER if "read" in token.scopes else None
+    )
     if role is None:
         return None
-    return Person(token.name, role, token.zone_ids, f"token {token.name} ({token.id}) in the dashboard", f"token:{token.id}")
+    return Person(
+        token.name,
+        role,
+        token.zone_ids,
+        f"token {token.name} ({token.id}) in the dashboard",
+        f"token:{token.id}",
+    )
 
 
 def oidc_name(row: SessionRow) -> str:
@@ -342,12 +441,16 @@ def oidc_name(row: SessionRow) -> str:
     return f"{msgspec.json.decode(row.facts, type=OidcPerson).name} (OpenID Connect)"
 
 
-def _oidc_person(known: Configuration, found: OidcPerson, settings: OidcSettings | None) -> Person | None:
+def _oidc_person(
+    known: Configuration, found: OidcPerson, settings: OidcSettings | None
+) -> Person | None:
     """The role that the settings give now. Zones that are not there any more give no access; they never widen to all zones."""
     row = oidc_role(settings, found) if settings else None
     if row is None:
         return None
-    zone_ids = tuple(entry.id for entry in known.zones.values() if {entry.id, entry.record.name} & set(row.zones))
+    zone_ids = tuple(
+        entry.id for entry in known.zones.values() if {entry.id, entry.record.name} & set(row.zones)
+    )
     if row.zones and not zone_ids:
         return None
     owner = f"oidc:{digest(f'{found.iss} {found.sub}')[:32]}"

@@ -59,7 +59,9 @@ def tour_of(page: Any) -> ShownStep | None:
     steps = [step for step in TOUR if page.person.may(step.role)]
     if not page.session or wanted not in {str(number) for number in range(1, len(steps) + 1)}:
         return None
-    room = next(iter(sorted(page.person.rooms(page.known), key=lambda entry: entry.record.name)), None)
+    room = next(
+        iter(sorted(page.person.rooms(page.known), key=lambda entry: entry.record.name)), None
+    )
     if room is None:
         return None
     number = int(wanted)
@@ -69,4 +71,6 @@ def tour_of(page: Any) -> ShownStep | None:
         return None
     step = steps[number - 1]
     following = page.url(paths[number], tour=str(number + 1)) if number < len(steps) else ""
-    return ShownStep(number, len(steps), step.title, step.text, following, page.url(paths[number - 1]))
+    return ShownStep(
+        number, len(steps), step.title, step.text, following, page.url(paths[number - 1])
+    )

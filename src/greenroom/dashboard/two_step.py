@@ -49,12 +49,18 @@ def enrolment(session_secret: str, seed: str = "") -> Enrolment:
 
     def made(what: str, size: int) -> str:
         mac = hmac.new(
-            session_secret.encode("utf-8", "replace"), f"greenroom two-step {what} {seed}".encode("utf-8", "replace"), hashlib.sha256
+            session_secret.encode("utf-8", "replace"),
+            f"greenroom two-step {what} {seed}".encode("utf-8", "replace"),
+            hashlib.sha256,
         )
         return base64.b32encode(mac.digest()[:size]).decode()
 
     codes = (made(f"recovery {number}", 10).lower() for number in range(RECOVERY_CODES))
-    return Enrolment(seed, made("secret", SECRET_BYTES), tuple("-".join(re.findall("....", code)) for code in codes))
+    return Enrolment(
+        seed,
+        made("secret", SECRET_BYTES),
+        tuple("-".join(re.findall("....", code)) for code in codes),
+    )
 
 
 class UsesUp(Protocol):
@@ -81,7 +87,9 @@ class CodeCheck:
         key = f"device {device}" if device else f"account {account.id}"
         wait_s = self._failures.wait_s(key)
         if wait_s:
-            raise Refused(ApiFault(Code.SLOW_DOWN, f"too many wrong codes; try again in {wait_s} seconds"))
+            raise Refused(
+                ApiFault(Code.SLOW_DOWN, f"too many wrong codes; try again in {wait_s} seconds")
+            )
         problem = self._problem(account, written)
         if problem:
             self._failures.add(key)
@@ -91,11 +99,21 @@ class CodeCheck:
         code = re.sub(r"[\s-]", "", written[:100]).lower()
         hashed = recovery_hash(code)
         if hashed in account.recovery_sha256:
-            return "" if self._uses.use_recovery(account, hashed) else "this recovery code has been used"
+            return (
+                ""
+                if self._uses.use_recovery(account, hashed)
+                else "this recovery code has been used"
+            )
         if is_sealed(account.totp_secret):
-            _log.error("two_step_secret_lost", account=account.name, key=key_of_sealed(account.totp_secret))
+            _log.error(
+                "two_step_secret_lost", account=account.name, key=key_of_sealed(account.totp_secret)
+            )
             return LOST
         step = totp_step(account.totp_secret, code, self._clock.now_ms())
         if step is None:
             return "wrong code: is the clock of the phone right?"
-        return "" if self._uses.use_step(account, step) else "this code has been used: wait for the next one"
+        return (
+            ""
+            if self._uses.use_step(account, step)
+            else "this code has been used: wait for the next one"
+        )

@@ -13,7 +13,12 @@ import msgspec
 from greenroom.control import events, list_items, lists, rooms, rules
 from greenroom.control.api_schema import EXTENSION
 from greenroom.control.api_shapes import Json
-from greenroom.control.config_service import ChangeContext, ConfigChange, ConfigService, PlannedChange
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    ConfigService,
+    PlannedChange,
+)
 from greenroom.control.list_items import Operations
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.forms import flat, schema_field
@@ -34,7 +39,16 @@ LOOKED_AT = 20
 ENTRIES_MAX = 500
 """Entries of one write that can be taken back, such as the items of a list that were pasted."""
 
-IDENTITY = frozenset({"host", "path", "additional_routes", "case_insensitive_paths", "cookie_suffix", "cookie_attributes"})
+IDENTITY = frozenset(
+    {
+        "host",
+        "path",
+        "additional_routes",
+        "case_insensitive_paths",
+        "cookie_suffix",
+        "cookie_attributes",
+    }
+)
 """Of a room: by these visitors are known, so they are not taken back in passing."""
 
 NOTICES_WITH_UNDO = ("saved", "created", "removed")
@@ -61,20 +75,38 @@ class LastChange(NamedTuple):
     def said(self) -> list[tuple[str, Any, Any]]:
         """(field, now, then) of a record that was changed."""
         before, after = self.entries[0].before or {}, self.entries[0].after or {}
-        return [(name, after.get(name), value) for name, value in before.items() if name != "written_times"]
+        return [
+            (name, after.get(name), value)
+            for name, value in before.items()
+            if name != "written_times"
+        ]
 
 
 def last_change(
-    service: ConfigService, known: Configuration, person: Person, *, of: Collection[str] = (), most: int = ENTRIES_MAX
+    service: ConfigService,
+    known: Configuration,
+    person: Person,
+    *,
+    of: Collection[str] = (),
+    most: int = ENTRIES_MAX,
 ) -> LastChange | None:
     """What can be taken back by this person now; `of`: the last change of these ids, if this person made it."""
     log = service.store.audit(most + 1)
     last = next((one for one in log if (one.id in of if of else one.author == person.author)), None)
-    if last is None or last.author != person.author or service.clock.now_ms() - last.at_ms > UNDO_MS:
+    if (
+        last is None
+        or last.author != person.author
+        or service.clock.now_ms() - last.at_ms > UNDO_MS
+    ):
         return None
     written = [one for one in log if one.revision == last.revision]
     make = UNDO_KINDS.get(last.kind)
-    if make is None or len(written) > most or len({(one.kind, one.parent) for one in written}) > 1 or any(map(_is_cut, written)):
+    if (
+        make is None
+        or len(written) > most
+        or len({(one.kind, one.parent) for one in written}) > 1
+        or any(map(_is_cut, written))
+    ):
         return None
     if not all(_as_left(known, one) for one in written):
         return None
@@ -101,13 +133,17 @@ def offered(page: Any) -> LastChange | None:
 def _is_cut(one: AuditEntry) -> bool:
     """Whether the log kept only the size of a value."""
     values = [*(one.before or {}).values(), *(one.after or {}).values()]
-    return any(isinstance(value, Mapping) and value.keys() == {"bytes", "sha256"} for value in values)
+    return any(
+        isinstance(value, Mapping) and value.keys() == {"bytes", "sha256"} for value in values
+    )
 
 
 def _as_left(known: Configuration, one: AuditEntry) -> bool:
     """Whether the record is as this change left it."""
     entry = known.index_of(one.kind).get(one.id)
-    return entry is None if one.after is None else entry is not None and entry.revision == one.revision
+    return (
+        entry is None if one.after is None else entry is not None and entry.revision == one.revision
+    )
 
 
 def _when_as_left(written: Sequence[AuditEntry], plan: ConfigChange) -> ConfigChange:
@@ -129,13 +165,27 @@ def _room_before(known: Configuration, person: Person, written: Sequence[AuditEn
     one = written[0]
     entry: Entry[Room] | None = known.rooms.get(one.id)
     writable = {field.name for field in rooms.ROOM.fields if not field.rule.read_only} - IDENTITY
-    if entry is None or one.before is None or one.after is None or not one.before.keys() <= writable or not person.sees(entry.parent):
+    if (
+        entry is None
+        or one.before is None
+        or one.after is None
+        or not one.before.keys() <= writable
+        or not person.sees(entry.parent)
+    ):
         return None
-    shown = flat(rooms.show(known, replace(entry, record=_former(entry.record, one.before)), one.at_ms))
+    shown = flat(
+        rooms.show(known, replace(entry, record=_former(entry.record, one.before)), one.at_ms)
+    )
     document: Json = {}
     for name in one.before:
-        (document.setdefault(EXTENSION, {}) if schema_field(rooms.ROOM, name).rule.extension else document)[name] = shown[name]
-    return rooms.change(entry.parent, one.id, document, whole=False, sees=person.sees), f"/zones/{entry.parent}/rooms/{one.id}"
+        (
+            document.setdefault(EXTENSION, {})
+            if schema_field(rooms.ROOM, name).rule.extension
+            else document
+        )[name] = shown[name]
+    return rooms.change(
+        entry.parent, one.id, document, whole=False, sees=person.sees
+    ), f"/zones/{entry.parent}/rooms/{one.id}"
 
 
 def _event_before(known: Configuration, person: Person, written: Sequence[AuditEntry]) -> WayBack:
@@ -160,7 +210,9 @@ def _rules_before(known: Configuration, person: Person, written: Sequence[AuditE
     if room is None or one.after is None or not person.sees(room.parent):
         return None
     former = msgspec.convert((one.before or {}).get("rules", ()), type=tuple[Rule, ...])
-    return rules.replace_all(room.parent, room.id, rules.show(former)), f"/zones/{room.parent}/rooms/{room.id}/rules"
+    return rules.replace_all(
+        room.parent, room.id, rules.show(former)
+    ), f"/zones/{room.parent}/rooms/{room.id}/rules"
 
 
 def _list_before(_known: Configuration, person: Person, written: Sequence[AuditEntry]) -> WayBack:
@@ -193,7 +245,11 @@ def _former(record: Any, before: Mapping[str, Any]) -> Any:
 
 def _writable(document: Json) -> Json:
     """An event as the API takes it."""
-    return {field.name: document[field.name] for field in events.EVENT.fields if not field.rule.read_only and field.name in document}
+    return {
+        field.name: document[field.name]
+        for field in events.EVENT.fields
+        if not field.rule.read_only and field.name in document
+    }
 
 
 UNDO_KINDS: Mapping[str, Callable[[Configuration, Person, Sequence[AuditEntry]], WayBack]] = {

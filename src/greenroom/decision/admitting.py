@@ -33,7 +33,13 @@ class Admitting:
         self._given: dict[bytes, _Given] = {}
 
     def verdict(
-        self, asked: Inquiry, ticket: Ticket, outcome: Outcome, decided: Decided, data_centers: DataCenters | None, visiting: bool = False
+        self,
+        asked: Inquiry,
+        ticket: Ticket,
+        outcome: Outcome,
+        decided: Decided,
+        data_centers: DataCenters | None,
+        visiting: bool = False,
     ) -> Forward | Answer:
         """For the bearer of `ticket`, who is let in as `outcome` says.
 
@@ -42,23 +48,59 @@ class Admitting:
         room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
         presented, facts, observe = ticket if found else None, arrival.facts, self._observe
         observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))
-        home = ticket.home if data_centers is None or (visiting and decided is ACTIVE) else data_centers.here
-        update = UPDATE_HEADER in facts if facts is not None else arrival.header(UPDATE_HEADER) is not None
-        early = decided is ACTIVE and presented is not None and home == ticket.home and 2 * (now_ms - ticket.checked_ms) <= room.session_ms
+        home = (
+            ticket.home
+            if data_centers is None or (visiting and decided is ACTIVE)
+            else data_centers.here
+        )
+        update = (
+            UPDATE_HEADER in facts
+            if facts is not None
+            else arrival.header(UPDATE_HEADER) is not None
+        )
+        early = (
+            decided is ACTIVE
+            and presented is not None
+            and home == ticket.home
+            and 2 * (now_ms - ticket.checked_ms) <= room.session_ms
+        )
         key = self._sealer.ring.current
-        terms = (now_ms // 1000, found, room, outcome.renewed_ms, outcome.expires_ms, early, decided, home, arrival.scheme, update, key)
+        terms = (
+            now_ms // 1000,
+            found,
+            room,
+            outcome.renewed_ms,
+            outcome.expires_ms,
+            early,
+            decided,
+            home,
+            arrival.scheme,
+            update,
+            key,
+        )
         known = self._given.get(ticket.id)
         if known is not None and known[0] == terms:
             return known[1]
-        renewed = Ticket(ticket.id, ticket.key, ticket.accepted_ms or now_ms, outcome.renewed_ms or now_ms, 0, home)
+        renewed = Ticket(
+            ticket.id,
+            ticket.key,
+            ticket.accepted_ms or now_ms,
+            outcome.renewed_ms or now_ms,
+            0,
+            home,
+        )
         content = (renewed, key, room.id)
         if ticket == renewed and found and found[0][1]:
-            sealed = found[0][1]  # nothing in it has changed since the visitor got it, at most q ago
+            sealed = found[0][
+                1
+            ]  # nothing in it has changed since the visitor got it, at most q ago
         elif known is not None and known[2] == content:
             sealed = known[3]
         else:
             sealed = self._sealer.seal(renewed, room.id)
-        lasts_s = (room.session_ms if room.renews else outcome.renewed_ms + room.session_ms - now_ms) // 1000
+        lasts_s = (
+            room.session_ms if room.renews else outcome.renewed_ms + room.session_ms - now_ms
+        ) // 1000
         cookie = room.cookies.of(arrival.scheme).set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
         if update:
             verdict: Forward | Answer = let_in_update(room.page, arrival, cookie)
@@ -68,15 +110,38 @@ class Admitting:
             if len(self._given) >= SESSIONS_REMEMBERED:
                 self._given.clear()
             by_origin = update and bool(room.page.cors_origins)
-            lasts = outcome.renewed_ms and room.renews and room.passes is None and not by_origin  # else it depends on more
+            lasts = (
+                outcome.renewed_ms and room.renews and room.passes is None and not by_origin
+            )  # else it depends on more
             self._given[ticket.id] = (terms if lasts else (), verdict, content, sealed)
         return verdict
 
 
-def _forward(asked: Inquiry, ticket: Ticket, outcome: Outcome, decided: Decided, cookie: bytes, early: bool, visiting: bool) -> Forward:
+def _forward(
+    asked: Inquiry,
+    ticket: Ticket,
+    outcome: Outcome,
+    decided: Decided,
+    cookie: bytes,
+    early: bool,
+    visiting: bool,
+) -> Forward:
     room, arrival, passes = asked.room, asked.arrival, asked.room.passes
-    passed = passes.cookie(arrival, outcome, asked.now_ms) if passes is not None and not visiting else b""
+    passed = (
+        passes.cookie(arrival, outcome, asked.now_ms)
+        if passes is not None and not visiting
+        else b""
+    )
     provisional = decided is PROVISIONALLY
     return Forward(
-        cookie, room.room.id, ticket, room.obeys_origin, outcome.expires_ms, provisional, early, passed, arrival.scheme, room.page
+        cookie,
+        room.room.id,
+        ticket,
+        room.obeys_origin,
+        outcome.expires_ms,
+        provisional,
+        early,
+        passed,
+        arrival.scheme,
+        room.page,
     )

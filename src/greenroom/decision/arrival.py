@@ -52,7 +52,9 @@ _METHOD = re.compile(rb"[!#$%%&'*+.^_`|~0-9A-Za-z-]{1,%d}" % METHOD_MAX)
 _CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _ONCE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 _ABSOLUTE = re.compile(rb"([A-Za-z]+)://([^/?#]*)(.*)", re.DOTALL)
-_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|(?=.{1,254}(?::|\Z))(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?)(?::([0-9]{1,5}))?")
+_HOST = re.compile(
+    rb"(\[[0-9A-Fa-f:.]{2,45}\]|(?=.{1,254}(?::|\Z))(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?)(?::([0-9]{1,5}))?"
+)
 
 
 class ArrivalLimits(NamedTuple):
@@ -77,10 +79,25 @@ class NamedHost(NamedTuple):
 class Sender:
     """The other end of one connection: its address, how it is spoken to, and how far it is believed."""
 
-    __slots__ = ("_named", "address", "by_socket", "client", "policy", "scheme", "server", "trusted")
+    __slots__ = (
+        "_named",
+        "address",
+        "by_socket",
+        "client",
+        "policy",
+        "scheme",
+        "server",
+        "trusted",
+    )
 
     def __init__(
-        self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0), *, by_socket: bool = False
+        self,
+        address: str,
+        tls: bool,
+        policy: ForwardedPolicy,
+        server: tuple[str, int] = ("", 0),
+        *,
+        by_socket: bool = False,
     ) -> None:
         """`server` is the address and port of the listener; port 0: unknown. `by_socket`: it came over a Unix socket (`socket_ends`)."""
         parsed = parse_address(address)
@@ -102,8 +119,12 @@ class Sender:
         if known is None:
             host = read_host(authority)
             policy = self.policy.of(host)
-            known = NamedHost(host, policy if self.is_trusted_at(host) else None, self.policy.paths.of(host))
-            if self.trusted and len(authority) <= HOST_MAX:  # a proxy's connection brings many visitors
+            known = NamedHost(
+                host, policy if self.is_trusted_at(host) else None, self.policy.paths.of(host)
+            )
+            if (
+                self.trusted and len(authority) <= HOST_MAX
+            ):  # a proxy's connection brings many visitors
                 if len(self._named) >= HOSTS_OF_SENDER:
                     self._named.clear()
                 self._named[authority] = known
@@ -149,16 +170,25 @@ def arrival_from(
     return arrival_of(method, target, lines, sender, limits, version)
 
 
-def checked_lines(headers: Iterable[Sequence[bytes]], limits: ArrivalLimits) -> CheckedLines | Refusal:
+def checked_lines(
+    headers: Iterable[Sequence[bytes]], limits: ArrivalLimits
+) -> CheckedLines | Refusal:
     """Header lines in the one form that all rules read, or why they are refused. Never raises, for any bytes."""
     given = [(name, value.strip(b" \t")) for name, value in headers]
     values = b"".join([value for _, value in given])
-    wrong = too_large(len(given), sum([len(name) for name, _ in given]) + len(values) + 4 * len(given), limits)
+    wrong = too_large(
+        len(given), sum([len(name) for name, _ in given]) + len(values) + 4 * len(given), limits
+    )
     if wrong is not None:
         return wrong
     if _CONTROLS.search(values):
         return _UNPRINTABLE
-    kept = tuple([(_name_of(name) if len(name) <= NAME_REMEMBERED_MAX else header_name(name), value) for name, value in given])
+    kept = tuple(
+        [
+            (_name_of(name) if len(name) <= NAME_REMEMBERED_MAX else header_name(name), value)
+            for name, value in given
+        ]
+    )
     facts = dict(kept)
     if WRONG in facts:
         return Refusal(400, "a header name is not a token")
@@ -242,7 +272,9 @@ def arrival_at(like: Arrival, raw: bytes, target: Target) -> Arrival:
 
 
 def _refused_line(method: str, target: bytes, limits: ArrivalLimits) -> Refusal | None:
-    wrong = None if method in _USUAL_METHODS else refused_method(method.encode("latin-1", "replace"))
+    wrong = (
+        None if method in _USUAL_METHODS else refused_method(method.encode("latin-1", "replace"))
+    )
     return wrong or (TOO_LONG if len(target) > limits.url_bytes else None)
 
 
@@ -250,7 +282,11 @@ def refused_method(method: bytes) -> Refusal | None:
     """Why this method is not served, or None."""
     if not _METHOD.fullmatch(method):
         return Refusal(400, f"the method is not a token of at most {METHOD_MAX} characters")
-    return Refusal(405, "CONNECT and TRACE are not supported") if method in (b"CONNECT", b"TRACE") else None
+    return (
+        Refusal(405, "CONNECT and TRACE are not supported")
+        if method in (b"CONNECT", b"TRACE")
+        else None
+    )
 
 
 def header_name(raw: bytes) -> bytes:
@@ -275,7 +311,9 @@ def repeated(headers: Headers) -> str:
     return next((name.decode() for name in _ONCE if names.count(name) > 1), "")
 
 
-def visitor_of(headers: Headers, authority: bytes, sender: Sender, facts: Mapping[bytes, bytes] | None = None) -> Visitor | Refusal:
+def visitor_of(
+    headers: Headers, authority: bytes, sender: Sender, facts: Mapping[bytes, bytes] | None = None
+) -> Visitor | Refusal:
     """Who asks for what, by the connection and, from trusted proxies, by what they say; `authority` is the Host header.
 
     `facts` are the headers by name, where no name comes twice.
@@ -311,7 +349,9 @@ def _host(authority: bytes) -> str:
         return ""
 
 
-def target_of(raw: bytes, method: str, authority: bytes, scheme: str, paths: PathPolicy) -> Target | Refusal:
+def target_of(
+    raw: bytes, method: str, authority: bytes, scheme: str, paths: PathPolicy
+) -> Target | Refusal:
     """What a target means: a path as `paths` says, or another form: `*` of OPTIONS is gated like `/`; an absolute URL must name the
     host and scheme in use.
     """
@@ -323,5 +363,7 @@ def target_of(raw: bytes, method: str, authority: bytes, scheme: str, paths: Pat
     if not found:
         return Refusal(400, "the request target is neither a path nor an http URL")
     if found[1].lower() != scheme.encode() or found[2].lower() != authority.lower():
-        return Refusal(400, "the URL in the request line names another host or scheme than the request")
+        return Refusal(
+            400, "the URL in the request line names another host or scheme than the request"
+        )
     return read_target(found[3] if found[3].startswith(b"/") else b"/" + found[3], paths)

@@ -26,7 +26,20 @@ HEADERS_REMEMBERED, HEADER_REMEMBERED_MAX = 2_048, 1_024
 _SPACES_MAX = 8
 _SAME_SITE = {"none": b"None", "lax": b"Lax", "strict": b"Strict"}
 _DAYS = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
-_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+_MONTHS = (
+    b"Jan",
+    b"Feb",
+    b"Mar",
+    b"Apr",
+    b"May",
+    b"Jun",
+    b"Jul",
+    b"Aug",
+    b"Sep",
+    b"Oct",
+    b"Nov",
+    b"Dec",
+)
 
 
 class CookieWriter:
@@ -53,7 +66,11 @@ class CookieWriter:
         if tail is None:
             if second != self._second or len(self._tails) > TAILS_MAX:
                 self._second, self._tails = second, {}
-            tail = b"%b; Max-Age=%d; Expires=%b" % (self._attributes, max_age_s, http_date(second + max_age_s))
+            tail = b"%b; Max-Age=%d; Expires=%b" % (
+                self._attributes,
+                max_age_s,
+                http_date(second + max_age_s),
+            )
             self._tails[max_age_s] = tail
         return self._name + sealed + tail
 
@@ -95,7 +112,12 @@ def _attributes(room: Room, https: bool, crosses: bool) -> bytes:
 
 def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list[bytes]:
     """`values_in` over all Cookie headers (names in lower case) together, in the order sent."""
-    found = [value for header, line in headers if header == b"cookie" for value in _values(line, name + b"=")]
+    found = [
+        value
+        for header, line in headers
+        if header == b"cookie"
+        for value in _values(line, name + b"=")
+    ]
     return found if len(found) <= CANDIDATES_MAX else _both_ends(found)
 
 
@@ -106,7 +128,9 @@ def values_in(header: bytes, name: bytes) -> list[bytes]:
     """
     wanted = name + b"="
     before, _, behind = header.partition(wanted)
-    if behind and (not before or before[-2:] == b"; ") and wanted not in behind:  # it comes once, as nearly always
+    if (
+        behind and (not before or before[-2:] == b"; ") and wanted not in behind
+    ):  # it comes once, as nearly always
         item = behind.partition(b";")[0].strip(b" \t")
         return [item] if len(item) <= VALUE_MAX else []
     found = _values(header, wanted)

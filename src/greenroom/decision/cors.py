@@ -23,7 +23,9 @@ def with_cors(answer: Answer, origins: Sequence[str], arrival: Arrival) -> Answe
 @lru_cache(maxsize=HEADERS_REMEMBERED)
 def _with_cors(headers: AnswerHeaders, origin: bytes) -> AnswerHeaders:
     varies = headers.get(b"Vary")
-    pairs = [(key, value + b", Origin" if key == b"Vary" else value) for key, value in headers.pairs]
+    pairs = [
+        (key, value + b", Origin" if key == b"Vary" else value) for key, value in headers.pairs
+    ]
     if varies is None:
         pairs.append((b"Vary", b"Origin"))
     if origin:

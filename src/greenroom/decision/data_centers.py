@@ -30,12 +30,16 @@ class DataCenters:
         return self.names.get(home, "")
 
 
-def or_abroad(ledger: LedgerPort, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]) -> Callable[[Outcome], None]:
+def or_abroad(
+    ledger: LedgerPort, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]
+) -> Callable[[Outcome], None]:
     """A session that is not in the ledger here may be in that of the data center that its ticket names."""
 
     def viewed(outcome: Outcome) -> None:
         if outcome.standing is Standing.GONE:
-            ledger.visit(ticket.id, ticket.key, home, ticket.checked_ms, lambda found: answered(found, True))
+            ledger.visit(
+                ticket.id, ticket.key, home, ticket.checked_ms, lambda found: answered(found, True)
+            )
         else:
             answered(outcome, False)
 

@@ -48,8 +48,15 @@ class DecisionCounts:
     def added(self) -> list[tuple[str, Decided, int]]:
         """Room, decision and how often it was made since the last call; only what was. For one reader."""
         given = self._given or {}
-        found = self._forgotten + [more for room_id, counts in self._by_room.items() for more in _more(room_id, counts, given)]
-        self._given, self._forgotten = {room_id: counts.copy() for room_id, counts in self._by_room.items()}, []
+        found = self._forgotten + [
+            more
+            for room_id, counts in self._by_room.items()
+            for more in _more(room_id, counts, given)
+        ]
+        self._given, self._forgotten = (
+            {room_id: counts.copy() for room_id, counts in self._by_room.items()},
+            [],
+        )
         return found
 
     def keep(self, room_ids: set[str]) -> None:
@@ -61,10 +68,14 @@ class DecisionCounts:
             for room_id in counted.keys() - room_ids:
                 del counted[room_id]
         if self._given is not None:
-            self._given = {room_id: counts for room_id, counts in self._given.items() if room_id in room_ids}
+            self._given = {
+                room_id: counts for room_id, counts in self._given.items() if room_id in room_ids
+            }
 
 
-def _more(room_id: str, counts: list[int], given: dict[str, list[int]]) -> Iterator[tuple[str, Decided, int]]:
+def _more(
+    room_id: str, counts: list[int], given: dict[str, list[int]]
+) -> Iterator[tuple[str, Decided, int]]:
     before = given.get(room_id, _NONE)
     for decided in Decided:
         if counts[decided] > before[decided]:

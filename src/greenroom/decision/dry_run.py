@@ -10,7 +10,11 @@ from greenroom.model.visit import Arrival
 
 
 def dry_run(
-    url: str, method: str, headers: Iterable[tuple[str, str]], client: str, policy: ForwardedPolicy | None = None
+    url: str,
+    method: str,
+    headers: Iterable[tuple[str, str]],
+    client: str,
+    policy: ForwardedPolicy | None = None,
 ) -> Arrival | Refusal:
     """The arrival that a request for this URL makes, or why it is refused. `headers` may bring another Host; `client` is the peer."""
     try:
@@ -29,6 +33,11 @@ def dry_run(
         named = authority.encode("latin-1")
         raw = path.encode("latin-1")
     except UnicodeEncodeError:
-        return Refusal(400, "the URL or a header contains a character that is not allowed in a request; percent-encode it")
+        return Refusal(
+            400,
+            "the URL or a header contains a character that is not allowed in a request; percent-encode it",
+        )
     host = [] if any(name.lower() == b"host" for name, _ in sent) else [(b"Host", named)]
-    return arrival_from(method, raw, [*host, *sent], Sender(client, scheme == "https", policy or ForwardedPolicy()))
+    return arrival_from(
+        method, raw, [*host, *sent], Sender(client, scheme == "https", policy or ForwardedPolicy())
+    )

@@ -20,7 +20,14 @@ HOPS_MAX = 16
 ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
 """Addresses whose parsed form is remembered (parsing costs 2 us), and their longest: the busiest visitors of a moment, about 1 MB."""
 
-TRUSTED_HEADERS = ("X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Ssl", "X-Script-Name", "CF-Connecting-IP", "True-Client-IP")
+TRUSTED_HEADERS = (
+    "X-Forwarded-Prefix",
+    "X-Forwarded-Port",
+    "X-Forwarded-Ssl",
+    "X-Script-Name",
+    "CF-Connecting-IP",
+    "True-Client-IP",
+)
 """What proxies tell applications about the way that a visitor came, besides what is written again for the origin.
 
 Applications take the path of X-Script-Name and X-Forwarded-Prefix off the front of the request's: from a visitor it would ask for another
@@ -54,7 +61,16 @@ class ForwardedPolicy:
     a visitor is in another.
     """
 
-    __slots__ = ("_clients", "_zones", "default_host", "kept", "paths", "trust_host", "trust_socket", "trusted_proxies")
+    __slots__ = (
+        "_clients",
+        "_zones",
+        "default_host",
+        "kept",
+        "paths",
+        "trust_host",
+        "trust_socket",
+        "trusted_proxies",
+    )
 
     def __init__(
         self,
@@ -78,13 +94,18 @@ class ForwardedPolicy:
         self.kept = frozenset(name.lower().encode() for name in kept)
         self.default_host = default_host
         own = (zones or {}).items()
-        self._zones = {name: ForwardedPolicy((*self.trusted_proxies, *more), trust_host=trust_host) for name, more in own}
+        self._zones = {
+            name: ForwardedPolicy((*self.trusted_proxies, *more), trust_host=trust_host)
+            for name, more in own
+        }
         self._clients: dict[bytes, str] = {}
 
     def trusts(self, address: str) -> bool:
         """Whether this address is a trusted proxy, be it in one zone only."""
         parsed = parse_address(address) if self.trusted_proxies or self._zones else None
-        return parsed is not None and (self._covers(parsed) or any(zone._covers(parsed) for zone in self._zones.values()))
+        return parsed is not None and (
+            self._covers(parsed) or any(zone._covers(parsed) for zone in self._zones.values())
+        )
 
     def covers(self, address: str) -> bool:
         """Whether this address is one of `trusted_proxies`."""
@@ -99,14 +120,21 @@ class ForwardedPolicy:
             host = host.partition(".")[2]
         return self
 
-    def visitor(self, peer: str, scheme: str, headers: Headers, facts: Mapping[bytes, bytes] | None = None) -> ForwardedVisitor:
+    def visitor(
+        self, peer: str, scheme: str, headers: Headers, facts: Mapping[bytes, bytes] | None = None
+    ) -> ForwardedVisitor:
         """The visitor behind a TRUSTED peer. What is missing or malformed falls back to what the connection itself says.
 
         `X-Forwarded-For` counts before `Forwarded`, and the rightmost value of the others counts: it was written last, by the peer.
         `facts` are the headers by name, where no name comes twice: looking them up is quicker.
         """
-        if facts is not None and not self.trust_host:  # as nearly always: a proxy that is known, which says both
-            known, said_scheme = self._clients.get(facts.get(_FOR, b"")), _SCHEMES.get(facts.get(_PROTO, b""))
+        if (
+            facts is not None and not self.trust_host
+        ):  # as nearly always: a proxy that is known, which says both
+            known, said_scheme = (
+                self._clients.get(facts.get(_FOR, b"")),
+                _SCHEMES.get(facts.get(_PROTO, b"")),
+            )
             if known and said_scheme:
                 return ForwardedVisitor(known, said_scheme)
         found = _values(headers, facts, _FOR)
@@ -116,8 +144,14 @@ class ForwardedPolicy:
             client = self._client([element.get(b"for", b"") for element in forwarded])
         said = forwarded[-1] if forwarded else {}
         proto = _last(_values(headers, facts, _PROTO)) or said.get(b"proto", b"")
-        host = (_last(_values(headers, facts, b"x-forwarded-host")) or said.get(b"host", b"")) if self.trust_host else b""
-        return ForwardedVisitor(client or peer, _SCHEMES.get(proto) or _SCHEMES.get(proto.lower(), scheme), host)
+        host = (
+            (_last(_values(headers, facts, b"x-forwarded-host")) or said.get(b"host", b""))
+            if self.trust_host
+            else b""
+        )
+        return ForwardedVisitor(
+            client or peer, _SCHEMES.get(proto) or _SCHEMES.get(proto.lower(), scheme), host
+        )
 
     def _known_client(self, value: bytes) -> str:
         """As `_client`, for the value of one line, as every proxy in front writes it; the short ones are remembered."""
@@ -212,4 +246,6 @@ def _elements(items: list[bytes]) -> list[dict[bytes, bytes]]:
 def _pairs(item: bytes) -> Iterator[tuple[bytes, bytes]]:
     found = [_PAIR.fullmatch(pair.strip()) for pair in item.split(b";")]
     if all(found):
-        yield from ((pair[1].lower(), pair[2] if pair[2] is not None else pair[3]) for pair in found if pair)
+        yield from (
+            (pair[1].lower(), pair[2] if pair[2] is not None else pair[3]) for pair in found if pair
+        )

@@ -33,7 +33,14 @@ class Holding:
         """Forgets what it knows of rooms."""
         self._moments.clear()
 
-    def verdict(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket, outcome: Outcome, newcomer: bool = False) -> Hold:
+    def verdict(
+        self,
+        question: ArrivalQuestion,
+        asked: Inquiry,
+        ticket: Ticket,
+        outcome: Outcome,
+        newcomer: bool = False,
+    ) -> Hold:
         """For the bearer of `ticket`, who waits as `outcome` says, which answers `question`.
 
         `newcomer`: one whose page says nothing of how long it takes, so it may be the same for others.
@@ -44,7 +51,9 @@ class Holding:
         if question is not PEEK:
             ticket = _tried(room, arrival, ticket, outcome, now_ms)
         cookie = b""
-        known = not (outcome.storage_failed and question is VIEW)  # else the ticket of a session is kept as it is
+        known = not (
+            outcome.storage_failed and question is VIEW
+        )  # else the ticket of a session is kept as it is
         if known and (presented is not None or not room.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, room.id)
             cookie = room.cookies.of(arrival.scheme).set(sealed, KEPT_S, now_ms)
@@ -54,12 +63,18 @@ class Holding:
                 return _hold(room, held, cookie, shown)
         return _hold(room, _held(room, ticket, outcome, now_ms), cookie)
 
-    def _at_this_moment(self, room: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int) -> tuple[Held, SharedPages | None]:
+    def _at_this_moment(
+        self, room: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int
+    ) -> tuple[Held, SharedPages | None]:
         """The facts of the page, and answers that others of this second got who try again in as many; None where each gets another."""
         moment = self._moments.get(room.id)
         if moment is None or moment[0] is not room or moment[1] != now_ms // 1000:
             moment = self._moments[room.id] = (room, now_ms // 1000, {})
-        key = (-ticket.refresh_ms // 1000, (now_ms - ticket.checked_ms - ticket.refresh_ms) // 1000, outcome.storage_failed)
+        key = (
+            -ticket.refresh_ms // 1000,
+            (now_ms - ticket.checked_ms - ticket.refresh_ms) // 1000,
+            outcome.storage_failed,
+        )
         found = moment[2].get(key)
         if found is None:
             held = _held(room, ticket, outcome, now_ms)
@@ -68,7 +83,9 @@ class Holding:
 
     def without_place(self, asked: Inquiry) -> Hold:
         """For a request that has no place and can show no page."""
-        self._observe(DecisionEvent(asked.now_ms, Decided.PLACELESS, asked.room.effective, asked.arrival))
+        self._observe(
+            DecisionEvent(asked.now_ms, Decided.PLACELESS, asked.room.effective, asked.arrival)
+        )
         return _hold(asked.room, None, b"")
 
     def of_head(self, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Hold:
@@ -79,15 +96,27 @@ class Holding:
         return _hold(room, _held(room, ticket, outcome, now_ms), b"")
 
 
-def _hold(compiled: CompiledRoom, held: Held | None, cookie: bytes, shown: SharedPages | None = None) -> Hold:
+def _hold(
+    compiled: CompiledRoom, held: Held | None, cookie: bytes, shown: SharedPages | None = None
+) -> Hold:
     room = compiled.room
-    status, json, uniform = room.queueing_status_code, room.json_response_enabled, room.same_status_for_all
+    status, json, uniform = (
+        room.queueing_status_code,
+        room.json_response_enabled,
+        room.same_status_for_all,
+    )
     return Hold(room.id, compiled.page, status, json, uniform, held, cookie, shown)
 
 
-def _tried(compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Outcome, now_ms: int) -> Ticket:
+def _tried(
+    compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Outcome, now_ms: int
+) -> Ticket:
     """The ticket as it is after a try: when that was, and when the next one is."""
-    told_ms = outcome.refresh_ms if compiled.line_table is None else told_refresh_ms(outcome.refresh_ms, compiled.room, arrival)
+    told_ms = (
+        outcome.refresh_ms
+        if compiled.line_table is None
+        else told_refresh_ms(outcome.refresh_ms, compiled.room, arrival)
+    )
     return Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, told_ms)
 
 
@@ -99,7 +128,11 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
         left_s = -((now_ms - ticket.checked_ms - ticket.refresh_ms) // 1000)
         refresh_s, next_try_s = -(-ticket.refresh_ms // 1000), left_s if left_s > 1 else 1
     estimate, position, ahead = outcome.estimate, outcome.position, outcome.ahead
-    least_minutes = ahead // room.new_users_per_minute if estimate is None and room.queueing_method == "fifo" else 0
+    least_minutes = (
+        ahead // room.new_users_per_minute
+        if estimate is None and room.queueing_method == "fifo"
+        else 0
+    )
     held = Held(
         now_ms,
         room.queueing_method,

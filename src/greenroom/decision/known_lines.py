@@ -47,7 +47,9 @@ class KnownLines:
     def __init__(self) -> None:
         self._kinds: Remembered[Hashable, _Kind] = Remembered(KINDS_BYTES)
 
-    def filled(self, key: Hashable, values: CutValues, limits: ArrivalLimits) -> CheckedLines | Refusal | None:
+    def filled(
+        self, key: Hashable, values: CutValues, limits: ArrivalLimits
+    ) -> CheckedLines | Refusal | None:
         """The lines of this kind with these values; None when the kind is not known."""
         kind = self._kinds.young.get(key) or self._kinds.again(key)
         if kind is None:
@@ -63,19 +65,33 @@ class KnownLines:
             headers[at] = (name, checked)
             if facts is not None:
                 facts[name] = checked
-        return too_large(kind.count, size, limits) or CheckedLines(tuple(headers), facts, kind.signs)
+        return too_large(kind.count, size, limits) or CheckedLines(
+            tuple(headers), facts, kind.signs
+        )
 
-    def learn(self, key: Hashable, values: CutValues, lines: CheckedLines, sent: Sequence[tuple[bytes, bytes]]) -> None:
+    def learn(
+        self,
+        key: Hashable,
+        values: CutValues,
+        lines: CheckedLines,
+        sent: Sequence[tuple[bytes, bytes]],
+    ) -> None:
         """Remembers checked lines of a kind that comes for the second time. `sent` are the lines before they were checked."""
         cut = sum([len(value.strip(b" \t")) for _, value in values])
         size = sum([len(name) + len(value.strip(b" \t")) + 4 for name, value in sent]) - cut
         names = [name for name, _ in lines.headers]
-        if size > KIND_MAX or not all(names.count(name) == 1 for name, _ in values) or not self._kinds.came_before(key):
+        if (
+            size > KIND_MAX
+            or not all(names.count(name) == 1 for name, _ in values)
+            or not self._kinds.came_before(key)
+        ):
             return
         places = tuple(names.index(name) for name, _ in values)
         signs = signs_of(lines.facts or dict(lines.headers))
         cost = size * BYTES_KEPT + len(names) * LINE_BYTES
-        self._kinds.keep(key, _Kind(lines.headers, lines.facts, signs, places, len(sent), size, cost))
+        self._kinds.keep(
+            key, _Kind(lines.headers, lines.facts, signs, places, len(sent), size, cost)
+        )
 
 
 _CUT = {name: (name, None) for name in (b"cookie", b"x-forwarded-for")}

@@ -59,16 +59,27 @@ class PassKeys:
 
     def __init__(self, secret: str = "", key: bytes = b"") -> None:
         """`key` is a PEM file's content. Raises ValueError, with the reason, for what cannot be used."""
-        if secret and (len(secret) < SECRET_LEAST or not secret.isascii() or not secret.isprintable() or " " in secret):
-            raise ValueError(f"the secret must have at least {SECRET_LEAST} printable characters without blanks")
+        if secret and (
+            len(secret) < SECRET_LEAST
+            or not secret.isascii()
+            or not secret.isprintable()
+            or " " in secret
+        ):
+            raise ValueError(
+                f"the secret must have at least {SECRET_LEAST} printable characters without blanks"
+            )
         self._secret = secret.encode()
         self._key: EllipticCurvePrivateKey | None = None
         if key:
             try:
                 found = load_pem_private_key(key, None)
             except (ValueError, TypeError) as error:
-                raise ValueError(f"not a PEM file with a private key that has no pass phrase: {error}") from None
-            if not isinstance(found, EllipticCurvePrivateKey) or not isinstance(found.curve, SECP256R1):
+                raise ValueError(
+                    f"not a PEM file with a private key that has no pass phrase: {error}"
+                ) from None
+            if not isinstance(found, EllipticCurvePrivateKey) or not isinstance(
+                found.curve, SECP256R1
+            ):
                 raise ValueError("must be an elliptic-curve key on P-256 (prime256v1)")
             self._key = found
 
@@ -78,8 +89,15 @@ class PassKeys:
 
     def sign(self, kind: str, room: Room, host: str, until_s: int) -> bytes:
         """A JWT of this kind that is valid before the Unix second `until_s`."""
-        claims = json.dumps({"aud": room.name, "host": host, "path": room.path, "exp": until_s}, separators=(",", ":"))
-        text = _base64url(b'{"alg":"%b","typ":"JWT"}' % kind.upper().encode()) + b"." + _base64url(claims.encode())
+        claims = json.dumps(
+            {"aud": room.name, "host": host, "path": room.path, "exp": until_s},
+            separators=(",", ":"),
+        )
+        text = (
+            _base64url(b'{"alg":"%b","typ":"JWT"}' % kind.upper().encode())
+            + b"."
+            + _base64url(claims.encode())
+        )
         return text + b"." + _base64url(self._signature(kind, text))
 
     def link(self, room: Room, sent_host: bytes, until_s: int) -> bytes:
@@ -88,11 +106,15 @@ class PassKeys:
             return b""
         last = b"%d" % (until_s - 1)  # nginx counts the second that it is given as valid
         text = last + sent_host + self.link_secret(room.name, room.path)
-        return _base64url(hashlib.md5(text, usedforsecurity=False).digest()) + b"," + last  # as secure_link takes it
+        return (
+            _base64url(hashlib.md5(text, usedforsecurity=False).digest()) + b"," + last
+        )  # as secure_link takes it
 
     def link_secret(self, room: str, path: str) -> bytes:
         """The secret of this room's links: nginx has it, and not the one that it is made from. `path` is the room's."""
-        made = hmac.digest(self._secret, f"secure_link {json.dumps([room, path])}".encode(), "sha256")
+        made = hmac.digest(
+            self._secret, f"secure_link {json.dumps([room, path])}".encode(), "sha256"
+        )
         return _base64url(made)[:LINK_SECRET]
 
     def _signature(self, kind: str, text: bytes) -> bytes:
@@ -120,7 +142,11 @@ def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
     if room.additional_routes or room.case_insensitive_paths:
         return "needs a room with one route and without case_insensitive_paths"
     other = _opens_another(room, others)
-    return f"cannot be used, because room {other.name} covers a path below {room.path}" if other else ""
+    return (
+        f"cannot be used, because room {other.name} covers a path below {room.path}"
+        if other
+        else ""
+    )
 
 
 def _opens_another(room: Room, others: Iterable[Room]) -> Room | None:
@@ -137,7 +163,12 @@ def _hosts_meet(host: str, route: Route) -> bool:
     first, second = host.removeprefix("*").lstrip("."), route.host.removeprefix("*").lstrip(".")
     if "*" not in host + route.host:
         return first == second
-    return not first or not second or f".{first}".endswith(f".{second}") or f".{second}".endswith(f".{first}")
+    return (
+        not first
+        or not second
+        or f".{first}".endswith(f".{second}")
+        or f".{second}".endswith(f".{first}")
+    )
 
 
 class PassWriter:
@@ -173,10 +204,16 @@ class PassWriter:
             else:
                 signed = self._keys.sign(self._kind, self._room, host, until_s)
             self._signed[host, until_s] = signed
-        return self._cookies.of(arrival.scheme).set(signed, -(-left_ms // 1000), now_ms) if signed else b""
+        return (
+            self._cookies.of(arrival.scheme).set(signed, -(-left_ms // 1000), now_ms)
+            if signed
+            else b""
+        )
 
 
-def pass_writer(room: Room, keys: PassKeys | None, rooms: Iterable[Room], always_use_https: bool) -> PassWriter | None:
+def pass_writer(
+    room: Room, keys: PassKeys | None, rooms: Iterable[Room], always_use_https: bool
+) -> PassWriter | None:
     """What writes the passes of this room; None where it wants none or can have none."""
     if room.native_pass not in ANY_PASS or keys is None or no_pass_because(room, keys, rooms):
         return None

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable
 from greenroom.decision.observer import DecisionEvent, Observer
 
 
-def observed_by(observers: Iterable[Observer], on_error: Callable[[BaseException], None]) -> Observer:
+def observed_by(
+    observers: Iterable[Observer], on_error: Callable[[BaseException], None]
+) -> Observer:
     """One observer that tells all of them, in this order."""
     told = tuple(observers)
     if len(told) == 1:

@@ -31,7 +31,9 @@ class Decided(IntEnum):
     FAILED = 10  # an exception: held, nothing else is known
     PROVISIONAL = 11  # let in for some seconds, because there was room to spare
     UNKNOWN_HOST = 12  # no room, zone or origin names the host: refused
-    SEVERAL_ROOMS = 13  # the path can be read in several ways, and different rooms cover them: refused
+    SEVERAL_ROOMS = (
+        13  # the path can be read in several ways, and different rooms cover them: refused
+    )
     LINE_TABLE = 14  # was sent the table of the line
     PREFLIGHT = 15  # a CORS preflight of a listed origin: let by
 

@@ -44,7 +44,18 @@ class SessionServices(Protocol):
 class OpenSession:
     """Ask `is_over` about twice a second while the request is under way, and call `finish` afterwards."""
 
-    __slots__ = ("_asking", "_ended", "_ends_ms", "_forward", "_here", "_looked", "_next_ms", "_provisional", "_services", "_spread")
+    __slots__ = (
+        "_asking",
+        "_ended",
+        "_ends_ms",
+        "_forward",
+        "_here",
+        "_looked",
+        "_next_ms",
+        "_provisional",
+        "_services",
+        "_spread",
+    )
 
     def __init__(self, forward: Forward, services: SessionServices, place: int = 0) -> None:
         """`forward` must have a ticket. `place` is any number; streams with different ones are looked at at different times."""
@@ -72,13 +83,21 @@ class OpenSession:
             self._wait(compiled, now_ms)
         elif now_ms >= self._next_ms and not self._asking:
             self._look(compiled, ticket, now_ms)
-        return (self._ended or now_ms + LOOKED_AHEAD_MS >= self._ends_ms) and not room.keep_streams_open
+        return (
+            self._ended or now_ms + LOOKED_AHEAD_MS >= self._ends_ms
+        ) and not room.keep_streams_open
 
     def finish(self) -> None:
         """The stream has ended: its session goes on from now, like after any request."""
         services, ticket = self._services, self._forward.ticket
         schedule = services.table.rooms.get(self._forward.room_id)
-        if self._looked and not self._ended and not self._provisional and schedule is not None and ticket is not None:
+        if (
+            self._looked
+            and not self._ended
+            and not self._provisional
+            and schedule is not None
+            and ticket is not None
+        ):
             schedule.now.ledger.view(ticket.id, _unheard)
 
     def _wait(self, compiled: CompiledRoom, now_ms: int) -> None:
@@ -95,10 +114,20 @@ class OpenSession:
         fulfils = now_ms + FULFILLED_AHEAD_MS >= self._ends_ms
 
         def answered(outcome: Outcome) -> None:
-            data_centers = self._services.data_centers if not self._here and ticket.home != NO_HOME else None
-            if outcome.standing is Standing.GONE and data_centers is not None:  # on its way here, perhaps
+            data_centers = (
+                self._services.data_centers if not self._here and ticket.home != NO_HOME else None
+            )
+            if (
+                outcome.standing is Standing.GONE and data_centers is not None
+            ):  # on its way here, perhaps
                 home = data_centers.name(ticket.home)
-                compiled.ledger.visit(ticket.id, ticket.key, home, ticket.checked_ms, lambda found: self._heard(compiled, found))
+                compiled.ledger.visit(
+                    ticket.id,
+                    ticket.key,
+                    home,
+                    ticket.checked_ms,
+                    lambda found: self._heard(compiled, found),
+                )
                 return
             self._here = self._here or outcome.standing is Standing.ACTIVE
             if fulfils and outcome.standing is Standing.ACTIVE:

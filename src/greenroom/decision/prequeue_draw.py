@@ -5,7 +5,16 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from greenroom.core.decide import Found
-from greenroom.core.draw import RECEIPT_FORMAT, Draw, Drawn, ScheduledDraw, commitment, entries, hold, receipt
+from greenroom.core.draw import (
+    RECEIPT_FORMAT,
+    Draw,
+    Drawn,
+    ScheduledDraw,
+    commitment,
+    entries,
+    hold,
+    receipt,
+)
 from greenroom.errors import StorageFailed
 from greenroom.model.visit import Ticket, make_key
 from greenroom.ports import DrawStore, LedgerPort
@@ -62,7 +71,12 @@ class PrequeueDraw:
         """
 
         def listed(ticket_ids: Sequence[bytes]) -> None:
-            self._draws.settle(self.draw_id, entries(self.draw_id, ticket_ids), self._held, lambda draw: settled(draw, ticket_ids))
+            self._draws.settle(
+                self.draw_id,
+                entries(self.draw_id, ticket_ids),
+                self._held,
+                lambda draw: settled(draw, ticket_ids),
+            )
 
         def settled(draw: Draw | StorageFailed, ticket_ids: Sequence[bytes]) -> None:
             if isinstance(draw, StorageFailed):
@@ -80,7 +94,9 @@ class PrequeueDraw:
         ledger.before(make_key(self.scheduled.event_start_ms, 0), listed)
 
     def _held(self, taking_part: Collection[str]) -> Draw:
-        return hold(self.scheduled, self._draws.seed(self.draw_id), taking_part, self._room, self.event)
+        return hold(
+            self.scheduled, self._draws.seed(self.draw_id), taking_part, self._room, self.event
+        )
 
     def standing(self, ticket: Ticket) -> Ticket:
         """The ticket by the key that counts: the one drawn, when a waiting visitor still carries the one of the arrival."""
@@ -103,7 +119,13 @@ class PrequeueDraw:
         place = self.drawn.place(ticket_id)
         if not place:
             return NOT_TOLD
-        return DrawStanding(receipt(self.draw_id, ticket_id), self.commitment, self.drawn.seed, place, self.drawn.size)
+        return DrawStanding(
+            receipt(self.draw_id, ticket_id),
+            self.commitment,
+            self.drawn.seed,
+            place,
+            self.drawn.size,
+        )
 
     def has_receipt(self, ticket_id: bytes) -> bool:
         """Whether this visitor has a receipt that can be saved."""
@@ -115,7 +137,15 @@ class PrequeueDraw:
         if not told.receipt:
             return None
         times = self.scheduled.prequeue_start_ms, self.scheduled.event_start_ms
-        found = ReceiptFile(RECEIPT_FORMAT, self._room, self.event, self.draw_id, told.commitment, told.receipt, *times)
+        found = ReceiptFile(
+            RECEIPT_FORMAT,
+            self._room,
+            self.event,
+            self.draw_id,
+            told.commitment,
+            told.receipt,
+            *times,
+        )
         if told.place:
             found = msgspec.structs.replace(found, place=told.place, of=told.size)
         return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"

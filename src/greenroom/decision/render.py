@@ -28,8 +28,12 @@ ORIGIN_RETRY_S = 10
 """When a page about an origin that fails tries again: slow enough not to add to the failure."""
 
 _JSON = (b"Content-Type", b"application/json")
-_PLAIN = AnswerHeaders((b"Content-Type", b"text/plain; charset=utf-8"), *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"))
-_PLACELESS_TEXT = b"There is a waiting room in front of this. Open the page itself to take a place in line.\n"
+_PLAIN = AnswerHeaders(
+    (b"Content-Type", b"text/plain; charset=utf-8"), *UNCACHEABLE, (b"X-Robots-Tag", b"noindex")
+)
+_PLACELESS_TEXT = (
+    b"There is a waiting room in front of this. Open the page itself to take a place in line.\n"
+)
 _FORM_TEXT = b"There is a waiting room in front of this, and what you sent was not kept. Please go back, and send it again later.\n"
 _PROBLEM_JSON = b'{"type":"about:blank","title":"Waiting room","status":503,"detail":"Open the page itself to wait.","retryAfter":%d}'
 _ORIGIN_LATER = (b"Retry-After", b"%d" % ORIGIN_RETRY_S)
@@ -46,7 +50,11 @@ OUTAGE = Answer(
 """What a visitor gets when something is broken in here: held, never passed on."""
 
 
-SEVERAL_ROOMS = Answer(400, _PLAIN, b"400 Bad Request: the path can be read in several ways, which belong to different waiting rooms\n")
+SEVERAL_ROOMS = Answer(
+    400,
+    _PLAIN,
+    b"400 Bad Request: the path can be read in several ways, which belong to different waiting rooms\n",
+)
 UNKNOWN_HOST = Answer(421, _PLAIN, b"421 Misdirected Request: this host is not configured\n")
 """For a host that no room, zone or origin names."""
 
@@ -67,20 +75,32 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
         page = page.speaking(header(b"accept-language"))
     update = header(UPDATE_HEADER)
     if update is not None and held is not None:
-        return Answer(200, _held_headers(page.json_headers, held.next_try_s, 200), page.update(held, update), hold.set_cookie)
+        return Answer(
+            200,
+            _held_headers(page.json_headers, held.next_try_s, 200),
+            page.update(held, update),
+            hold.set_cookie,
+        )
     signs = arrival.signs or signs_in(arrival)
     in_json = hold.json and signs.prefers_json
     if held is None or not (in_json or hold.uniform or signs.document or shows_page(arrival)):
         return _without_page(hold, arrival)
     if signs.crawler and not hold.uniform:
-        status = 503  # a success would put the waiting page into the index in the place of the real one
+        status = (
+            503  # a success would put the waiting page into the index in the place of the real one
+        )
     if in_json:
         headers, shows = page.json_headers, page.json(held)
     elif arrival.method == "POST" and sent_by_form(arrival):
         form = form_of(arrival, body) if body is not None and may_keep_form(arrival) else None
         headers, shows, kept = page.after_form(held, form)
         if kept:
-            return Answer(status, headers if status == 200 else _patient(headers, held.next_try_s), shows, hold.set_cookie)
+            return Answer(
+                status,
+                headers if status == 200 else _patient(headers, held.next_try_s),
+                shows,
+                hold.set_cookie,
+            )
     elif hold.shown is not None:
         headers, shows = _shown_to_all(hold.shown, page, held, header(b"accept-encoding"), status)
         return Answer(status, headers, shows, hold.set_cookie)
@@ -89,7 +109,9 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
     return Answer(status, _held_headers(headers, held.next_try_s, status), shows, hold.set_cookie)
 
 
-def _shown_to_all(shown: SharedPages, page: Page, held: Held, accept_encoding: bytes | None, status: int) -> tuple[AnswerHeaders, bytes]:
+def _shown_to_all(
+    shown: SharedPages, page: Page, held: Held, accept_encoding: bytes | None, status: int
+) -> tuple[AnswerHeaders, bytes]:
     """Headers and body of a page that all newcomers of this moment see."""
     found = shown.get((page, accept_encoding, status))
     if found is None:
@@ -117,7 +139,11 @@ def _retrying(seconds: int) -> AnswerHeaders:
 
 @lru_cache(maxsize=256)
 def _problem(seconds: int) -> AnswerHeaders:
-    return AnswerHeaders((b"Content-Type", b"application/problem+json"), *_PLAIN.pairs[1:], (b"Retry-After", b"%d" % seconds))
+    return AnswerHeaders(
+        (b"Content-Type", b"application/problem+json"),
+        *_PLAIN.pairs[1:],
+        (b"Retry-After", b"%d" % seconds),
+    )
 
 
 @lru_cache(maxsize=256)
@@ -151,7 +177,12 @@ def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
     disposition = b'attachment; filename="receipt-%b.json"' % draw_id[:8].encode()
     return Answer(
         200,
-        AnswerHeaders(_JSON, (b"Content-Disposition", disposition), *UNCACHEABLE, (b"X-Content-Type-Options", b"nosniff")),
+        AnswerHeaders(
+            _JSON,
+            (b"Content-Disposition", disposition),
+            *UNCACHEABLE,
+            (b"X-Content-Type-Options", b"nosniff"),
+        ),
         receipt,
     )
 
@@ -161,7 +192,11 @@ def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
     if arrival.header(UPDATE_HEADER) is not None:
         return for_scripts(Answer(200, page.json_headers, LEFT, cookie), page, arrival)
     spoken = page.speaking(arrival.header(b"accept-language"))
-    return for_scripts(Answer(200, spoken.farewell_headers(), left_page(spoken.language, spoken.brand), cookie), page, arrival)
+    return for_scripts(
+        Answer(200, spoken.farewell_headers(), left_page(spoken.language, spoken.brand), cookie),
+        page,
+        arrival,
+    )
 
 
 def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None = None) -> Answer:
@@ -177,11 +212,22 @@ def _origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | Non
     repeatable = arrival.method in ("GET", "HEAD")
     wanted = arrival.header(b"accept") or b""
     if b"json" in wanted and b"text/html" not in wanted:
-        body = b'{"error":"%b","status":%d,"retryAfter":%d}' % (_ORIGIN_ERRORS[status], status, ORIGIN_RETRY_S)
+        body = b'{"error":"%b","status":%d,"retryAfter":%d}' % (
+            _ORIGIN_ERRORS[status],
+            status,
+            ORIGIN_RETRY_S,
+        )
         return Answer(status, _ORIGIN_JSON_REFRESHES if repeatable else _ORIGIN_JSON, body, cookie)
-    language = asked_for(arrival.header(b"accept-language") or b"") or (page.language if page else FALLBACK)
+    language = asked_for(arrival.header(b"accept-language") or b"") or (
+        page.language if page else FALLBACK
+    )
     brand = page.brand_in(language) if page else NO_BRAND
-    return Answer(status, _origin_html(brand, repeatable), origin_error_page(status, language, repeatable, brand), cookie)
+    return Answer(
+        status,
+        _origin_html(brand, repeatable),
+        origin_error_page(status, language, repeatable, brand),
+        cookie,
+    )
 
 
 @lru_cache(maxsize=256)

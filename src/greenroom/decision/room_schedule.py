@@ -70,7 +70,9 @@ class RoomSchedule:
 
     __slots__ = ("_drawing_now", "_later", "_on_error", "_origin_down", "now", "until_ms")
 
-    def __init__(self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]
+    ) -> None:
         """`course`: (from when, the room compiled for it), ascending, at least one; the ledger must be set to the first one."""
         self.now = course[0][1]
         self._later = list(course[1:])
@@ -92,12 +94,21 @@ class RoomSchedule:
         if stage.effective.origin_down is self._origin_down:
             return stage
         effective = replace(stage.effective, origin_down=self._origin_down)
-        return replace(stage, effective=effective, holds_nobody=effective.holds_nobody, turns_away=effective.turns_away)
+        return replace(
+            stage,
+            effective=effective,
+            holds_nobody=effective.holds_nobody,
+            turns_away=effective.turns_away,
+        )
 
     @property
     def draws(self) -> list[PrequeueDraw]:
         """The draws of this stage and of all that come, the next one first."""
-        found = {stage.draw.draw_id: stage.draw for stage in (self.now, *(stage for _, stage in self._later)) if stage.draw}
+        found = {
+            stage.draw.draw_id: stage.draw
+            for stage in (self.now, *(stage for _, stage in self._later))
+            if stage.draw
+        }
         return list(found.values())
 
     def at(self, now_ms: int) -> CompiledRoom:
@@ -166,7 +177,9 @@ def compile_room(
             pages[html] = compile_page(effective.room)
         scheduled = scheduled_draw_of(room, effective.event) if effective.event else None
         if scheduled and (draw is None or draw.draw_id != scheduled.draw_id):
-            draw = PrequeueDraw(scheduled, draws, room.name, effective.event.name if effective.event else "")
+            draw = PrequeueDraw(
+                scheduled, draws, room.name, effective.event.name if effective.event else ""
+            )
         compiled = CompiledRoom(
             room=effective.room,
             id=room.id.encode(),

@@ -24,7 +24,10 @@ class RoomTable:
         self.rooms = {schedule.now.room.id: schedule for schedule in rooms}
         stages = [schedule.now for schedule in self.rooms.values()]
         self.own_cookies = frozenset(
-            [*(stage.cookie_name for stage in stages), *(pass_cookie_name(stage.room).encode() for stage in stages if stage.passes)]
+            [
+                *(stage.cookie_name for stage in stages),
+                *(pass_cookie_name(stage.room).encode() for stage in stages if stage.passes),
+            ]
         )
         self._found: dict[tuple[str, str], RoomSchedule | None] = {}
         self._routes = RouteTable(
@@ -48,7 +51,9 @@ class RoomTable:
 
     def covering(self, host: str, paths: Iterable[str]) -> list[RoomSchedule]:
         """Every room that covers one of these paths: readings of one path, which are not remembered."""
-        found = [schedule for path in paths if (schedule := self._routes.find(host, path)) is not None]
+        found = [
+            schedule for path in paths if (schedule := self._routes.find(host, path)) is not None
+        ]
         return list(dict.fromkeys(found))
 
     def turn(self, now_ms: int, on_error: Callable[[BaseException], None]) -> int:

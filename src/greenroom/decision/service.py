@@ -28,7 +28,14 @@ from greenroom.decision.inquiry import Inquiry, Late
 from greenroom.decision.late_try import Done, LateTry, is_late
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
-from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, for_scripts, left_answer, receipt_answer
+from greenroom.decision.render import (
+    OUTAGE,
+    SEVERAL_ROOMS,
+    UNKNOWN_HOST,
+    for_scripts,
+    left_answer,
+    receipt_answer,
+)
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.ticket_reader import TicketReader
@@ -50,7 +57,9 @@ from greenroom.ports import Clock
 
 STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing.ACTIVE, Standing.WAITING, Standing.GONE
 ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROVISIONAL
-_DRAWN = struct.Struct(f">{TICKET_ID_BYTES}sxH")  # of random bytes: a ticket's id, and what breaks ties
+_DRAWN = struct.Struct(
+    f">{TICKET_ID_BYTES}sxH"
+)  # of random bytes: a ticket's id, and what breaks ties
 PASS = Forward()
 """On to the origin without a ticket."""
 
@@ -138,7 +147,12 @@ class DecisionService:
         a room that did not enable it.
         """
         schedule = self.table.rooms.get(forward.room_id)
-        if command.strip().lower() != b"revoke" or schedule is None or not forward.obeys_origin or forward.ticket is None:
+        if (
+            command.strip().lower() != b"revoke"
+            or schedule is None
+            or not forward.obeys_origin
+            or forward.ticket is None
+        ):
             return b""
         compiled = schedule.now
         compiled.ledger.leave(forward.ticket.id)
@@ -174,7 +188,9 @@ class DecisionService:
 
     def _again(self, asked: Inquiry) -> Verdict | None:
         """The session of the first ticket is gone: the question that the visitor's other tickets raise."""
-        question, found = decide_among(asked.room, asked.arrival, asked.now_ms, asked.found[1:], True)
+        question, found = decide_among(
+            asked.room, asked.arrival, asked.now_ms, asked.found[1:], True
+        )
         return self._ways[question](replace(asked, found=found))
 
     # -- one method for each question ------------------------------------------------------------------------------------------
@@ -183,14 +199,20 @@ class DecisionService:
         """No room."""
         hosts = self.table.hosts
         known = hosts is None or hosts.knows(arrival.host)
-        self._observe(DecisionEvent(now_ms, Decided.UNCOVERED if known else Decided.UNKNOWN_HOST, None, arrival))
+        self._observe(
+            DecisionEvent(
+                now_ms, Decided.UNCOVERED if known else Decided.UNKNOWN_HOST, None, arrival
+            )
+        )
         return PASS if known else UNKNOWN_HOST
 
     def _by(self, asked: Inquiry, decided: Decided) -> Verdict:
         """The room lets the arrival by."""
         self._observe(DecisionEvent(asked.now_ms, decided, asked.room.effective, asked.arrival))
         page = asked.room.page
-        return Forward(page=page) if page.cors_origins else PASS  # a script may read then that the origin fails
+        return (
+            Forward(page=page) if page.cors_origins else PASS
+        )  # a script may read then that the origin fails
 
     def _view(self, asked: Inquiry) -> Verdict | None:
         """An accepted ticket."""
@@ -210,7 +232,9 @@ class DecisionService:
         if prompt is None or self.data_centers is not None:
             asked.room.ledger.poll(ticket.id, ticket.key, self._hears(POLL, asked, ticket))
             return None
-        return self._answered(POLL, asked, ticket, prompt.poll_now(ticket.id, ticket.key, asked.now_ms))
+        return self._answered(
+            POLL, asked, ticket, prompt.poll_now(ticket.id, ticket.key, asked.now_ms)
+        )
 
     def _peek(self, asked: Inquiry) -> Verdict | None:
         """A waiting ticket before its time."""
@@ -218,7 +242,9 @@ class DecisionService:
         if prompt is None or self.data_centers is not None:
             asked.room.ledger.peek(ticket.id, ticket.key, self._hears(PEEK, asked, ticket))
             return None
-        return self._answered(PEEK, asked, ticket, prompt.peek_now(ticket.id, ticket.key, asked.now_ms))
+        return self._answered(
+            PEEK, asked, ticket, prompt.peek_now(ticket.id, ticket.key, asked.now_ms)
+        )
 
     def _arrive(self, asked: Inquiry) -> Verdict | None:
         """No ticket."""
@@ -243,7 +269,13 @@ class DecisionService:
                 if outcome.standing is STANDING_WAITING:
                     verdict = self._placed_nowhere(asked, ticket)
                 else:
-                    verdict = self._admit(replace(asked, now_ms=self.now_ms()), ticket, outcome, PROVISIONALLY, self.data_centers)
+                    verdict = self._admit(
+                        replace(asked, now_ms=self.now_ms()),
+                        ticket,
+                        outcome,
+                        PROVISIONALLY,
+                        self.data_centers,
+                    )
                     if comes_from_elsewhere(asked.arrival) and isinstance(verdict, Forward):
                         # or it would overwrite the ticket that the browser kept back
                         verdict = replace(verdict, set_cookie=b"", pass_cookie=b"")
@@ -265,7 +297,9 @@ class DecisionService:
 
         def seen(outcome: Outcome) -> None:
             try:
-                verdict: Verdict = self._holding.of_head(replace(asked, now_ms=self.now_ms()), ticket, outcome)
+                verdict: Verdict = self._holding.of_head(
+                    replace(asked, now_ms=self.now_ms()), ticket, outcome
+                )
             except Exception as error:
                 verdict = self._failed(error, asked.arrival, asked.now_ms, asked.room)
             asked.later(verdict)
@@ -275,12 +309,20 @@ class DecisionService:
 
     def _leave(self, asked: Inquiry) -> Verdict:
         """The visitor gives up the place."""
-        room, arrival, ticket = asked.room, asked.arrival, asked.found[0][0] if asked.found else None
+        room, arrival, ticket = (
+            asked.room,
+            asked.arrival,
+            asked.found[0][0] if asked.found else None,
+        )
         if ticket is not None:
             room.ledger.leave(ticket.id, ticket.key)
         self._observe(DecisionEvent(asked.now_ms, Decided.LEFT, room.effective, arrival, ticket))
         # A cookie that holds no genuine ticket is left alone: any page could send such a request, and delete what it did not set.
-        return left_answer(room.page, arrival, room.cookies.of(arrival.scheme).expire() if ticket is not None else b"")
+        return left_answer(
+            room.page,
+            arrival,
+            room.cookies.of(arrival.scheme).expire() if ticket is not None else b"",
+        )
 
     def _receipt(self, asked: Inquiry) -> Verdict:
         """The saved receipt of a draw."""
@@ -288,7 +330,9 @@ class DecisionService:
         receipt = room.draw.receipt_file(ticket.id) if room.draw is not None else None
         if room.draw is None or receipt is None:
             raise ValueError("a receipt was promised, and there is none")
-        self._observe(DecisionEvent(asked.now_ms, Decided.RECEIPT, room.effective, asked.arrival, ticket))
+        self._observe(
+            DecisionEvent(asked.now_ms, Decided.RECEIPT, room.effective, asked.arrival, ticket)
+        )
         return for_scripts(receipt_answer(receipt, room.draw.draw_id), room.page, asked.arrival)
 
     def _line_table(self, asked: Inquiry) -> Verdict | None:
@@ -296,7 +340,9 @@ class DecisionService:
         room = asked.room
         if room.line_table is None:
             raise ValueError("a table of the line was promised, and there is none")
-        self._observe(DecisionEvent(asked.now_ms, Decided.LINE_TABLE, room.effective, asked.arrival))
+        self._observe(
+            DecisionEvent(asked.now_ms, Decided.LINE_TABLE, room.effective, asked.arrival)
+        )
 
         def readable(answer: Answer) -> Answer:
             return for_scripts(answer, room.page, asked.arrival)
@@ -315,7 +361,9 @@ class DecisionService:
         def answered(outcome: Outcome, visiting: bool = False) -> None:
             now_ms = self.now_ms()
             try:
-                verdict = self._answered(question, replace(asked, now_ms=now_ms), ticket, outcome, visiting)
+                verdict = self._answered(
+                    question, replace(asked, now_ms=now_ms), ticket, outcome, visiting
+                )
             except Exception as error:
                 verdict = self._failed(error, asked.arrival, now_ms, asked.room)
             if verdict is not None:
@@ -325,17 +373,25 @@ class DecisionService:
 
     def _view_elsewhere(self, asked: Inquiry, ticket: Ticket) -> None:
         """Also a session that may be in another data center."""
-        answered, ledger, data_centers = self._hears(VIEW, asked, ticket), asked.room.ledger, self.data_centers
+        answered, ledger, data_centers = (
+            self._hears(VIEW, asked, ticket),
+            asked.room.ledger,
+            self.data_centers,
+        )
         if data_centers is None or ticket.home == NO_HOME:
             ledger.view(ticket.id, answered)
         else:
-            ledger.view(ticket.id, or_abroad(ledger, ticket, data_centers.name(ticket.home), answered))
+            ledger.view(
+                ticket.id, or_abroad(ledger, ticket, data_centers.name(ticket.home), answered)
+            )
 
     def _tried_late(self, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Verdict | None:
         def decide(newest: Outcome, done: Done) -> None:
             now_ms = self.now_ms()
             try:
-                verdict = self._answered(POLL, replace(asked, now_ms=now_ms, later=done, late=None), ticket, newest)
+                verdict = self._answered(
+                    POLL, replace(asked, now_ms=now_ms, later=done, late=None), ticket, newest
+                )
             except Exception as error:
                 verdict = self._failed(error, asked.arrival, now_ms, asked.room)
             if verdict is not None:
@@ -344,13 +400,20 @@ class DecisionService:
         def hold(newest: Outcome) -> Verdict:
             return self._hold(POLL, replace(asked, now_ms=self.now_ms()), ticket, newest)
 
-        trying = LateTry(asked.room.ledger, ticket, asked.now_ms - ticket.checked_ms, outcome, decide, hold)
+        trying = LateTry(
+            asked.room.ledger, ticket, asked.now_ms - ticket.checked_ms, outcome, decide, hold
+        )
         return None if asked.late is not None and asked.late(trying) else trying.give_up() or OUTAGE
 
     # -- verdicts --------------------------------------------------------------------------------------------------------------
 
     def _answered(
-        self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket, outcome: Outcome, visiting: bool = False
+        self,
+        question: ArrivalQuestion,
+        asked: Inquiry,
+        ticket: Ticket,
+        outcome: Outcome,
+        visiting: bool = False,
     ) -> Verdict | None:
         """What the ledger's answer means."""
         standing = outcome.standing
@@ -370,7 +433,11 @@ class DecisionService:
         ticket_id, tie = _DRAWN.unpack(draw(_DRAWN.size))
         return Ticket(ticket_id, make_key(now_ms, tie), 0, now_ms, 0)
 
-    def _failed(self, error: Exception, arrival: Arrival, now_ms: int, compiled: CompiledRoom | None = None) -> Verdict:
+    def _failed(
+        self, error: Exception, arrival: Arrival, now_ms: int, compiled: CompiledRoom | None = None
+    ) -> Verdict:
         self._on_error(error)
-        self._observe(DecisionEvent(now_ms, Decided.FAILED, compiled.effective if compiled else None, arrival))
+        self._observe(
+            DecisionEvent(now_ms, Decided.FAILED, compiled.effective if compiled else None, arrival)
+        )
         return OUTAGE if compiled is None else for_scripts(OUTAGE, compiled.page, arrival)

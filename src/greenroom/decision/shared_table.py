@@ -18,7 +18,11 @@ from greenroom.ports import LedgerPort
 
 STALE_MS = 3_000
 
-_COMMON = ((b"Content-Type", b"application/json"), (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
+_COMMON = (
+    (b"Content-Type", b"application/json"),
+    (b"X-Robots-Tag", b"noindex"),
+    (b"X-Content-Type-Options", b"nosniff"),
+)
 _SHARED = AnswerHeaders(*_COMMON, (b"Cache-Control", b"public, max-age=1"))
 _NOT_KNOWN = Answer(
     503,

@@ -56,7 +56,9 @@ class TicketReader:
         header = facts.get(b"cookie")
         if header is None:
             return ()
-        if UPDATE_HEADER in facts:  # a page's update brings the ticket of the answer before, so nothing would be found again
+        if (
+            UPDATE_HEADER in facts
+        ):  # a page's update brings the ticket of the answer before, so nothing would be found again
             return self._opened(values_in(header, room.cookie_name), room.id, now_ms)
         opening = self._sealer.ring.opening
         if self._known_with is not opening:
@@ -71,7 +73,11 @@ class TicketReader:
         found = self._opened(values, room_id, now_ms)
         if found and len(found) == len(values) and len(header) <= HEADER_REMEMBERED_MAX:
             accepted = any(ticket.accepted_ms for ticket, _ in found)
-            known, most = (self._known, HEADERS_REMEMBERED) if accepted else (self._waiting, WAITING_REMEMBERED)
+            known, most = (
+                (self._known, HEADERS_REMEMBERED)
+                if accepted
+                else (self._waiting, WAITING_REMEMBERED)
+            )
             if len(known) >= most:
                 known.clear()
             known[key] = found

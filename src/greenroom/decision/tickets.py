@@ -31,11 +31,15 @@ FUTURE_MAX_MS = 5_000
 REFRESH_MAX_MS = 120_000
 """Longest interval ever assigned: 60 s for a room, plus jitter, with room to spare."""
 
-_CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s")  # version, id, key, accepted_ms, checked_ms, refresh_ms, home
+_CONTENT = struct.Struct(
+    f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s"
+)  # version, id, key, accepted_ms, checked_ms, refresh_ms, home
 _BOX_BYTES = SEALED_LENGTH // 4 * 3 - KEY_ID_BYTES - NONCE_BYTES
 _SEALED = struct.Struct(f"{KEY_ID_BYTES}s{NONCE_BYTES}s{_BOX_BYTES}s")  # key id, nonce, box
 _TO_URL = bytes.maketrans(b"+/", b"-_")
-_FROM_URL = bytes.maketrans(b"-_+/", b"+/**")  # the other alphabet becomes `*`, which strict decoding refuses
+_FROM_URL = bytes.maketrans(
+    b"-_+/", b"+/**"
+)  # the other alphabet becomes `*`, which strict decoding refuses
 
 
 class Sealer:
@@ -53,24 +57,47 @@ class Sealer:
         nonce = take(NONCE_BYTES)
         ring.seals += 1
         key = ring.current
-        content = _CONTENT.pack(VERSION, ticket.id, ticket.key, ticket.accepted_ms, ticket.checked_ms, ticket.refresh_ms, ticket.home)
-        return b2a_base64(key.id + nonce + key.cipher.encrypt(nonce, content, room_id), newline=False).translate(_TO_URL)
+        content = _CONTENT.pack(
+            VERSION,
+            ticket.id,
+            ticket.key,
+            ticket.accepted_ms,
+            ticket.checked_ms,
+            ticket.refresh_ms,
+            ticket.home,
+        )
+        return b2a_base64(
+            key.id + nonce + key.cipher.encrypt(nonce, content, room_id), newline=False
+        ).translate(_TO_URL)
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:
         """The ticket, or None for a value that this key ring did not seal for this room, or that is impossible at `now_ms`."""
         if len(value) != SEALED_LENGTH:
             return None
         try:
-            key_id, nonce, box = _SEALED.unpack(a2b_base64(value.translate(_FROM_URL), strict_mode=True))
+            key_id, nonce, box = _SEALED.unpack(
+                a2b_base64(value.translate(_FROM_URL), strict_mode=True)
+            )
             cipher = self.ring.opening.get(key_id)
             if cipher is None:
                 return None
             content = cipher.decrypt(nonce, box, room_id)
-        except (BadBase64, InvalidTag, struct.error):  # strict decoding still lets `=` cut a text short
+        except (
+            BadBase64,
+            InvalidTag,
+            struct.error,
+        ):  # strict decoding still lets `=` cut a text short
             return None
-        version, ticket_id, key, accepted_ms, checked_ms, refresh_ms, home = _CONTENT.unpack(content)
+        version, ticket_id, key, accepted_ms, checked_ms, refresh_ms, home = _CONTENT.unpack(
+            content
+        )
         arrival_ms, latest_ms = key >> TIE_BITS, now_ms + FUTURE_MAX_MS
-        if version != VERSION or arrival_ms > latest_ms or checked_ms > latest_ms or refresh_ms > REFRESH_MAX_MS:
+        if (
+            version != VERSION
+            or arrival_ms > latest_ms
+            or checked_ms > latest_ms
+            or refresh_ms > REFRESH_MAX_MS
+        ):
             return None
         # Two machines may stamp arrival and admission, so "before" allows for the same difference of clocks as "future".
         if accepted_ms and not arrival_ms - FUTURE_MAX_MS <= accepted_ms <= latest_ms:

@@ -11,7 +11,9 @@ REST_MOST_MS = 250
 REST_LEAST_MS = 1
 
 
-async def keep_time(table: Callable[[], RoomTable], clock: Clock, on_error: Callable[[BaseException], None]) -> None:
+async def keep_time(
+    table: Callable[[], RoomTable], clock: Clock, on_error: Callable[[BaseException], None]
+) -> None:
     """Until cancelled: every room turns to its next stage when that is due."""
     while True:
         now_ms = clock.now_ms()

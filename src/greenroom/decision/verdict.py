@@ -31,7 +31,9 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
     expires_ms: int = 0
     provisional: bool = False
     renews_early: bool = False
-    pass_cookie: bytes = b""  # a second Set-Cookie value: the native pass, for front ends behind or inside a proxy
+    pass_cookie: bytes = (
+        b""  # a second Set-Cookie value: the native pass, for front ends behind or inside a proxy
+    )
     scheme: str = "http"
     page: Page | None = None  # of the room: what the site adds to a page about its origin
 

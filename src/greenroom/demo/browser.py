@@ -40,14 +40,20 @@ class Browser:
         if method == "POST":
             head += "Content-Length: 0\r\n"
         if self._cookies:
-            head += "Cookie: " + "; ".join(f"{name}={value}" for name, value in self._cookies.items()) + "\r\n"
+            head += (
+                "Cookie: "
+                + "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+                + "\r\n"
+            )
         async with asyncio.timeout(TIMEOUT_S):
             answer = await self._exchange(head.encode() + b"\r\n")
         first, _, rest = answer.partition(b"\r\n")
         words = first.split(b" ", 2)
         if len(words) < 2 or not words[1].isdigit():
             raise ConnectionError("not an HTTP answer")
-        headers = BytesParser(policy=HTTP).parsebytes(rest.partition(b"\r\n\r\n")[0], headersonly=True)
+        headers = BytesParser(policy=HTTP).parsebytes(
+            rest.partition(b"\r\n\r\n")[0], headersonly=True
+        )
         for line in headers.get_all("Set-Cookie", []):
             self._keep(str(line))
         return ShopPage(int(words[1]), _seconds(str(headers.get("Refresh", ""))))

@@ -7,7 +7,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Route
 
 from greenroom.demo.crowd import CROWD_MAX, CROWD_NORMAL, DemoCrowd
@@ -20,7 +26,9 @@ _PAGE = Template((_HERE / "console.html").read_text(encoding="utf-8"))
 _STYLE = (_HERE / "shop.css").read_text(encoding="utf-8")
 
 
-def console_routes(crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable[[], Mapping[str, Any]]) -> list[Route]:
+def console_routes(
+    crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable[[], Mapping[str, Any]]
+) -> list[Route]:
     """`/demo` and what it needs; `room` gives the status of the demo's room, `shop_url` says where visitors go."""
 
     async def page(_request: Request) -> Response:
@@ -39,7 +47,12 @@ def console_routes(crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable
         )
 
     async def numbers(_request: Request) -> Response:
-        doing = {"size": crowd.size, "waiting": crowd.doing("waiting"), "shopping": crowd.doing("shopping"), **crowd.counts}
+        doing = {
+            "size": crowd.size,
+            "waiting": crowd.doing("waiting"),
+            "shopping": crowd.doing("shopping"),
+            **crowd.counts,
+        }
         return JSONResponse({"crowd": doing, "room": room()}, headers={"Cache-Control": "no-store"})
 
     async def switch(request: Request) -> Response:
@@ -51,7 +64,11 @@ def console_routes(crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable
         crowd.resize(size)
         return RedirectResponse("/demo", 303)
 
-    return [Route("/demo", page), Route("/demo/state", numbers), Route("/demo/crowd", switch, methods=["POST"])]
+    return [
+        Route("/demo", page),
+        Route("/demo/state", numbers),
+        Route("/demo/crowd", switch, methods=["POST"]),
+    ]
 
 
 def _from_here(request: Request) -> bool:
@@ -70,4 +87,6 @@ async def _wanted_size(request: Request) -> int | None:
     if form.get("switch") == "off":
         return 0
     text = form.get("size", str(CROWD_NORMAL))
-    return min(CROWD_MAX, int(text)) if text.isascii() and text.isdigit() and len(text) < 9 else None
+    return (
+        min(CROWD_MAX, int(text)) if text.isascii() and text.isdigit() and len(text) < 9 else None
+    )

@@ -67,7 +67,11 @@ class Shop:
             return await self._missing(request)
         buy = f'<form method="post" action="/basket?add={item.slug}"><button>Put in basket</button></form>'
         facts = f'<h1>{item.name}</h1><p>{item.line}.</p><p class="price">{item.price} &euro;</p>{buy}{_BACK}'
-        return self._page(request, item.name, f'<div class="wide" style="--hue:{item.hue}">{item.picture}<div>{facts}</div></div>')
+        return self._page(
+            request,
+            item.name,
+            f'<div class="wide" style="--hue:{item.hue}">{item.picture}<div>{facts}</div></div>',
+        )
 
     async def _basket(self, request: Request) -> Response:
         basket = _read_basket(request)
@@ -76,7 +80,8 @@ class Shop:
             basket = [*basket, added][:BASKET_MAX]
         lines = [(_BY_SLUG[slug].name, _BY_SLUG[slug].price) for slug in basket]
         rows = "".join(
-            f"<li><span>{name}</span><b>{price} &euro;</b></li>" for name, price in [*lines, ("Together", sum(p for _, p in lines))]
+            f"<li><span>{name}</span><b>{price} &euro;</b></li>"
+            for name, price in [*lines, ("Together", sum(p for _, p in lines))]
         )
         buy = '<form method="post" action="/checkout"><button>Buy</button></form>'
         body = f'<ul class="basket">{rows}</ul>{buy}' if basket else "<p>Nothing in it yet.</p>"
@@ -84,17 +89,36 @@ class Shop:
 
     async def _checkout(self, request: Request) -> Response:
         if request.method != "POST" or not _read_basket(request):
-            return self._page(request, "Checkout", f"<h1>Checkout</h1><p>Your basket is empty.</p>{_BACK}")
+            return self._page(
+                request, "Checkout", f"<h1>Checkout</h1><p>Your basket is empty.</p>{_BACK}"
+            )
         thanks = "<h1>Thank you!</h1><p>Your order is on its way, and your place in the shop goes to the next visitor.</p>"
-        answer = self._page(request, "Thank you", f'<div class="thanks"><div class="tick">&#10003;</div>{thanks}{_BACK}</div>', [])
+        answer = self._page(
+            request,
+            "Thank you",
+            f'<div class="thanks"><div class="tick">&#10003;</div>{thanks}{_BACK}</div>',
+            [],
+        )
         answer.headers["Cf-Waiting-Room-Command"] = "revoke"
         self._seen.pop(request.cookies.get(COOKIE, ""), None)
         return answer
 
     async def _missing(self, request: Request) -> Response:
-        return self._page(request, "Not here", f"<h1>Not here</h1><p>There is no such page.</p>{_BACK}", status=404)
+        return self._page(
+            request,
+            "Not here",
+            f"<h1>Not here</h1><p>There is no such page.</p>{_BACK}",
+            status=404,
+        )
 
-    def _page(self, request: Request, title: str, body: str, basket: list[str] | None = None, status: int = 200) -> Response:
+    def _page(
+        self,
+        request: Request,
+        title: str,
+        body: str,
+        basket: list[str] | None = None,
+        status: int = 200,
+    ) -> Response:
         visitor = self._greet(request.cookies.get(COOKIE, ""))
         count = self.visitors
         text = _PAGE.substitute(
@@ -121,4 +145,6 @@ class Shop:
 
 
 def _read_basket(request: Request) -> list[str]:
-    return [slug for slug in request.cookies.get("basket", "")[:200].split(".") if slug in _BY_SLUG][:BASKET_MAX]
+    return [
+        slug for slug in request.cookies.get("basket", "")[:200].split(".") if slug in _BY_SLUG
+    ][:BASKET_MAX]

@@ -75,7 +75,9 @@ def altered(arrival: Arrival) -> Refusal | None:
     segments, doubled slashes and session ids are resolved by some servers and not by others.
     """
     sent, matched = arrival.target.partition(b"?")[0], arrival.path.encode()
-    if sent[:1] == b"/" and (sent == matched or unquote_to_bytes(sent) == unquote_to_bytes(matched)):
+    if sent[:1] == b"/" and (
+        sent == matched or unquote_to_bytes(sent) == unquote_to_bytes(matched)
+    ):
         return None
     return Refusal(400, "the path is not in its canonical form")
 
@@ -83,7 +85,9 @@ def altered(arrival: Arrival) -> Refusal | None:
 _FORWARD = AnswerHeaders((b"Greenroom-Verdict", b"forward"), (b"Cache-Control", b"no-store"))
 
 
-def forward_answer(set_cookie: bytes, cookies: bytes, removes: bytes, pass_cookie: bytes = b"") -> Answer:
+def forward_answer(
+    set_cookie: bytes, cookies: bytes, removes: bytes, pass_cookie: bytes = b""
+) -> Answer:
     """Tells the proxy to go on. `cookies` are those that the application may see, `removes` see `Dialect`.
 
     `pass_cookie` is for a proxy that verifies passes: a Set-Cookie value in the header Greenroom-Pass.
@@ -101,5 +105,10 @@ def held_answer(answer: Answer, status_for: tuple[tuple[range, int], ...]) -> An
     """
     for statuses, status in status_for:
         if answer.status in statuses:
-            return Answer(status, answer.headers.with_own((STATUS, b"%d" % answer.status)), answer.body, answer.set_cookie)
+            return Answer(
+                status,
+                answer.headers.with_own((STATUS, b"%d" % answer.status)),
+                answer.body,
+                answer.set_cookie,
+            )
     return answer

@@ -18,7 +18,10 @@ EXT_AUTHZ = Dialect(
     "Envoy, Istio (HTTP ext_authz)",
     _read,
     frozenset({b"x-envoy-internal", b"x-envoy-expected-rq-timeout-ms", b"host"}),
-    status_for=((range(200, 300), 429), (range(500, 600), 429)),  # Envoy takes 5xx for a broken service and drops the page
+    status_for=(
+        (range(200, 300), 429),
+        (range(500, 600), 429),
+    ),  # Envoy takes 5xx for a broken service and drops the page
     removes=b"x-envoy-auth-headers-to-remove",
     whole_path=True,
 )

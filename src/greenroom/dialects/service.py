@@ -84,7 +84,12 @@ class ProxyQuestions:
         """Nothing is forwarded from here, so no request is ever under way."""
         return self.decisions.open_session(forward, place)
 
-    def verdict(self, question: Arrival, later: Callable[[Verdict], None], late: object = None) -> Verdict | None:  # noqa: ARG002 - proxies do not wait
+    def verdict(
+        self,
+        question: Arrival,
+        later: Callable[[Verdict], None],
+        late: object = None,  # noqa: ARG002 - proxies do not wait
+    ) -> Verdict | None:
         """The answer to one question, or None, and then `later` is called with it; `question.client` is the other end of the connection.
 
         Never raises.
@@ -106,7 +111,9 @@ class ProxyQuestions:
         """The proxy at this address; None when it is not trusted."""
         sender = self._senders.get(address)
         if sender is None:
-            sender = Sender(address, False, self.policy, by_socket=address == SOCKET_PEER)  # the address is the kernel's word
+            sender = Sender(
+                address, False, self.policy, by_socket=address == SOCKET_PEER
+            )  # the address is the kernel's word
             if not sender.trusted:
                 return None
             if len(self._senders) >= SENDERS_REMEMBERED:
@@ -114,7 +121,9 @@ class ProxyQuestions:
             self._senders[address] = sender
         return sender
 
-    def _ask(self, question: Arrival, sender: Sender, later: Callable[[Verdict], None]) -> Answer | None:
+    def _ask(
+        self, question: Arrival, sender: Sender, later: Callable[[Verdict], None]
+    ) -> Answer | None:
         dialect = dialect_of(question.target)
         if dialect is None:
             return refusal_answer(_NO_DIALECT)
@@ -124,7 +133,11 @@ class ProxyQuestions:
         return self._decide(dialect, asked, later)
 
     def _decide(
-        self, dialect: Dialect, asked: Arrival, later: Callable[[Verdict], None], forward: AnswerHeaders | None = None
+        self,
+        dialect: Dialect,
+        asked: Arrival,
+        later: Callable[[Verdict], None],
+        forward: AnswerHeaders | None = None,
     ) -> Answer | None:
         """`forward`: the headers of a yes, where they are known."""
 
@@ -143,14 +156,23 @@ class ProxyQuestions:
     def asker(self, question: Arrival, header: bytes) -> Asker | None:
         """Whose question this is, to be asked `again` with other values of this header; None where it is not the target alone."""
         dialect, sender = dialect_of(question.target), self.sender(question.client)
-        if dialect is None or sender is None or dialect.target_header != header or question.facts is None:
+        if (
+            dialect is None
+            or sender is None
+            or dialect.target_header != header
+            or question.facts is None
+        ):
             return None
         asked = self._visitor_request(dialect, question, sender)
         if isinstance(asked, Refusal):
             return None
         sent, own = cookies_of(asked), self.decisions.own_cookies
-        forward = forward_answer(b"", without_cookies(sent, own) if sent else b"", dialect.removes if sent else b"").headers
-        return Asker(asked, dialect, forward, sender.policy.paths.of(asked.host), sender, self.limits, own)
+        forward = forward_answer(
+            b"", without_cookies(sent, own) if sent else b"", dialect.removes if sent else b""
+        ).headers
+        return Asker(
+            asked, dialect, forward, sender.policy.paths.of(asked.host), sender, self.limits, own
+        )
 
     def again(self, asker: Asker, target: bytes, address: str) -> Arrival | None:
         """The same visitor's request for another target, asked from the same address; None where the question must be read as a whole."""
@@ -158,13 +180,18 @@ class ProxyQuestions:
             return None  # a reload has replaced what it was made with
         return asker.request(target) if self.decisions.own_cookies is asker.own_cookies else None
 
-    def _visitor_request(self, dialect: Dialect, question: Arrival, sender: Sender) -> Arrival | Refusal:
+    def _visitor_request(
+        self, dialect: Dialect, question: Arrival, sender: Sender
+    ) -> Arrival | Refusal:
         """The lines of the question, which the gateway has found good, without those that are the proxy's."""
         asked = dialect.read(question)
         if isinstance(asked, Refusal):
             return asked
         own = dialect.own
-        headers = (*[pair for pair in question.headers if pair[0] not in own], (b"host", asked.host))
+        headers = (
+            *[pair for pair in question.headers if pair[0] not in own],
+            (b"host", asked.host),
+        )
         facts = question.facts
         if facts is not None:
             facts = facts.copy()
@@ -173,11 +200,15 @@ class ProxyQuestions:
             facts[b"host"] = asked.host
         return self.visitor_request(asked, CheckedLines(headers, facts, question.signs), sender)
 
-    def visitor_request(self, asked: Asked, lines: CheckedLines, sender: Sender) -> Arrival | Refusal:
+    def visitor_request(
+        self, asked: Asked, lines: CheckedLines, sender: Sender
+    ) -> Arrival | Refusal:
         """What the visitor sent, judged as strictly as if the visitor had sent it here."""
         if sender.named(asked.host).policy is None:
             return Refusal(403, "this proxy is not trusted for this host")
-        arrival = arrival_of(asked.method.decode("latin-1"), asked.target, lines, sender, self.limits)
+        arrival = arrival_of(
+            asked.method.decode("latin-1"), asked.target, lines, sender, self.limits
+        )
         return arrival if isinstance(arrival, Refusal) else altered(arrival) or arrival
 
     def _worded(self, dialect: Dialect, verdict: Verdict, asked: Arrival) -> Answer:
@@ -185,11 +216,15 @@ class ProxyQuestions:
             return self._not_forwarded(dialect, verdict, asked)
         sent = cookies_of(asked)
         kept = without_cookies(sent, self.decisions.own_cookies) if sent else b""
-        return forward_answer(verdict.set_cookie, kept, dialect.removes if sent else b"", verdict.pass_cookie)
+        return forward_answer(
+            verdict.set_cookie, kept, dialect.removes if sent else b"", verdict.pass_cookie
+        )
 
     def _not_forwarded(self, dialect: Dialect, verdict: Hold | Answer, asked: Arrival) -> Answer:
         if dialect.two_steps:
             name = self.store.keep(verdict, asked)
             cookie = verdict.set_cookie
             return Answer(401, _NO_BODY.with_own((b"Greenroom-Verdict", name)), b"", cookie)
-        return held_answer(render(verdict, asked) if isinstance(verdict, Hold) else verdict, dialect.status_for)
+        return held_answer(
+            render(verdict, asked) if isinstance(verdict, Hold) else verdict, dialect.status_for
+        )

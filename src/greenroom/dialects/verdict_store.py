@@ -59,7 +59,19 @@ class VerdictStore:
 
 def _small(arrival: Arrival) -> Arrival:
     """As much of it as `render` reads."""
-    headers = tuple([(name, value[:VALUE_MAX]) for name, value in arrival.headers if name in _RENDERED])
+    headers = tuple(
+        [(name, value[:VALUE_MAX]) for name, value in arrival.headers if name in _RENDERED]
+    )
     path = arrival.path if len(arrival.path) <= VALUE_MAX else "/"
     facts = None if arrival.facts is None else dict(headers)
-    return Arrival(arrival.method, arrival.scheme, arrival.host, path, "", headers, "", facts=facts, signs=arrival.signs)
+    return Arrival(
+        arrival.method,
+        arrival.scheme,
+        arrival.host,
+        path,
+        "",
+        headers,
+        "",
+        facts=facts,
+        signs=arrival.signs,
+    )

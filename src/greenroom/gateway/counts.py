@@ -79,4 +79,9 @@ class Counts:
                 yield name, meaning, name in GAUGES, getattr(self, name)
                 continue
             for digit in range(1, 6):
-                yield f"origin_{digit}xx", f"responses of origins with status {digit}xx", False, self.origin_answers[digit]
+                yield (
+                    f"origin_{digit}xx",
+                    f"responses of origins with status {digit}xx",
+                    False,
+                    self.origin_answers[digit],
+                )

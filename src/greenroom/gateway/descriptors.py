@@ -63,7 +63,9 @@ class Descriptors:
     def short(self, number: int, handshakes: int = 0) -> bool:
         """Whether descriptors run short, now that a connection has come with this number; so many are not over with their handshake."""
         held = self._counts.connections_open + self._counts.origin_connections_open + handshakes
-        if number > self._others + held:  # more are in use than was known, or were when it was accepted
+        if (
+            number > self._others + held
+        ):  # more are in use than was known, or were when it was accepted
             self._others = max(self._others, _lowest_free(number, self._limit) - held)
         return self._others + held >= self.line
 
@@ -79,13 +81,17 @@ class Descriptors:
         """
         if self._going:
             return True
-        self._going = set(nsmallest(max(1, self._reserve), (one for one in connections if one.spare), key=_rank))
+        self._going = set(
+            nsmallest(max(1, self._reserve), (one for one in connections if one.spare), key=_rank)
+        )
         for one in self._going:
             one.transport.abort()
         closed = len(self._going)
         self._counts.connections_shed += closed
         if not self._last:
-            log.warning("descriptors_short", limit=self._limit, connections=len(connections), closed=closed)
+            log.warning(
+                "descriptors_short", limit=self._limit, connections=len(connections), closed=closed
+            )
         self._closed += closed
         self._last = now
         return closed > 0

@@ -24,7 +24,9 @@ class Handshakes:
     def __init__(self, loop: asyncio.AbstractEventLoop, counts: Counts) -> None:
         self._loop = loop
         self._counts = counts
-        self._under_way: dict[asyncio.Task[None], tuple[str, asyncio.BaseProtocol]] = {}  # the oldest first, with the client's address
+        self._under_way: dict[
+            asyncio.Task[None], tuple[str, asyncio.BaseProtocol]
+        ] = {}  # the oldest first, with the client's address
         self._of: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -34,12 +36,23 @@ class Handshakes:
         """How many are under way with this address."""
         return self._of[address]
 
-    def begin(self, sock: socket.socket, address: str, protocol: asyncio.BaseProtocol, tls: ssl.SSLContext, seconds: float) -> None:
+    def begin(
+        self,
+        sock: socket.socket,
+        address: str,
+        protocol: asyncio.BaseProtocol,
+        tls: ssl.SSLContext,
+        seconds: float,
+    ) -> None:
         """One more; when it is over, `protocol` speaks on the connection. It has no `transport` before that."""
 
         async def shake() -> None:
-            with contextlib.suppress(OSError):  # what the client sent, that it sent nothing, or that it has gone; the socket is closed
-                await self._loop.connect_accepted_socket(lambda: protocol, sock, ssl=tls, ssl_handshake_timeout=seconds)
+            with contextlib.suppress(
+                OSError
+            ):  # what the client sent, that it sent nothing, or that it has gone; the socket is closed
+                await self._loop.connect_accepted_socket(
+                    lambda: protocol, sock, ssl=tls, ssl_handshake_timeout=seconds
+                )
 
         task = self._loop.create_task(shake())
         self._under_way[task] = address, protocol
@@ -50,7 +63,11 @@ class Handshakes:
         """Ends the oldest half of those that are not over; False when there are none. Those that are ending are enough for now."""
         if any(task.cancelling() for task in self._under_way):
             return True
-        left = [task for task, (_, protocol) in self._under_way.items() if not hasattr(protocol, "transport")]
+        left = [
+            task
+            for task, (_, protocol) in self._under_way.items()
+            if not hasattr(protocol, "transport")
+        ]
         oldest = left[: -(-len(left) // 2)]
         for task in oldest:
             task.cancel()
@@ -73,7 +90,11 @@ class TlsListener:
     """One listening socket. `taken` is given each new connection with its address, and closes or begins it."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, at_once: int, taken: Callable[[socket.socket, str], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        at_once: int,
+        taken: Callable[[socket.socket, str], None],
     ) -> None:
         self._loop, self._sock, self._at_once, self._taken = loop, sock, at_once, taken
         self._again: asyncio.TimerHandle | None = None
@@ -96,7 +117,9 @@ class TlsListener:
                 return
             except OSError:
                 self._loop.remove_reader(self._sock)
-                self._again = self._loop.call_later(RETRY_S, self._loop.add_reader, self._sock, self._accept)
+                self._again = self._loop.call_later(
+                    RETRY_S, self._loop.add_reader, self._sock, self._accept
+                )
                 return
             sock.setblocking(False)
             self._taken(sock, str(name[0]) if isinstance(name, tuple) else "")

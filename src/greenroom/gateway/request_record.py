@@ -26,7 +26,13 @@ class RequestRecord(msgspec.Struct, frozen=True):
         """How: forward, hold, answer, or refuse (before or without a decision)."""
         if self.verdict is None:
             return "refuse"
-        return "forward" if isinstance(self.verdict, Forward) else "hold" if isinstance(self.verdict, Hold) else "answer"
+        return (
+            "forward"
+            if isinstance(self.verdict, Forward)
+            else "hold"
+            if isinstance(self.verdict, Hold)
+            else "answer"
+        )
 
     @property
     def room_id(self) -> str:

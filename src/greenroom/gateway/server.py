@@ -90,7 +90,9 @@ class Gateway:
         self._pools: dict[Origin, Pool] = {}
         self._last: Pool | None = None
         self.late_tries = LateTries(self._loop)
-        self._streams = OpenStreams(lambda forward, place: self.receiver.open_session(forward, place), self._failed)
+        self._streams = OpenStreams(
+            lambda forward, place: self.receiver.open_session(forward, place), self._failed
+        )
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
         self._guard = guard or OriginGuard()
@@ -113,17 +115,31 @@ class Gateway:
         """
         speaks = self.connection if protocol is None else protocol
         listening = list(sockets) or await self._bound(host, port)
-        at_once = self._descriptors.accepted_at_once  # or asyncio would accept all that the kernel keeps
+        at_once = (
+            self._descriptors.accepted_at_once
+        )  # or asyncio would accept all that the kernel keeps
         if tls is None:
-            self._servers += [await self._loop.create_server(speaks, sock=sock, backlog=at_once) for sock in listening]
+            self._servers += [
+                await self._loop.create_server(speaks, sock=sock, backlog=at_once)
+                for sock in listening
+            ]
         for sock in listening:
             sock.listen(BACKLOG)
         if tls is not None:
             shake = partial(self._shake, tls, speaks)
             self._servers += [TlsListener(self._loop, sock, at_once, shake) for sock in listening]
-        return [sock.getsockname()[:2] if sock.family != socket.AF_UNIX else (sock.getsockname(), 0) for sock in listening]
+        return [
+            sock.getsockname()[:2] if sock.family != socket.AF_UNIX else (sock.getsockname(), 0)
+            for sock in listening
+        ]
 
-    def _shake(self, tls: ssl.SSLContext, speaks: Callable[[], asyncio.BaseProtocol], sock: socket.socket, address: str) -> None:
+    def _shake(
+        self,
+        tls: ssl.SSLContext,
+        speaks: Callable[[], asyncio.BaseProtocol],
+        sock: socket.socket,
+        address: str,
+    ) -> None:
         """A connection that begins with a TLS handshake; where as many are under way as there may be connections it is closed at once.
 
         When the handshake is over it counts as a connection (`admit`), and can be told that there are too many.
@@ -144,7 +160,9 @@ class Gateway:
 
     async def _bound(self, host: str | None, port: int) -> list[socket.socket]:
         """One socket per address of `host`; all on the same port also when any free one will do."""
-        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = await self._loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         bound: list[socket.socket] = []
         try:
             for family, _, _, _, address in dict.fromkeys(found):
@@ -153,7 +171,13 @@ class Gateway:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                sock.bind((address[0], bound[0].getsockname()[1] if len(bound) > 1 and not port else port, *address[2:]))
+                sock.bind(
+                    (
+                        address[0],
+                        bound[0].getsockname()[1] if len(bound) > 1 and not port else port,
+                        *address[2:],
+                    )
+                )
         except OSError:
             for sock in bound:
                 sock.close()
@@ -215,13 +239,20 @@ class Gateway:
             return None
         pool = self._pools.get(origin)
         if pool is None:
-            pool = self._pools[origin] = Pool(origin, self.limits, self.counts, self._loop, self._guard)
-        pool.origin, self._last = origin, pool  # equal to the one before, but another object after a reload
+            pool = self._pools[origin] = Pool(
+                origin, self.limits, self.counts, self._loop, self._guard
+            )
+        pool.origin, self._last = (
+            origin,
+            pool,
+        )  # equal to the one before, but another object after a reload
         return pool
 
     def admit(self, connection: OpenConnection) -> bool:
         """Registers a new connection; False when a limit of connections is reached."""
-        fits = len(self._connections) < self.limits.connections and self._has_descriptors(connection.flow.descriptor)
+        fits = len(self._connections) < self.limits.connections and self._has_descriptors(
+            connection.flow.descriptor
+        )
         self._connections.add(connection)
         self.counts.connections_opened += 1
         self.counts.connections_open += 1
@@ -235,7 +266,11 @@ class Gateway:
     def _has_descriptors(self, number: int) -> bool:
         """Whether a new connection with this one leaves enough of them, if need be after others were closed."""
         descriptors, shakes = self._descriptors, self._handshakes
-        return not descriptors.short(number, len(shakes)) or shakes.make_room() or descriptors.make_room(self._connections, self.now())
+        return (
+            not descriptors.short(number, len(shakes))
+            or shakes.make_room()
+            or descriptors.make_room(self._connections, self.now())
+        )
 
     def forget(self, connection: OpenConnection) -> None:
         """The connection is closed."""
@@ -251,7 +286,10 @@ class Gateway:
     def answers(self, client: str, exchange: RecordedExchange | None, answer: Answer) -> None:
         """For the access log: what is sent; told at once when there is no exchange whose end would tell it."""
         if exchange is not None:
-            exchange.status, exchange.sent = answer.status, 0 if exchange.head.method == b"HEAD" else len(answer.body)
+            exchange.status, exchange.sent = (
+                answer.status,
+                0 if exchange.head.method == b"HEAD" else len(answer.body),
+            )
         elif self.on_request is not None:
             self.on_request(RequestRecord(client, answer.status, len(answer.body), 0.0))
 
@@ -259,7 +297,16 @@ class Gateway:
         """A request has its answer, or its visitor is gone."""
         if self.on_request is not None:
             arrival, took_s = exchange.head.arrival, self.now() - exchange.began
-            self.on_request(RequestRecord(arrival.client, exchange.status, exchange.sent, took_s, arrival, exchange.verdict))
+            self.on_request(
+                RequestRecord(
+                    arrival.client,
+                    exchange.status,
+                    exchange.sent,
+                    took_s,
+                    arrival,
+                    exchange.verdict,
+                )
+            )
 
     def _stop_listening(self) -> None:
         for server in self._servers:
@@ -285,7 +332,13 @@ class Gateway:
                     self._failed(error)
                     connection.transport.abort()
         self._descriptors.sweep(now)
-        self._streams.sweep([exchange for connection in connections if (exchange := connection.exchange) is not None])
+        self._streams.sweep(
+            [
+                exchange
+                for connection in connections
+                if (exchange := connection.exchange) is not None
+            ]
+        )
         for pool in self._pools.values():
             pool.sweep(self.sweep_at)
         if not self._closed:

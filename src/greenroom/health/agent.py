@@ -55,7 +55,9 @@ class _Kept(NamedTuple):
 class ProbeAgent:
     """One agent. `run` ends by being cancelled, or with ReportFailed when there is no hope."""
 
-    def __init__(self, name: str, region: str, send: Send, probe: Probe, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, name: str, region: str, send: Send, probe: Probe, now_ms: Callable[[], int]
+    ) -> None:
         self._region = region
         self._send = send
         self._now_ms = now_ms
@@ -130,7 +132,8 @@ class ProbeAgent:
         """The ages are those of this moment."""
         now_ms = self._now_ms()
         reports = [
-            ProbeReport(kept.check_id, max(0, now_ms - kept.at_ms), **_facts(kept.result)) for kept in islice(self._kept, self._taken)
+            ProbeReport(kept.check_id, max(0, now_ms - kept.at_ms), **_facts(kept.result))
+            for kept in islice(self._kept, self._taken)
         ]
         return AgentReport(self._region, self._session, self._number, self._revision, reports)
 

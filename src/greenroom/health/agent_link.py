@@ -27,12 +27,20 @@ HOPELESS = frozenset({400, 401, 403, 404, 405, 413})
 class AgentLink:
     """Tries one address after the other: of several processes one runs the health checks."""
 
-    def __init__(self, urls: Sequence[str], token: str, name: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, urls: Sequence[str], token: str, name: str, tls: ssl.SSLContext | None = None
+    ) -> None:
         """`urls` are those of control listeners, such as https://greenroom.example.com:8081."""
         path = f"/client/v4/accounts/{ACCOUNT_ID}/probe_agents/{quote(name, safe='')}"
         self._urls = [url.rstrip("/") + path for url in urls]
-        self._headers = [("Authorization", f"Bearer {token}"), ("Content-Type", "application/json"), ("User-Agent", "greenroom-probe")]
-        self._pool = httpcore.AsyncConnectionPool(ssl_context=tls, max_connections=2, keepalive_expiry=60)
+        self._headers = [
+            ("Authorization", f"Bearer {token}"),
+            ("Content-Type", "application/json"),
+            ("User-Agent", "greenroom-probe"),
+        ]
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=tls, max_connections=2, keepalive_expiry=60
+        )
         self._joined = False
 
     async def send(self, report: AgentReport) -> AgentOrders:
@@ -45,7 +53,9 @@ class AgentLink:
             except ReportFailed as error:
                 failed = error
                 continue
-            self._urls.insert(0, self._urls.pop(number))  # the one that answered goes first from now on
+            self._urls.insert(
+                0, self._urls.pop(number)
+            )  # the one that answered goes first from now on
             self._joined = True
             return orders
         raise failed or ReportFailed("no address to report to", hopeless=True)
@@ -54,8 +64,18 @@ class AgentLink:
         """Says that the agent ends, if anyone listens."""
         try:
             async with asyncio.timeout(GOODBYE_S):
-                await self._pool.request("DELETE", self._urls[0], headers=[*self._headers, ("Host", _host(self._urls[0]))])
-        except (OSError, TimeoutError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException):
+                await self._pool.request(
+                    "DELETE",
+                    self._urls[0],
+                    headers=[*self._headers, ("Host", _host(self._urls[0]))],
+                )
+        except (
+            OSError,
+            TimeoutError,
+            httpcore.NetworkError,
+            httpcore.ProtocolError,
+            httpcore.TimeoutException,
+        ):
             pass
         await self._pool.aclose()
 
@@ -64,7 +84,12 @@ class AgentLink:
             async with asyncio.timeout(TIMEOUT_S):
                 headers = [*self._headers, ("Host", _host(url)), ("Content-Length", str(len(body)))]
                 status, text = await self._exchange(url, headers, body)
-        except (OSError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        except (
+            OSError,
+            httpcore.NetworkError,
+            httpcore.ProtocolError,
+            httpcore.TimeoutException,
+        ) as error:
             raise ReportFailed(f"{_host(url)} cannot be reached: {_reason(error)}") from None
         try:
             document = msgspec.json.decode(text)
@@ -72,15 +97,22 @@ class AgentLink:
                 return msgspec.convert(document["result"], AgentOrders)
             raise self._refused(url, status, document)
         except (msgspec.MsgspecError, KeyError, TypeError, IndexError):
-            raise ReportFailed(f"{_host(url)} answers {status} and is not the management API", hopeless=not self._joined) from None
+            raise ReportFailed(
+                f"{_host(url)} answers {status} and is not the management API",
+                hopeless=not self._joined,
+            ) from None
 
-    async def _exchange(self, url: str, headers: list[tuple[str, str]], body: bytes) -> tuple[int, bytes]:
+    async def _exchange(
+        self, url: str, headers: list[tuple[str, str]], body: bytes
+    ) -> tuple[int, bytes]:
         async with self._pool.stream("PUT", url, headers=headers, content=body) as response:
             parts, size = [], 0
             async for part in response.aiter_stream():
                 size += len(part)
                 if size > ANSWER_MAX:
-                    raise ReportFailed(f"{_host(url)}: the answer is larger than {ANSWER_MAX} bytes")
+                    raise ReportFailed(
+                        f"{_host(url)}: the answer is larger than {ANSWER_MAX} bytes"
+                    )
                 parts.append(part)
         return response.status, b"".join(parts)
 
@@ -96,4 +128,8 @@ def _host(url: str) -> str:
 
 def _reason(error: BaseException) -> str:
     cause = error.__cause__
-    return str(error) or (str(cause) if cause else "") or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
+    return (
+        str(error)
+        or (str(cause) if cause else "")
+        or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
+    )

@@ -24,9 +24,13 @@ class AgentSessions:
         """Whether this batch was taken already. Raises AgentNameTaken when another agent uses the name at the moment."""
         known = self._known.get(name)
         if known and known.id != session and now_ms - known.heard_ms < TAKEN_MS:
-            raise AgentNameTaken(f"another agent reports as {name!r}; give each its own name, or wait {TAKEN_MS // 1000} s after a crash")
+            raise AgentNameTaken(
+                f"another agent reports as {name!r}; give each its own name, or wait {TAKEN_MS // 1000} s after a crash"
+            )
         repeated = known is not None and known.id == session and number <= known.number
-        self._known[name] = _Session(session, max(number, known.number) if known and repeated else number, now_ms)
+        self._known[name] = _Session(
+            session, max(number, known.number) if known and repeated else number, now_ms
+        )
         return repeated
 
     def forget(self, name: str) -> None:

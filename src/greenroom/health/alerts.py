@@ -23,7 +23,9 @@ class Placed(NamedTuple):
     zone_name: str = ""
 
 
-def status_alert(placed: Placed, turn: Turn, vote: Vote, failing: tuple[str, ...], now_ms: int) -> Alert | None:
+def status_alert(
+    placed: Placed, turn: Turn, vote: Vote, failing: tuple[str, ...], now_ms: int
+) -> Alert | None:
     """The alert for a change; None for the first verdict on an origin that is healthy. `vote` is one that the verdict rests on."""
     if turn.event not in STATES:
         return None
@@ -33,7 +35,9 @@ def status_alert(placed: Placed, turn: Turn, vote: Vote, failing: tuple[str, ...
         "status": turn.new.capitalize(),
         "reason": vote.reason if bad else NO_FAILURES,
         "name": check.name,
-        "expected_codes": f"[{' '.join(check.http_config.expected_codes)}]" if check.http_config and check.type != "TCP" else "",
+        "expected_codes": f"[{' '.join(check.http_config.expected_codes)}]"
+        if check.http_config and check.type != "TCP"
+        else "",
         "actual_code": vote.code,
         "health_check_id": check.id,
         "account_name": ACCOUNT_NAME,
@@ -49,7 +53,16 @@ def status_alert(placed: Placed, turn: Turn, vote: Vote, failing: tuple[str, ...
         "zone_name": placed.zone_name,
         "zone_tag": placed.zone_id,
     }
-    return make(TYPE, STATES[turn.event], now_ms, turn.incident, data, subject_id=check.id, subject_name=check.name, zone_id=placed.zone_id)
+    return make(
+        TYPE,
+        STATES[turn.event],
+        now_ms,
+        turn.incident,
+        data,
+        subject_id=check.id,
+        subject_name=check.name,
+        zone_id=placed.zone_id,
+    )
 
 
 def in_words(span_ms: int) -> str:
@@ -58,4 +71,10 @@ def in_words(span_ms: int) -> str:
         return "none"
     minutes, seconds = divmod(span_ms // 1000, 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes}m{seconds}s" if hours else f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
+    return (
+        f"{hours}h{minutes}m{seconds}s"
+        if hours
+        else f"{minutes}m{seconds}s"
+        if minutes
+        else f"{seconds}s"
+    )

@@ -14,7 +14,16 @@ import structlog
 from greenroom.core.health.condition import Condition, Turn, advanced, suspended
 from greenroom.core.health.memory import HealthMemory
 from greenroom.core.health.roster import LOCAL, Agent, AgentsByRegion, lost_agents, remembered
-from greenroom.core.health.votes import HEALTHY, NO_VOTE, UNHEALTHY, UNKNOWN, HealthVerdict, Vote, counted, judged
+from greenroom.core.health.votes import (
+    HEALTHY,
+    NO_VOTE,
+    UNHEALTHY,
+    UNKNOWN,
+    HealthVerdict,
+    Vote,
+    counted,
+    judged,
+)
 from greenroom.health.alerts import Placed, status_alert
 from greenroom.health.outcome import Pending
 from greenroom.model.health_check import HealthCheck
@@ -34,7 +43,9 @@ log = structlog.get_logger(__name__)
 class HealthMonitor:
     """Every check with its votes and condition."""
 
-    def __init__(self, now_ms: Callable[[], int], pending: Pending, replan: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, now_ms: Callable[[], int], pending: Pending, replan: Callable[[], None] = lambda: None
+    ) -> None:
         """`pending` collects what is to be written down; `replan` is called when another agent is to probe some check."""
         self._now_ms = now_ms
         self._pending = pending
@@ -57,7 +68,9 @@ class HealthMonitor:
         """What was known before. Agents count as heard of now: they have had no chance to report to this process yet."""
         now_ms = self._now_ms()
         self._conditions = dict(memory.conditions)
-        self._roster |= {agent.name: msgspec.structs.replace(agent, heard_ms=now_ms) for agent in memory.agents}
+        self._roster |= {
+            agent.name: msgspec.structs.replace(agent, heard_ms=now_ms) for agent in memory.agents
+        }
         self._plan_agents()
 
     def configure(self, placed: Mapping[str, Placed]) -> None:
@@ -65,7 +78,11 @@ class HealthMonitor:
         now_ms = self._now_ms()
         for key in self._placed.keys() - placed.keys():
             self._drop(key, now_ms)
-        changed = [key for key, found in placed.items() if key not in self._placed or self._placed[key].check != found.check]
+        changed = [
+            key
+            for key, found in placed.items()
+            if key not in self._placed or self._placed[key].check != found.check
+        ]
         self._placed = dict(placed)
         for key in self._conditions.keys() - placed.keys():
             self._forget(key)
@@ -104,7 +121,11 @@ class HealthMonitor:
 
     def assigned(self, agent: str) -> dict[str, HealthCheck]:
         """The checks that this agent is to probe."""
-        return {key: self._placed[key].check for key, regions in self._asked.items() if any(agent in names for names in regions.values())}
+        return {
+            key: self._placed[key].check
+            for key, regions in self._asked.items()
+            if any(agent in names for names in regions.values())
+        }
 
     def placed(self) -> Mapping[str, Placed]:
         """Every check with its zone."""
@@ -167,14 +188,22 @@ class HealthMonitor:
         if placed is None:
             return None
         before = self._conditions.get(key)
-        verdict = judged(placed.check, self._asked.get(key, {}), self._votes.get(key, {}), self._lost, now_ms)
+        verdict = judged(
+            placed.check, self._asked.get(key, {}), self._votes.get(key, {}), self._lost, now_ms
+        )
         after, turn = advanced(before or Condition(), placed.check, verdict, now_ms)
         self._verdicts[key] = verdict
         if turn:
             vote = verdict.vote if turn.new == UNHEALTHY else self._newest(key)
             self._pending.alert(status_alert(placed, turn, vote, verdict.failing, now_ms))
             if turn.event != "none":
-                log.warning("health_status_changed", check=placed.check.name, status=turn.new, before=turn.old, reason=after.reason)
+                log.warning(
+                    "health_status_changed",
+                    check=placed.check.name,
+                    status=turn.new,
+                    before=turn.old,
+                    reason=after.reason,
+                )
         if before is None or _lasting(after) != _lasting(before):
             self._pending.condition(key, after)
         self._conditions[key] = after
@@ -183,7 +212,9 @@ class HealthMonitor:
     def _newest(self, key: str) -> Vote:
         return max(self._votes.get(key, {}).values(), key=lambda vote: vote.at_ms, default=NO_VOTE)
 
-    def _record(self, placed: Placed, agent: str, region: str, report: Report, turned: bool, now_ms: int) -> None:
+    def _record(
+        self, placed: Placed, agent: str, region: str, report: Report, turned: bool, now_ms: int
+    ) -> None:
         check = placed.check
         alone = agent == LOCAL and list(self._asked.get(check.id, {})) == [region]
         said = self._conditions[check.id].status if check.id in self._conditions else UNKNOWN
@@ -205,7 +236,14 @@ class HealthMonitor:
         due_ms = self._overall_ms.get(check.id, 0) + check.interval * 900
         if not alone and said in (HEALTHY, UNHEALTHY) and (turned or now_ms >= due_ms):
             self._overall_ms[check.id] = now_ms
-            overall = {"healthy": said == HEALTHY, "region": GLOBAL, "scope": "overall", "changed": turned, "at_ms": now_ms, "agent": ""}
+            overall = {
+                "healthy": said == HEALTHY,
+                "region": GLOBAL,
+                "scope": "overall",
+                "changed": turned,
+                "at_ms": now_ms,
+                "agent": "",
+            }
             self._pending.event(msgspec.structs.replace(event, **overall))
 
     def _drop(self, key: str, now_ms: int) -> None:
@@ -223,7 +261,9 @@ class HealthMonitor:
 
 def _lasting(condition: Condition) -> Condition:
     """What is worth a row: when verdicts became undecided and when the last failure was seen change all the time."""
-    return msgspec.structs.replace(condition, undecided_ms=0, failed_ms=condition.failed_ms // 60_000)
+    return msgspec.structs.replace(
+        condition, undecided_ms=0, failed_ms=condition.failed_ms // 60_000
+    )
 
 
 def _vote(check: HealthCheck, report: Report) -> Vote:
@@ -239,4 +279,8 @@ def _vote(check: HealthCheck, report: Report) -> Vote:
 
 
 def _expected(check: HealthCheck, result: ProbeResult) -> str:
-    return ",".join(check.http_config.expected_codes) if result.reason == Reason.CODE and check.http_config else ""
+    return (
+        ",".join(check.http_config.expected_codes)
+        if result.reason == Reason.CODE and check.http_config
+        else ""
+    )

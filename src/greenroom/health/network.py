@@ -65,7 +65,11 @@ class Course:
         if event == "connection.connect_tcp.started":
             self.phase = "tcp"
         elif event == "connection.connect_tcp.complete":
-            self.tcp_ms, self.phase, self.ready = self._since("connection.connect_tcp.started", at), "http", at
+            self.tcp_ms, self.phase, self.ready = (
+                self._since("connection.connect_tcp.started", at),
+                "http",
+                at,
+            )
         elif event == "connection.start_tls.complete":
             self.tls_ms, self.ready = self._since("connection.start_tls.started", at), at
 
@@ -76,7 +80,15 @@ class Course:
 class ProbeNetwork(httpcore.AsyncNetworkBackend):
     """Connects to one of these addresses. `name` is what the certificate must be for, `sent` the name that is sent, or empty for none."""
 
-    def __init__(self, addresses: Sequence[str], course: Course, *, name: str = "", sent: str = "", tls: TlsContexts | None = None) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        course: Course,
+        *,
+        name: str = "",
+        sent: str = "",
+        tls: TlsContexts | None = None,
+    ) -> None:
         self._addresses = addresses[:ADDRESSES_TRIED]
         self._course = course
         self._name, self._sent, self._tls = name, sent, tls
@@ -100,7 +112,9 @@ class ProbeNetwork(httpcore.AsyncNetworkBackend):
                 continue
         return await self._connected(self._addresses[-1], port, share)
 
-    async def _connected(self, address: str, port: int, timeout: float | None) -> httpcore.AsyncNetworkStream:
+    async def _connected(
+        self, address: str, port: int, timeout: float | None
+    ) -> httpcore.AsyncNetworkStream:
         self._course.address = address
         stream = await self._network.connect_tcp(address, port, timeout)
         return ProbeStream(stream, self)
@@ -144,7 +158,12 @@ class ProbeStream(httpcore.AsyncNetworkStream):
         """As httpcore has it."""
         await self._stream.aclose()
 
-    async def start_tls(self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None) -> Any:
+    async def start_tls(
+        self,
+        ssl_context: SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
         """As the check requires, instead of httpcore's defaults."""
         del ssl_context, server_hostname, timeout
         return await self._network.secured(self._stream)

@@ -48,7 +48,9 @@ class Pending:
         """Everything, to be written; None when there is nothing."""
         if not (self._conditions or self._events or self._alerts or self._agents is not None):
             return None
-        batch = HealthBatch(self._conditions, tuple(self._events), tuple(self._alerts), self._agents)
+        batch = HealthBatch(
+            self._conditions, tuple(self._events), tuple(self._alerts), self._agents
+        )
         self._conditions, self._alerts, self._agents = {}, [], None
         self._events.clear()
         return batch

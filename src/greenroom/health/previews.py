@@ -48,7 +48,9 @@ class PreviewChecks:
 
     def sweep(self) -> None:
         """Ends previews that have run long enough."""
-        over = [key for key, (made_ms, _) in self._made.items() if self._now_ms() - made_ms > PREVIEW_MS]
+        over = [
+            key for key, (made_ms, _) in self._made.items() if self._now_ms() - made_ms > PREVIEW_MS
+        ]
         for key in over:
             self.remove(key)
         self.monitor.sweep()

@@ -79,7 +79,11 @@ _LATE = {"dns": Reason.UNKNOWN_HOST, "tcp": Reason.TCP_TIMEOUT, "http": Reason.H
 def _reason(check: HealthCheck, course: Course, error: Exception) -> Reason:
     if isinstance(error, TimeoutError) and error.errno is None:
         return _LATE[course.phase]
-    if isinstance(error, OutboundRefused) and course.phase == "dns" and not is_address(check.address):
+    if (
+        isinstance(error, OutboundRefused)
+        and course.phase == "dns"
+        and not is_address(check.address)
+    ):
         return Reason.RESTRICTED  # a name that leads to a forbidden address, other than a forbidden address that was written down
     return reason_of(error)
 
@@ -102,7 +106,9 @@ async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) ->
     """Whether a connection can be made; it is closed at once."""
     addresses = await equipment.guard.addresses(check.address.lower(), check.port)
     await course.trace("connection.connect_tcp.started", None)
-    stream = await ProbeNetwork(addresses, course).connect_tcp(check.address, check.port, check.timeout)
+    stream = await ProbeNetwork(addresses, course).connect_tcp(
+        check.address, check.port, check.timeout
+    )
     await course.trace("connection.connect_tcp.complete", None)
     await stream.aclose()
     return 0, ""
@@ -125,21 +131,37 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
     raise OutboundRefused(f"more than {REDIRECTS_MAX} redirects")
 
 
-def _following(check: HealthCheck, config: HttpCheck, before: OutboundTarget, where: str) -> OutboundTarget:
+def _following(
+    check: HealthCheck, config: HttpCheck, before: OutboundTarget, where: str
+) -> OutboundTarget:
     """Where a redirect leads. The host of the Host header is the checked server itself: its public address may be someone else's."""
     found = read_target(urljoin(before.url, where))
     return replace(found, host=check.address.lower()) if found.host == _own_host(config) else found
 
 
 async def _asked(
-    check: HealthCheck, config: HttpCheck, equipment: Equipment, course: Course, target: OutboundTarget, addresses: list[str]
+    check: HealthCheck,
+    config: HttpCheck,
+    equipment: Equipment,
+    course: Course,
+    target: OutboundTarget,
+    addresses: list[str],
 ) -> tuple[int, Mapping[str, str], bytes]:
-    same_host = target.host == check.address.lower() and (target.scheme == "https" or check.type == "HTTP")
+    same_host = target.host == check.address.lower() and (
+        target.scheme == "https" or check.type == "HTTP"
+    )
     sent, name = _names(config, target, same_host=same_host)
     network = ProbeNetwork(addresses, course, name=name, sent=sent, tls=equipment.tls)
-    url = httpcore.URL(scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode())
+    url = httpcore.URL(
+        scheme=target.scheme.encode(),
+        host=target.host.encode(),
+        port=target.port,
+        target=target.path.encode(),
+    )
     course.first = 0.0
-    async with httpcore.AsyncHTTPConnection(url.origin, ssl_context=_NO_TLS, network_backend=network) as connection:
+    async with httpcore.AsyncHTTPConnection(
+        url.origin, ssl_context=_NO_TLS, network_backend=network
+    ) as connection:
         request = httpcore.Request(
             config.method,
             url,
@@ -152,7 +174,14 @@ async def _asked(
         finally:
             await response.aclose()
     course.marks["end"] = course.now()
-    return response.status, {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}, body
+    return (
+        response.status,
+        {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in response.headers
+        },
+        body,
+    )
 
 
 def _names(config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> tuple[str, str]:
@@ -170,11 +199,17 @@ def _own_host(config: HttpCheck) -> str:
     return authority.partition(":")[0]
 
 
-def _headers(check: HealthCheck, config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> list[tuple[str, str]]:
+def _headers(
+    check: HealthCheck, config: HttpCheck, target: OutboundTarget, *, same_host: bool
+) -> list[tuple[str, str]]:
     """Headers of the check are for its own host: they may hold secrets, and a redirect may lead anywhere."""
     own = {name: values for name, values in (config.header or {}).items() if same_host}
     given = {name.lower() for name in own}
-    fixed = [("Host", target.authority), ("User-Agent", USER_AGENT.format(version=_VERSION, id=check.id[:ID_SHOWN])), ("Accept", "*/*")]
+    fixed = [
+        ("Host", target.authority),
+        ("User-Agent", USER_AGENT.format(version=_VERSION, id=check.id[:ID_SHOWN])),
+        ("Accept", "*/*"),
+    ]
     found = [pair for pair in fixed if pair[0].lower() not in given]
     found += [(name, value) for name, values in own.items() for value in values]
     return [*found, ("Connection", "close")]
@@ -192,9 +227,15 @@ async def _beginning(response: httpcore.Response) -> bytes:
 def judged(config: HttpCheck, status: int, body: bytes) -> str:
     """Why an answer is not good; empty when it is. The body is compared as UTF-8, capitals or not."""
     code = str(status)
-    if not any(code == wanted or (wanted[1:].lower() == "xx" and code[0] == wanted[0]) for wanted in config.expected_codes):
+    if not any(
+        code == wanted or (wanted[1:].lower() == "xx" and code[0] == wanted[0])
+        for wanted in config.expected_codes
+    ):
         return Reason.CODE
-    if config.expected_body and config.expected_body.casefold() not in body.decode("utf-8", "replace").casefold():
+    if (
+        config.expected_body
+        and config.expected_body.casefold() not in body.decode("utf-8", "replace").casefold()
+    ):
         return Reason.BODY
     return ""
 

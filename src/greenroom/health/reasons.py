@@ -26,7 +26,9 @@ BY_NUMBER = {
 NAME_CODES = frozenset({62, 64})
 """What OpenSSL calls a certificate for another host name or address."""
 
-UNRECOGNIZED = frozenset({"TLSV1_UNRECOGNIZED_NAME", "TLSV1_ALERT_UNRECOGNIZED_NAME", "SSLV3_ALERT_UNRECOGNIZED_NAME"})
+UNRECOGNIZED = frozenset(
+    {"TLSV1_UNRECOGNIZED_NAME", "TLSV1_ALERT_UNRECOGNIZED_NAME", "SSLV3_ALERT_UNRECOGNIZED_NAME"}
+)
 
 BY_CLASS: tuple[tuple[type[BaseException], Reason], ...] = (
     (socket.gaierror, Reason.UNKNOWN_HOST),
@@ -64,7 +66,9 @@ LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errn
 
 def lacking(error: BaseException) -> str:
     """What this machine lacks, when that is why the probe could not be made; empty when the error is about the origin."""
-    found = (cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno in LACKS)
+    found = (
+        cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno in LACKS
+    )
     return next((cause.strerror or str(cause) for cause in found), "")
 
 
@@ -85,4 +89,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
-        error = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
+        error = (
+            error.exceptions[0]
+            if isinstance(error, BaseExceptionGroup)
+            else error.__cause__ or error.__context__
+        )

@@ -37,7 +37,14 @@ class RunnerFigures(NamedTuple):
 class ProbeRunner:
     """Probes the checks of one agent. Lives in one event loop."""
 
-    def __init__(self, agent: str, probe: Probe, report: ReportProbe, now_ms: Callable[[], int], at_once: int = PROBES_AT_ONCE) -> None:
+    def __init__(
+        self,
+        agent: str,
+        probe: Probe,
+        report: ReportProbe,
+        now_ms: Callable[[], int],
+        at_once: int = PROBES_AT_ONCE,
+    ) -> None:
         self._table = Timetable(agent)
         self._probe = probe
         self._report = report
@@ -53,7 +60,14 @@ class ProbeRunner:
         """Now."""
         minute = self._now_ms() // 60_000
         late_ms = max((late for at, late in self._late if at >= minute - 1), default=0)
-        return RunnerFigures(len(self._table), self._table.running, self._probes, self._table.skipped, self._failed, late_ms)
+        return RunnerFigures(
+            len(self._table),
+            self._table.running,
+            self._probes,
+            self._table.skipped,
+            self._failed,
+            late_ms,
+        )
 
     def plan(self, checks: Mapping[str, HealthCheck]) -> None:
         """From now on these checks."""
@@ -95,8 +109,15 @@ class ProbeRunner:
             result = await self._probe(due.check)
         except CannotProbe as error:
             self._failed += 1
-            if self._failed & (self._failed - 1) == 0:  # the 1st, 2nd, 4th, 8th ...: a lack that lasts must not fill the log
-                log.error("probe_not_possible", check=due.check.name, reason=str(error), times=self._failed)
+            if (
+                self._failed & (self._failed - 1) == 0
+            ):  # the 1st, 2nd, 4th, 8th ...: a lack that lasts must not fill the log
+                log.error(
+                    "probe_not_possible",
+                    check=due.check.name,
+                    reason=str(error),
+                    times=self._failed,
+                )
         else:
             self._probes += 1
             self._report(due.check, began_ms, result)

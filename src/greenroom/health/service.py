@@ -24,7 +24,14 @@ from greenroom.health.previews import PreviewChecks
 from greenroom.health.runner import Probe, ProbeRunner, RunnerFigures
 from greenroom.health.writer import HealthWriter
 from greenroom.model.health_check import HealthCheck
-from greenroom.model.probe import AgentOrders, AgentReport, CheckEvent, ProbeReport, ProbeResult, Report
+from greenroom.model.probe import (
+    AgentOrders,
+    AgentReport,
+    CheckEvent,
+    ProbeReport,
+    ProbeResult,
+    Report,
+)
 from greenroom.ports import AlertSink, HealthStore
 
 TERM_MS = 15_000
@@ -90,11 +97,15 @@ class HealthService:
         """See `control.health_view.HealthView`."""
         if self.previews.monitor.condition(check_id):
             return self.previews.monitor.condition(check_id)
-        return self._monitor.condition(check_id) if self.leads else self._seen.conditions.get(check_id)
+        return (
+            self._monitor.condition(check_id) if self.leads else self._seen.conditions.get(check_id)
+        )
 
     def regions(self, check_id: str) -> Mapping[str, str]:
         """See `control.health_view.HealthView`. Only the leader knows."""
-        return self.previews.monitor.regions(check_id) or (self._monitor.regions(check_id) if self.leads else {})
+        return self.previews.monitor.regions(check_id) or (
+            self._monitor.regions(check_id) if self.leads else {}
+        )
 
     @property
     def placed(self) -> Mapping[str, Placed]:
@@ -116,7 +127,9 @@ class HealthService:
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
         """An agent reports; what it is to do from now on. Raises AgentRefused."""
         if not self.leads:
-            raise AgentRefused("another process runs the health checks; report there, or try again in a moment")
+            raise AgentRefused(
+                "another process runs the health checks; report there, or try again in a moment"
+            )
         now_ms = self._now_ms()
         again = self._sessions.again(name, report.session, report.number, now_ms)
         if not self._monitor.hear(name, report.region, REPORT_EVERY_MS):
@@ -151,7 +164,9 @@ class HealthService:
         """See `ports.HealthStore`; blocks."""
         return self._store.events(question)
 
-    def counts(self, check_id: str, since_ms: int, until_ms: int) -> list[tuple[str, str, str, int]]:
+    def counts(
+        self, check_id: str, since_ms: int, until_ms: int
+    ) -> list[tuple[str, str, str, int]]:
         """See `ports.HealthStore`; blocks."""
         return self._store.counts(check_id, since_ms, until_ms)
 
@@ -192,7 +207,11 @@ class HealthService:
         self._monitor.configure(self._placed)
         self.remembers.set()
         log.info("health_checks_lead", checks=len(self._placed))
-        loops = [self._runner.run(), self._writer.run(), _every_second(lambda: self._monitor.sweep())]
+        loops = [
+            self._runner.run(),
+            self._writer.run(),
+            _every_second(lambda: self._monitor.sweep()),
+        ]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
             await self._prolong()
@@ -225,7 +244,9 @@ class HealthService:
 
 def _dated(found: ProbeReport, now_ms: int) -> Report:
     facts = {name: getattr(found, name) for name in ProbeResult.__struct_fields__}
-    return Report(found.check_id, now_ms - found.age_ms, ProbeResult(**{**facts, "reason": str(found.reason)}))
+    return Report(
+        found.check_id, now_ms - found.age_ms, ProbeResult(**{**facts, "reason": str(found.reason)})
+    )
 
 
 async def _every_second(do: Callable[[], None]) -> None:

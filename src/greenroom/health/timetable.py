@@ -53,7 +53,10 @@ class Timetable:
             self._generation[key] = self._count
             place_ms = next_due_ms(key, self._agent, wanted[key].interval * 1000, now_ms)
             soon_ms = now_ms + number * SOON_STEP_MS
-            heapq.heappush(self._heap, (min(soon_ms, place_ms) if len(fresh) <= SOON_MAX else place_ms, key, self._count))
+            heapq.heappush(
+                self._heap,
+                (min(soon_ms, place_ms) if len(fresh) <= SOON_MAX else place_ms, key, self._count),
+            )
 
     def next_ms(self) -> int | None:
         """When something is due next; None: nothing ever."""
@@ -67,7 +70,14 @@ class Timetable:
         while len(found) < most and (due_ms := self.next_ms()) is not None and due_ms <= now_ms:
             _, key, generation = heapq.heappop(self._heap)
             check = self._checks[key]
-            heapq.heappush(self._heap, (self._following(check, max(due_ms, now_ms - check.interval * 1000)), key, generation))
+            heapq.heappush(
+                self._heap,
+                (
+                    self._following(check, max(due_ms, now_ms - check.interval * 1000)),
+                    key,
+                    generation,
+                ),
+            )
             if key in self._running:
                 self.skipped += 1
                 continue
@@ -83,4 +93,8 @@ class Timetable:
         """The next place. The first one after a probe out of turn is at least half an interval away."""
         interval_ms = check.interval * 1000
         due_ms = next_due_ms(check.id, self._agent, interval_ms, after_ms)
-        return due_ms if due_ms - after_ms >= interval_ms // 2 else next_due_ms(check.id, self._agent, interval_ms, due_ms)
+        return (
+            due_ms
+            if due_ms - after_ms >= interval_ms // 2
+            else next_due_ms(check.id, self._agent, interval_ms, due_ms)
+        )

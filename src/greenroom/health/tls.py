@@ -55,8 +55,14 @@ def is_address(host: str) -> bool:
 def require_name(certificate: Mapping[str, Any], name: str) -> None:
     """Raises NameMismatch unless the certificate (as ssl gives it) is for this host name; `*` matches one whole first label."""
     wanted = name.rstrip(".").lower()
-    names = [value.lower() for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
+    names = [
+        value.lower() for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"
+    ]
     for found in names:
-        if found == wanted or (found.startswith("*.") and re.fullmatch(r"[^.]+" + re.escape(found[1:]), wanted)):
+        if found == wanted or (
+            found.startswith("*.") and re.fullmatch(r"[^.]+" + re.escape(found[1:]), wanted)
+        ):
             return
-    raise NameMismatch(f"the certificate is for {', '.join(names[:5]) or 'no host name'}, not for {name}")
+    raise NameMismatch(
+        f"the certificate is for {', '.join(names[:5]) or 'no host name'}, not for {name}"
+    )

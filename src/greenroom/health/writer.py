@@ -23,7 +23,9 @@ log = structlog.get_logger(__name__)
 class HealthWriter:
     """One per process that leads."""
 
-    def __init__(self, store: HealthStore, sink: AlertSink | None, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, store: HealthStore, sink: AlertSink | None, now_ms: Callable[[], int]
+    ) -> None:
         """Without a sink no alert is kept."""
         self._store = store
         self._sink = sink

@@ -91,7 +91,9 @@ class Resolver:
         return await answer
 
 
-NOBODY = frozenset(getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name))
+NOBODY = frozenset(
+    getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
+)
 """Answers of the resolver that say: there is no such name."""
 
 
@@ -106,7 +108,9 @@ def _backwards(address: str) -> str:
 
 def _forwards(name: str) -> list[str]:
     try:
-        return [str(found[4][0]) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+        return [
+            str(found[4][0]) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        ]
     except socket.gaierror as error:
         if error.errno in NOBODY:
             return []
@@ -150,7 +154,12 @@ class ConfirmedNames:
 
     def _ask(self, address: str) -> None:
         network = _network(address)
-        if network and network not in self._under_way and network not in self._pending and len(self._pending) < PENDING_MAX:
+        if (
+            network
+            and network not in self._under_way
+            and network not in self._pending
+            and len(self._pending) < PENDING_MAX
+        ):
             self._pending[network] = address
             self._asked.set()
 
@@ -169,7 +178,14 @@ class ConfirmedNames:
         if not name:
             return ""
         wanted = ip_address(address)
-        return name if any(ip_address(found.partition("%")[0]) == wanted for found in await self._resolver.forwards(name)) else ""
+        return (
+            name
+            if any(
+                ip_address(found.partition("%")[0]) == wanted
+                for found in await self._resolver.forwards(name)
+            )
+            else ""
+        )
 
     def _keep(self, address: str, name: str, for_ms: int) -> None:
         self._good.pop(address, None)

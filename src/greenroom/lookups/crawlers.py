@@ -28,13 +28,19 @@ def read_ranges(path: Path) -> tuple[str, ...]:
         with path.open("rb") as file:
             text = file.read(RANGES_FILE_MAX).decode()
         if not text.lstrip().startswith("{"):
-            return tuple(line.partition("#")[0].strip() for line in text.splitlines() if line.partition("#")[0].strip())
+            return tuple(
+                line.partition("#")[0].strip()
+                for line in text.splitlines()
+                if line.partition("#")[0].strip()
+            )
         prefixes = json.loads(text)["prefixes"]
         return tuple(str(entry.get("ipv4Prefix") or entry["ipv6Prefix"]) for entry in prefixes)
     except OSError as error:
         raise UnusableRanges(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UnusableRanges(f"{path} is neither JSON with `prefixes` nor a list of networks") from None
+        raise UnusableRanges(
+            f"{path} is neither JSON with `prefixes` nor a list of networks"
+        ) from None
 
 
 Covers = Callable[[int], bool]
@@ -61,7 +67,10 @@ class Crawlers:
     def __init__(self, own: Iterable[Crawler], name_of: Callable[[str], str]) -> None:
         """`own` are the operator's; each replaces the built-in one of its name. Raises UnusableRanges."""
         table: Mapping[str, Crawler] = {crawler.name: crawler for crawler in (*CRAWLERS, *own)}
-        self._known = [(crawler, networks(crawler.ranges) if crawler.ranges else None) for crawler in table.values()]
+        self._known = [
+            (crawler, networks(crawler.ranges) if crawler.ranges else None)
+            for crawler in table.values()
+        ]
         self._name_of = name_of
         words = [word.lower() for crawler, _ in self._known for word in crawler.user_agents]
         self._anybody = re.compile("|".join(map(re.escape, words)))
@@ -81,7 +90,11 @@ class Crawlers:
         agent = user_agent.lower()
         if not self._anybody.search(agent):
             return ()
-        return tuple(known for known in self._known if any(word.lower() in agent for word in known[0].user_agents))
+        return tuple(
+            known
+            for known in self._known
+            if any(word.lower() in agent for word in known[0].user_agents)
+        )
 
 
 def _below(name: str, domains: Iterable[str]) -> bool:

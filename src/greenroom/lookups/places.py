@@ -29,8 +29,14 @@ CONTINENTS = {
     "OC": "AS AU CK FJ FM GU KI MH MP NC NF NR NU NZ PF PG PN PW SB TK TO TV UM VU WF WS",
     "SA": "AR BO BR CL CO EC FK GF GY PE PY SR UY VE",
 }
-CONTINENT_OF = {country: continent for continent, countries in CONTINENTS.items() for country in countries.split()}
-EUROPEAN_UNION = frozenset("AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK".split())
+CONTINENT_OF = {
+    country: continent
+    for continent, countries in CONTINENTS.items()
+    for country in countries.split()
+}
+EUROPEAN_UNION = frozenset(
+    "AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK".split()
+)
 
 
 class UnusableDatabase(ValueError):
@@ -77,7 +83,9 @@ def _opened(path: Path, _stamp: tuple[int, int, int]) -> maxminddb.Reader:
 class Places:
     """Answers for one configuration. Supplied databases take precedence over built-in data."""
 
-    def __init__(self, geo: maxminddb.Reader | None = None, systems: maxminddb.Reader | None = None) -> None:
+    def __init__(
+        self, geo: maxminddb.Reader | None = None, systems: maxminddb.Reader | None = None
+    ) -> None:
         self._databases = [reader for reader in (geo, systems) if reader is not None]
         self.place = lru_cache(PLACES_REMEMBERED)(self._place)
 

@@ -46,11 +46,17 @@ class Account:
         example="ada",
     )
     role: str = spec("what the account may do", "viewer", choices=ROLES)
-    zone_ids: tuple[str, ...] = spec("the zones it is valid for; empty: all zones", (), high=ACCOUNT_ZONES_MAX)
-    password_hash: str = spec(
-        "argon2id hash of the password in its usual text form; empty: it cannot sign in with a password", "", high=512
+    zone_ids: tuple[str, ...] = spec(
+        "the zones it is valid for; empty: all zones", (), high=ACCOUNT_ZONES_MAX
     )
-    two_step_since_ms: int = spec("when two-step sign-in was turned on; 0: it is off", 0, unit="ms", low=0)
+    password_hash: str = spec(
+        "argon2id hash of the password in its usual text form; empty: it cannot sign in with a password",
+        "",
+        high=512,
+    )
+    two_step_since_ms: int = spec(
+        "when two-step sign-in was turned on; 0: it is off", 0, unit="ms", low=0
+    )
     totp_secret: str = spec(
         "secret of the authenticator app in base32; empty: it signs in with the password alone",
         "",
@@ -59,17 +65,27 @@ class Account:
         high=256,
         sealed=True,
     )
-    recovery_sha256: tuple[str, ...] = spec("SHA-256 of the recovery codes that are left", (), high=RECOVERY_CODES)
+    recovery_sha256: tuple[str, ...] = spec(
+        "SHA-256 of the recovery codes that are left", (), high=RECOVERY_CODES
+    )
 
     def __post_init__(self) -> None:
         rules = specs(Account)
         problems = [
             found
             for item in fields(self)
-            if (found := check_value(item.name, getattr(self, item.name), plain_type(item.type), rules[item.name]))
+            if (
+                found := check_value(
+                    item.name, getattr(self, item.name), plain_type(item.type), rules[item.name]
+                )
+            )
         ]
         if not problems and self.role == "admin" and self.zone_ids:
-            problems.append(Problem("zone_ids", "must be empty for an admin, who manages the whole installation"))
+            problems.append(
+                Problem(
+                    "zone_ids", "must be empty for an admin, who manages the whole installation"
+                )
+            )
         if problems:
             raise InvalidConfig(problems)
 

@@ -56,7 +56,9 @@ class Alert:
             if len(getattr(self, name)) > ID_MAX
         ]
         if self.state not in STATES:
-            problems.append(Problem("state", f"must be one of {', '.join(STATES)}, not {self.state!r}"))
+            problems.append(
+                Problem("state", f"must be one of {', '.join(STATES)}, not {self.state!r}")
+            )
         if self.time_ms < 0:
             problems.append(Problem("time_ms", f"must be at least 0, not {self.time_ms}"))
         if problems:

@@ -41,7 +41,9 @@ class Branding:
         pattern_words=TEXT_WORDS,
     )
     logo: str = spec(
-        f"logo as a `data:` URL in base64: PNG, JPEG, WebP, GIF or SVG of at most {LOGO_BYTES_MAX // 1024} KiB", "", high=2 * LOGO_BYTES_MAX
+        f"logo as a `data:` URL in base64: PNG, JPEG, WebP, GIF or SVG of at most {LOGO_BYTES_MAX // 1024} KiB",
+        "",
+        high=2 * LOGO_BYTES_MAX,
     )
     accent_color: str = spec(
         "accent colour, `#rrggbb`; made darker or lighter where it could not be read",
@@ -51,9 +53,18 @@ class Branding:
         example="#0b5fff",
     )
     message: str = spec(
-        "message to waiting visitors, in the languages that have none of their own", "", high=500, pattern=TEXT, pattern_words=TEXT_WORDS
+        "message to waiting visitors, in the languages that have none of their own",
+        "",
+        high=500,
+        pattern=TEXT,
+        pattern_words=TEXT_WORDS,
     )
-    help_url: str = spec("where visitors find help: an http or https URL", "", high=500, example="https://help.example.com/")
+    help_url: str = spec(
+        "where visitors find help: an http or https URL",
+        "",
+        high=500,
+        example="https://help.example.com/",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,13 @@ class LocalMessage:
     """The message of one language."""
 
     language: str = spec("language of the text, such as de-DE", low=2, high=10)
-    text: str = spec("message to waiting visitors in this language", low=1, high=500, pattern=TEXT, pattern_words=TEXT_WORDS)
+    text: str = spec(
+        "message to waiting visitors in this language",
+        low=1,
+        high=500,
+        pattern=TEXT,
+        pattern_words=TEXT_WORDS,
+    )
 
 
 def branding_problems(branding: Branding, pointer: str) -> list[Problem]:
@@ -70,11 +87,18 @@ def branding_problems(branding: Branding, pointer: str) -> list[Problem]:
     if branding.logo and (reason := _logo_problem(branding.logo)):
         found.append(Problem(f"{pointer}.logo", reason))
     if branding.help_url and not _is_web_url(branding.help_url):
-        found.append(Problem(f"{pointer}.help_url", f"must be an http or https URL, not {branding.help_url[:60]!r}"))
+        found.append(
+            Problem(
+                f"{pointer}.help_url",
+                f"must be an http or https URL, not {branding.help_url[:60]!r}",
+            )
+        )
     return found
 
 
-def message_problems(messages: Iterable[object], languages: Iterable[str], pointer: str) -> list[Problem]:
+def message_problems(
+    messages: Iterable[object], languages: Iterable[str], pointer: str
+) -> list[Problem]:
     """What is wrong with messages by language."""
     found, seen, rules = [], set(), specs(LocalMessage)
     for index, message in enumerate(messages):
@@ -82,13 +106,23 @@ def message_problems(messages: Iterable[object], languages: Iterable[str], point
         if not isinstance(message, LocalMessage):
             found.append(Problem(at, "must be a table with language and text"))
         elif message.language not in languages or message.language in seen:
-            found.append(Problem(f"{at}.language", f"must be one of the built-in languages, once, not {str(message.language)[:20]!r}"))
+            found.append(
+                Problem(
+                    f"{at}.language",
+                    f"must be one of the built-in languages, once, not {str(message.language)[:20]!r}",
+                )
+            )
         elif (
             not isinstance(message.text, str)
             or not 0 < len(message.text) <= (rules["text"].high or 0)
             or not re.fullmatch(TEXT, message.text)
         ):
-            found.append(Problem(f"{at}.text", f"must be one line of 1 to {rules['text'].high} characters without braces"))
+            found.append(
+                Problem(
+                    f"{at}.text",
+                    f"must be one line of 1 to {rules['text'].high} characters without braces",
+                )
+            )
         else:
             seen.add(message.language)
     return found
@@ -104,7 +138,11 @@ def _logo_problem(logo: str) -> str:
         return "is not base64"
     if len(picture) > LOGO_BYTES_MAX:
         return f"must have at most {LOGO_BYTES_MAX} bytes, not {len(picture)}"
-    return "" if picture.lstrip().startswith(_BEGINS[found[1]]) else f"is not a file of the type {found[1]}"
+    return (
+        ""
+        if picture.lstrip().startswith(_BEGINS[found[1]])
+        else f"is not a file of the type {found[1]}"
+    )
 
 
 def _is_web_url(url: str) -> bool:
@@ -112,4 +150,8 @@ def _is_web_url(url: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"[\s\"'<>{}\\\x00-\x1f\x7f]", url)
+    return (
+        parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and not re.search(r"[\s\"'<>{}\\\x00-\x1f\x7f]", url)
+    )

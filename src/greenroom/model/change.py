@@ -97,7 +97,9 @@ def name_of(kind: str, record: Record) -> str:
     return str(getattr(record, NAMED_BY.get(kind, "name"), "") or record.id)
 
 
-def applied(configuration: Configuration, changes: Sequence[Change], now_ms: int) -> tuple[Configuration, list[Step]]:
+def applied(
+    configuration: Configuration, changes: Sequence[Change], now_ms: int
+) -> tuple[Configuration, list[Step]]:
     """The configuration after these changes, one revision later, and every entry they touched; itself when nothing differs.
 
     Raises KeyError when a parent or what is to be removed is not there, and InvalidConfig when one name is taken twice.
@@ -124,7 +126,9 @@ def carry_out(changes: Iterable[Change], draft: Draft, now_ms: int) -> None:
 
 
 def _names_twice(configuration: Configuration, steps: Iterable[Step]) -> Iterator[Problem]:
-    for kind, parent in dict.fromkeys((step.kind, step.entry.parent) for step in steps if step.after and step.kind in UNIQUE):
+    for kind, parent in dict.fromkeys(
+        (step.kind, step.entry.parent) for step in steps if step.after and step.kind in UNIQUE
+    ):
         names: set[str] = set()
         for entry in configuration.index_of(kind).of(parent):
             name = name_of(kind, entry.record)
@@ -153,4 +157,8 @@ def _short(value: Any) -> Any:
     if not isinstance(value, (str, list, dict)):
         return value
     written = msgspec.json.encode(value)
-    return value if len(written) <= AUDIT_VALUE_MAX else {"bytes": len(written), "sha256": hashlib.sha256(written).hexdigest()}
+    return (
+        value
+        if len(written) <= AUDIT_VALUE_MAX
+        else {"bytes": len(written), "sha256": hashlib.sha256(written).hexdigest()}
+    )

@@ -14,7 +14,13 @@ from greenroom.model.account import Account
 from greenroom.model.event import Event
 from greenroom.model.fields import specs
 from greenroom.model.health_check import HealthCheck
-from greenroom.model.notification import AlertPolicy, IncidentNote, PagerdutyService, Silence, Webhook
+from greenroom.model.notification import (
+    AlertPolicy,
+    IncidentNote,
+    PagerdutyService,
+    Silence,
+    Webhook,
+)
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
@@ -74,7 +80,9 @@ KINDS: Mapping[str, RecordKind] = {
 }
 """Parents stand before their children. The RuleSet of a room has the room's id."""
 
-SEALED_KINDS: Mapping[str, tuple[str, ...]] = {name: kind.sealed for name, kind in KINDS.items() if kind.sealed}
+SEALED_KINDS: Mapping[str, tuple[str, ...]] = {
+    name: kind.sealed for name, kind in KINDS.items() if kind.sealed
+}
 """Kind -> its fields that are sealed on disks."""
 
 KIND_OF: Mapping[type, str] = {kind.record: name for name, kind in KINDS.items()}
@@ -171,7 +179,9 @@ class Configuration:
             for entry in self.index_of(kind).values():
                 yield kind, entry
 
-    def changed(self, revision: int, put: Iterable[Entry[Any]], removed: Iterable[tuple[str, str]] = ()) -> "Configuration":
+    def changed(
+        self, revision: int, put: Iterable[Entry[Any]], removed: Iterable[tuple[str, str]] = ()
+    ) -> "Configuration":
         """The configuration at `revision`: these (kind, id) taken away, then these entries in it or in their old place."""
         indexes: dict[str, dict[str, Entry[Any]]] = {}
 
@@ -186,10 +196,17 @@ class Configuration:
             opened(KIND_OF[type(entry.record)])[entry.id] = entry
         return self.with_indexes(revision, indexes)
 
-    def with_indexes(self, revision: int, indexes: Mapping[str, Mapping[str, Entry[Any]]]) -> "Configuration":
+    def with_indexes(
+        self, revision: int, indexes: Mapping[str, Mapping[str, Entry[Any]]]
+    ) -> "Configuration":
         """The configuration at `revision` with these kinds replaced as a whole; what is an index already is used as it is."""
-        made = {kind: found if isinstance(found, EntryIndex) else EntryIndex(found) for kind, found in indexes.items()}
-        return replace(self, revision=revision, **{_INDEXES[kind]: index for kind, index in made.items()})
+        made = {
+            kind: found if isinstance(found, EntryIndex) else EntryIndex(found)
+            for kind, found in indexes.items()
+        }
+        return replace(
+            self, revision=revision, **{_INDEXES[kind]: index for kind, index in made.items()}
+        )
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
         """(kind, id) of everything that belongs to a record, directly or not, children behind their parents."""
@@ -203,7 +220,11 @@ class Configuration:
     def rule_lists(self) -> tuple[RuleList, ...]:
         """Every list with its items in it, as the rules language wants them."""
         return tuple(
-            replace(entry.record, items=tuple(item.record.value for item in self.list_items.of(entry.id))) for entry in self.lists.values()
+            replace(
+                entry.record,
+                items=tuple(item.record.value for item in self.list_items.of(entry.id)),
+            )
+            for entry in self.lists.values()
         )
 
 
@@ -214,7 +235,10 @@ _INDEXES: Mapping[str, str] = {kind: _PLURALS.get(kind, f"{kind}s") for kind in 
 def tree_problems(configuration: Configuration) -> list[Problem]:
     """Entries whose parent is missing: only damage or a hand in the database can make one."""
     return [
-        Problem(f"{kind} {entry.id}", f"belongs to {KINDS[kind].parent} {entry.parent}, which is not there")
+        Problem(
+            f"{kind} {entry.id}",
+            f"belongs to {KINDS[kind].parent} {entry.parent}, which is not there",
+        )
         for kind, entry in configuration.entries()
         if KINDS[kind].parent and entry.parent not in configuration.index_of(KINDS[kind].parent)
     ]

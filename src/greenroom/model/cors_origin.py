@@ -35,7 +35,9 @@ def cors_origin_problems(pointer: str, origins: Sequence[object]) -> list[Proble
         normal = normal_origin(origin) if isinstance(origin, str) else ""
         if not normal:
             allowed = "an origin such as https://www.example.com or http://localhost:3000, without a path; not * and not null"
-            problems.append(Problem(f"{pointer}[{index}]", f"must be {allowed}, not {str(origin)[:60]!r}"))
+            problems.append(
+                Problem(f"{pointer}[{index}]", f"must be {allowed}, not {str(origin)[:60]!r}")
+            )
         elif normal in seen:
             problems.append(Problem(f"{pointer}[{index}]", f"{normal} is listed twice"))
         seen.add(normal)

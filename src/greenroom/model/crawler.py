@@ -14,11 +14,20 @@ SEARCH = "Search Engine Crawler"
 class Crawler:
     """One crawler. It is verified by an address in `ranges`, or by a name under `domains` that leads back to the address."""
 
-    name: str = spec("unique name; it replaces a built-in crawler of the same name", low=1, high=100, one_line=True)
+    name: str = spec(
+        "unique name; it replaces a built-in crawler of the same name",
+        low=1,
+        high=100,
+        one_line=True,
+    )
     category: str = spec("value of `cf.verified_bot_category`", SEARCH, low=1, high=100)
-    user_agents: tuple[str, ...] = spec("texts, one of which occurs in its User-Agent; case is ignored", high=50)
+    user_agents: tuple[str, ...] = spec(
+        "texts, one of which occurs in its User-Agent; case is ignored", high=50
+    )
     domains: tuple[str, ...] = spec("domains of the host names of its addresses", (), high=50)
-    ranges: tuple[str, ...] = spec("addresses and networks published by its operator", (), high=10_000)
+    ranges: tuple[str, ...] = spec(
+        "addresses and networks published by its operator", (), high=10_000
+    )
     ranges_file: str = spec(
         "file with the networks published by its operator, as JSON (`prefixes` with `ipv4Prefix` and `ipv6Prefix`) or one to a line",
         "",
@@ -27,11 +36,17 @@ class Crawler:
 
 
 def _named(name: str, user_agents: str, domains: str) -> Crawler:
-    return Crawler(name=name, user_agents=tuple(user_agents.split()), domains=tuple(domains.split()))
+    return Crawler(
+        name=name, user_agents=tuple(user_agents.split()), domains=tuple(domains.split())
+    )
 
 
 CRAWLERS = (
-    _named("Googlebot", "googlebot google-inspectiontool storebot-google googleother", "googlebot.com google.com"),
+    _named(
+        "Googlebot",
+        "googlebot google-inspectiontool storebot-google googleother",
+        "googlebot.com google.com",
+    ),
     _named("Bingbot", "bingbot msnbot adidxbot", "search.msn.com"),
     _named("Yahoo Slurp", "slurp", "crawl.yahoo.net"),
     _named("YandexBot", "yandex", "yandex.ru yandex.net yandex.com"),

@@ -7,7 +7,15 @@ changes need one copy and not one each.
 from collections.abc import Iterator
 from typing import Any
 
-from greenroom.model.configuration import KIND_OF, KINDS, Configuration, Entry, EntryIndex, R, Record
+from greenroom.model.configuration import (
+    KIND_OF,
+    KINDS,
+    Configuration,
+    Entry,
+    EntryIndex,
+    R,
+    Record,
+)
 
 
 class GrowingIndex(EntryIndex[R]):
@@ -62,7 +70,9 @@ class Draft:
 
     def live(self) -> Configuration:
         """The configuration as it is now. It changes with the draft: only for questions between two changes."""
-        return self._old.with_indexes(self._old.revision + 1, {kind: self._opened(kind) for kind in KINDS})
+        return self._old.with_indexes(
+            self._old.revision + 1, {kind: self._opened(kind) for kind in KINDS}
+        )
 
     def put(self, record: Record, parent: str, now_ms: int) -> None:
         """Adds or replaces a record. Raises KeyError when its parent is not there."""
@@ -74,7 +84,9 @@ class Draft:
         old = index_of.get(record.id)
         if old and old.record == record and old.parent == parent:
             return
-        index_of.put(Entry(record, parent, old.created_ms if old else now_ms, now_ms, self._old.revision + 1))
+        index_of.put(
+            Entry(record, parent, old.created_ms if old else now_ms, now_ms, self._old.revision + 1)
+        )
         self._touched[kind, record.id] = None
 
     def remove(self, kind: str, id: str) -> None:

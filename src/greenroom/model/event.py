@@ -7,7 +7,14 @@ from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec
-from greenroom.model.room import LIMIT_MAX, METHODS, SESSION_LONGEST, TEMPLATE_MAX, TURNSTILE_ACTIONS, TURNSTILE_MODES
+from greenroom.model.room import (
+    LIMIT_MAX,
+    METHODS,
+    SESSION_LONGEST,
+    TEMPLATE_MAX,
+    TURNSTILE_ACTIONS,
+    TURNSTILE_MODES,
+)
 
 PREQUEUE_LEAST_MS = 300_000
 EVENT_LEAST_MS = 60_000
@@ -37,24 +44,58 @@ class Event:
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("unique name within the room", example="sale", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200)
+    name: str = spec(
+        "unique name within the room",
+        example="sale",
+        pattern=r"[A-Za-z0-9_-]+",
+        pattern_words=NAME_WORDS,
+        low=1,
+        high=200,
+    )
     event_start_ms: int = spec("start of the event", unit="ms", low=0)
     event_end_ms: int = spec("end of the event, at least one minute later", unit="ms", low=0)
     prequeue_start_ms: int | None = spec(
-        "start of the pre-queue, at least five minutes before the event", None, unit="ms", low=0, nullable=True
+        "start of the pre-queue, at least five minutes before the event",
+        None,
+        unit="ms",
+        low=0,
+        nullable=True,
     )
     shuffle_at_event_start: bool = spec("shuffle the visitors in the pre-queue at the start", False)
     suspended: bool = spec("true: the event does not apply", False)
     description: str = spec("a note for operators", "", high=10_000)
-    total_active_users: int | None = spec("active visitors during the event", None, low=1, high=LIMIT_MAX, nullable=True)
-    new_users_per_minute: int | None = spec("admissions a minute during the event", None, low=1, high=LIMIT_MAX, nullable=True)
-    session_duration: int | None = spec("session length during the event", None, unit="minutes", low=1, high=SESSION_LONGEST, nullable=True)
-    disable_session_renewal: bool | None = spec("fixed session length during the event", None, nullable=True)
-    queueing_method: str | None = spec("queueing method during the event", None, choices=METHODS, nullable=True)
-    custom_page_html: str | None = spec("template during the event", None, high=TEMPLATE_MAX, nullable=True)
-    turnstile_mode: str | None = spec("kept for compatible configurations", None, choices=TURNSTILE_MODES, nullable=True)
-    turnstile_action: str | None = spec("kept for compatible configurations", None, choices=TURNSTILE_ACTIONS, nullable=True)
-    written_times: tuple[str, ...] = spec("start, end and pre-queue (or empty) as the operator wrote them", (), high=3, read_only=True)
+    total_active_users: int | None = spec(
+        "active visitors during the event", None, low=1, high=LIMIT_MAX, nullable=True
+    )
+    new_users_per_minute: int | None = spec(
+        "admissions a minute during the event", None, low=1, high=LIMIT_MAX, nullable=True
+    )
+    session_duration: int | None = spec(
+        "session length during the event",
+        None,
+        unit="minutes",
+        low=1,
+        high=SESSION_LONGEST,
+        nullable=True,
+    )
+    disable_session_renewal: bool | None = spec(
+        "fixed session length during the event", None, nullable=True
+    )
+    queueing_method: str | None = spec(
+        "queueing method during the event", None, choices=METHODS, nullable=True
+    )
+    custom_page_html: str | None = spec(
+        "template during the event", None, high=TEMPLATE_MAX, nullable=True
+    )
+    turnstile_mode: str | None = spec(
+        "kept for compatible configurations", None, choices=TURNSTILE_MODES, nullable=True
+    )
+    turnstile_action: str | None = spec(
+        "kept for compatible configurations", None, choices=TURNSTILE_ACTIONS, nullable=True
+    )
+    written_times: tuple[str, ...] = spec(
+        "start, end and pre-queue (or empty) as the operator wrote them", (), high=3, read_only=True
+    )
 
     def __post_init__(self) -> None:
         problems = event_problems({item.name: getattr(self, item.name) for item in fields(self)})
@@ -89,11 +130,19 @@ _TIMING = ("event_start_ms", "event_end_ms", "prequeue_start_ms")
 
 def _timing_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]:
     problems = []
-    start, end, prequeue = values["event_start_ms"], values["event_end_ms"], values.get("prequeue_start_ms")
+    start, end, prequeue = (
+        values["event_start_ms"],
+        values["event_end_ms"],
+        values.get("prequeue_start_ms"),
+    )
     if end - start < EVENT_LEAST_MS:
-        problems.append(Problem(f"{pointer}event_end_ms", "must be at least one minute after the start"))
+        problems.append(
+            Problem(f"{pointer}event_end_ms", "must be at least one minute after the start")
+        )
     if prequeue is not None and start - prequeue < PREQUEUE_LEAST_MS:
-        problems.append(Problem(f"{pointer}prequeue_start_ms", "must be at least five minutes before the start"))
+        problems.append(
+            Problem(f"{pointer}prequeue_start_ms", "must be at least five minutes before the start")
+        )
     if values.get("shuffle_at_event_start") and prequeue is None:
         problems.append(Problem(f"{pointer}shuffle_at_event_start", "needs prequeue_start_time"))
     return problems
@@ -112,17 +161,31 @@ def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[
     """What is wrong with the events of one room taken together: too many, one name twice, overlapping spans."""
     problems = []
     if len(events) > EVENTS_PER_ROOM:
-        problems.append(Problem(pointer, f"must be at most {EVENTS_PER_ROOM} events in a room, not {len(events)}"))
+        problems.append(
+            Problem(
+                pointer, f"must be at most {EVENTS_PER_ROOM} events in a room, not {len(events)}"
+            )
+        )
     names: set[str] = set()
     for index, event in enumerate(events):
         if event.name in names:
-            problems.append(Problem(f"{pointer}[{index}].name", f"{event.name!r} is already the name of another event of this room"))
+            problems.append(
+                Problem(
+                    f"{pointer}[{index}].name",
+                    f"{event.name!r} is already the name of another event of this room",
+                )
+            )
         names.add(event.name)
     ordered = sorted(events, key=lambda event: event.opens_ms)
     for before, after in pairwise(ordered):
         if after.opens_ms < before.event_end_ms:
             at = f"{pointer}[{list(events).index(after)}]"
-            problems.append(Problem(at, f"{after.name!r} opens before {before.name!r} has ended; events of one room must not overlap"))
+            problems.append(
+                Problem(
+                    at,
+                    f"{after.name!r} opens before {before.name!r} has ended; events of one room must not overlap",
+                )
+            )
     return problems
 
 
@@ -135,4 +198,8 @@ def draws_by(event: Event) -> str:
 
 def line_table_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
     """What is wrong with the events of a room that has `line_table`."""
-    return [Problem(f"{pointer}[{index}].{name}", NO_DRAW) for index, event in enumerate(events) if (name := draws_by(event))]
+    return [
+        Problem(f"{pointer}[{index}].{name}", NO_DRAW)
+        for index, event in enumerate(events)
+        if (name := draws_by(event))
+    ]

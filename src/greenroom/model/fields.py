@@ -69,21 +69,34 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
     if rule.sealed and isinstance(value, str) and is_sealed(value):
         return None
     if isinstance(value, str) and not value.isascii() and re.search("[\ud800-\udfff]", value):
-        return Problem(pointer, "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or sent")
+        return Problem(
+            pointer,
+            "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or sent",
+        )
     if rule.choices and value not in rule.choices:
         return Problem(pointer, _one_of(rule, value))
     size = value if isinstance(value, int) else len(value) if hasattr(value, "__len__") else None
-    measured = "" if isinstance(value, int) else " characters" if isinstance(value, str) else " entries"
+    measured = (
+        "" if isinstance(value, int) else " characters" if isinstance(value, str) else " entries"
+    )
     if size == 0 and rule.low == 1 and measured:
         return Problem(pointer, "must not be empty")
     if size is not None and rule.low is not None and size < rule.low:
-        return Problem(pointer, f"must be at least {rule.low}{measured}{_unit(rule)}, not {_shown(size)}")
+        return Problem(
+            pointer, f"must be at least {rule.low}{measured}{_unit(rule)}, not {_shown(size)}"
+        )
     if size is not None and rule.high is not None and size > rule.high:
-        return Problem(pointer, f"must be at most {rule.high}{measured}{_unit(rule)}, not {_shown(size)}")
+        return Problem(
+            pointer, f"must be at most {rule.high}{measured}{_unit(rule)}, not {_shown(size)}"
+        )
     if rule.one_line and isinstance(value, str) and not is_printable(value):
-        return Problem(pointer, f"must be one line without control characters, not {_shown(printable(value))}")
+        return Problem(
+            pointer, f"must be one line without control characters, not {_shown(printable(value))}"
+        )
     if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
-        return Problem(pointer, f"must {rule.pattern_words or f'match {rule.pattern}'}, not {_shown(value)}")
+        return Problem(
+            pointer, f"must {rule.pattern_words or f'match {rule.pattern}'}, not {_shown(value)}"
+        )
     return None
 
 
@@ -96,7 +109,13 @@ def plain_type(annotation: Any) -> type:
     return annotation if isinstance(annotation, type) else object
 
 
-_NAMES = {int: "a whole number", str: "a string", bool: "true or false", list: "a list", dict: "a table"}
+_NAMES = {
+    int: "a whole number",
+    str: "a string",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}
 
 
 def _one_of(rule: Spec, value: Any) -> str:

@@ -14,7 +14,21 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec, specs
 
 TYPES = ("HTTP", "HTTPS", "TCP")
-REGIONS = ("WNAM", "ENAM", "WEU", "EEU", "NSAM", "SSAM", "OC", "ME", "NAF", "SAF", "IN", "SEAS", "NEAS")
+REGIONS = (
+    "WNAM",
+    "ENAM",
+    "WEU",
+    "EEU",
+    "NSAM",
+    "SSAM",
+    "OC",
+    "ME",
+    "NAF",
+    "SAF",
+    "IN",
+    "SEAS",
+    "NEAS",
+)
 ALL_REGIONS = "ALL_REGIONS"
 STATUSES = ("unknown", "healthy", "unhealthy", "suspended")
 
@@ -37,7 +51,9 @@ _CODE = re.compile(r"[1-5](?:[0-9]{2}|[xX]{2})")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 _PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
-NOT_TO_BE_SET = frozenset("user-agent connection content-length transfer-encoding upgrade keep-alive te trailer expect".split())
+NOT_TO_BE_SET = frozenset(
+    "user-agent connection content-length transfer-encoding upgrade keep-alive te trailer expect".split()
+)
 """Headers that the probe sets itself or that would change how the message is framed."""
 
 
@@ -48,12 +64,19 @@ class HttpCheck:
     method: str = spec("method of the request", "GET", choices=("GET", "HEAD"))
     path: str = spec("path and query to request", "/", low=1, high=2_048)
     port: int = spec("port; 0 = 80 for HTTP, 443 for HTTPS", 0, low=0, high=65_535)
-    expected_codes: tuple[str, ...] = spec("expected status codes: `200`, or `2xx` for a whole class", ("200",), low=1, high=CODES_MAX)
-    expected_body: str = spec("text that must occur in the first 10 KB of the body; case is ignored", "", high=BODY_READ)
+    expected_codes: tuple[str, ...] = spec(
+        "expected status codes: `200`, or `2xx` for a whole class", ("200",), low=1, high=CODES_MAX
+    )
+    expected_body: str = spec(
+        "text that must occur in the first 10 KB of the body; case is ignored", "", high=BODY_READ
+    )
     follow_redirects: bool = spec("follow redirects and check the last response", False)
     allow_insecure: bool = spec("accept any certificate", False)
     header: dict[str, tuple[str, ...]] | None = spec(
-        "headers to send, name -> list of values; `Host` also sets the server name of TLS", None, nullable=True, high=HEADERS_MAX
+        "headers to send, name -> list of values; `Host` also sets the server name of TLS",
+        None,
+        nullable=True,
+        high=HEADERS_MAX,
     )
 
     def header_value(self, name: str) -> str:
@@ -68,7 +91,9 @@ class HttpCheck:
 class TcpCheck:
     """What is tried over TCP."""
 
-    method: str = spec("what counts as success", "connection_established", choices=("connection_established",))
+    method: str = spec(
+        "what counts as success", "connection_established", choices=("connection_established",)
+    )
     port: int = spec("port; 0 = 80", 0, low=0, high=65_535)
 
 
@@ -80,26 +105,60 @@ class HealthCheck:
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("what people call it", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200, example="origin")
-    address: str = spec("host name or IP address of the server that is checked", low=1, high=254, example="origin.example.com")
+    name: str = spec(
+        "what people call it",
+        pattern=r"[A-Za-z0-9_-]+",
+        pattern_words=NAME_WORDS,
+        low=1,
+        high=200,
+        example="origin",
+    )
+    address: str = spec(
+        "host name or IP address of the server that is checked",
+        low=1,
+        high=254,
+        example="origin.example.com",
+    )
     description: str = spec("a note for operators", "", high=10_000)
     type: str = spec("protocol of the check", "HTTP", choices=TYPES)
-    interval: int = spec("time between two probes of one agent; 0 = the default", 60, unit="seconds", low=1, high=3_600)
+    interval: int = spec(
+        "time between two probes of one agent; 0 = the default",
+        60,
+        unit="seconds",
+        low=1,
+        high=3_600,
+    )
     timeout: int = spec("timeout of one try; 0 = the default", 5, unit="seconds", low=1, high=60)
-    retries: int = spec("immediate retries, only after a timeout; 0 = the default", 2, low=1, high=5)
-    consecutive_fails: int = spec("consecutive failed probes of an agent before it reports unhealthy; 0 = the default", 1, low=1, high=20)
+    retries: int = spec(
+        "immediate retries, only after a timeout; 0 = the default", 2, low=1, high=5
+    )
+    consecutive_fails: int = spec(
+        "consecutive failed probes of an agent before it reports unhealthy; 0 = the default",
+        1,
+        low=1,
+        high=20,
+    )
     consecutive_successes: int = spec(
-        "consecutive successful probes of an agent before it reports healthy; 0 = the default", 1, low=1, high=20
+        "consecutive successful probes of an agent before it reports healthy; 0 = the default",
+        1,
+        low=1,
+        high=20,
     )
     suspended: bool = spec("send no probes", False)
     check_regions: tuple[str, ...] | None = spec(
-        "regions to probe from; null = one, chosen by greenroom; `ALL_REGIONS` = all", None, nullable=True, low=1, high=len(REGIONS) + 1
+        "regions to probe from; null = one, chosen by greenroom; `ALL_REGIONS` = all",
+        None,
+        nullable=True,
+        low=1,
+        high=len(REGIONS) + 1,
     )
     http_config: HttpCheck | None = spec("settings of HTTP and HTTPS checks", None, nullable=True)
     tcp_config: TcpCheck | None = spec("settings of TCP checks", None, nullable=True)
 
     def __post_init__(self) -> None:
-        problems = health_check_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        problems = health_check_problems(
+            {item.name: getattr(self, item.name) for item in fields(self)}
+        )
         if problems:
             raise InvalidConfig(problems)
 
@@ -112,14 +171,24 @@ class HealthCheck:
     @property
     def served_host(self) -> str:
         """The host name that the checked server serves: that of the Host header, else the address; lower case, without a port."""
-        authority = (self.http_config.header_value("host") if self.http_config else "") or self.address
-        return authority.lower() if ":" in authority.partition(":")[2] else authority.lower().partition(":")[0]
+        authority = (
+            self.http_config.header_value("host") if self.http_config else ""
+        ) or self.address
+        return (
+            authority.lower()
+            if ":" in authority.partition(":")[2]
+            else authority.lower().partition(":")[0]
+        )
 
     @property
     def regions(self) -> tuple[str, ...]:
         """The chosen regions, each once, in the order of REGIONS; empty when greenroom is to choose."""
         chosen = self.check_regions or ()
-        return REGIONS if ALL_REGIONS in chosen else tuple(region for region in REGIONS if region in chosen)
+        return (
+            REGIONS
+            if ALL_REGIONS in chosen
+            else tuple(region for region in REGIONS if region in chosen)
+        )
 
     @property
     def probe_longest_ms(self) -> int:
@@ -150,10 +219,18 @@ def effective(values: Mapping[str, Any]) -> dict[str, Any]:
         name, record = CONFIGS[kind]
         if found.get(name) is None:
             found[name] = record()
-    for name, record, port in (("http_config", HttpCheck, PORTS.get(str(kind), 80)), ("tcp_config", TcpCheck, PORTS["TCP"])):
+    for name, record, port in (
+        ("http_config", HttpCheck, PORTS.get(str(kind), 80)),
+        ("tcp_config", TcpCheck, PORTS["TCP"]),
+    ):
         config = found.get(name)
         if isinstance(config, record) and getattr(config, "port", None) == 0:
-            found[name] = record(**{**{item.name: getattr(config, item.name) for item in fields(record)}, "port": port})
+            found[name] = record(
+                **{
+                    **{item.name: getattr(config, item.name) for item in fields(record)},
+                    "port": port,
+                }
+            )
     return found
 
 
@@ -163,7 +240,9 @@ def health_check_problems(values: Mapping[str, Any], pointer: str = "") -> list[
     wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
     if "address" in values and "address" not in wrong and not _is_address(values["address"]):
         allowed = "a host name or an IP address, without scheme, port or path"
-        problems.append(Problem(f"{pointer}address", f"must be {allowed}, not {values['address'][:60]!r}"))
+        problems.append(
+            Problem(f"{pointer}address", f"must be {allowed}, not {values['address'][:60]!r}")
+        )
     if "check_regions" not in wrong:
         problems += _region_problems(values.get("check_regions"), f"{pointer}check_regions")
     if isinstance(config := values.get("http_config"), HttpCheck):
@@ -206,7 +285,9 @@ def _looks_like_a_number(name: str) -> bool:
 def _region_problems(chosen: Any, pointer: str) -> list[Problem]:
     allowed = (*REGIONS, ALL_REGIONS)
     return [
-        Problem(f"{pointer}[{index}]", f"must be one of {', '.join(allowed)}, not {str(region)[:40]!r}")
+        Problem(
+            f"{pointer}[{index}]", f"must be one of {', '.join(allowed)}, not {str(region)[:40]!r}"
+        )
         for index, region in enumerate(chosen or ())
         if region not in allowed
     ]
@@ -216,17 +297,28 @@ def _http_problems(config: HttpCheck, pointer: str) -> list[Problem]:
     problems = _field_problems(HttpCheck, _values(config), pointer)
     wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
     if "path" not in wrong and not _PATH.fullmatch(config.path):
-        problems.append(Problem(f"{pointer}path", "must begin with / and hold printable ASCII without blanks and # (percent-encode them)"))
+        problems.append(
+            Problem(
+                f"{pointer}path",
+                "must begin with / and hold printable ASCII without blanks and # (percent-encode them)",
+            )
+        )
     if "expected_codes" not in wrong:
         problems += [
             Problem(
-                f"{pointer}expected_codes[{index}]", f"must be a status code such as 200 or a class such as 2xx, not {str(code)[:40]!r}"
+                f"{pointer}expected_codes[{index}]",
+                f"must be a status code such as 200 or a class such as 2xx, not {str(code)[:40]!r}",
             )
             for index, code in enumerate(config.expected_codes)
             if not isinstance(code, str) or not _CODE.fullmatch(code)
         ]
     if config.expected_body and config.method == "HEAD":
-        problems.append(Problem(f"{pointer}expected_body", "must be empty when the method is HEAD, because the response has no body"))
+        problems.append(
+            Problem(
+                f"{pointer}expected_body",
+                "must be empty when the method is HEAD, because the response has no body",
+            )
+        )
     if "header" not in wrong:
         for name, values in (config.header or {}).items():
             problems += _header_problems(name, values, f"{pointer}header.{str(name)[:60]}")
@@ -243,7 +335,11 @@ def _header_problems(name: Any, values: Any, pointer: str) -> list[Problem]:
     if name.lower() == "host" and len(values) != 1:
         return [Problem(pointer, "must have exactly one value")]
     return [
-        Problem(f"{pointer}[{index}]", f"must be printable ASCII, at most {HEADER_VALUE_MAX} characters")
+        Problem(
+            f"{pointer}[{index}]", f"must be printable ASCII, at most {HEADER_VALUE_MAX} characters"
+        )
         for index, value in enumerate(values)
-        if not isinstance(value, str) or len(value) > HEADER_VALUE_MAX or not _HEADER_VALUE.fullmatch(value)
+        if not isinstance(value, str)
+        or len(value) > HEADER_VALUE_MAX
+        or not _HEADER_VALUE.fullmatch(value)
     ]

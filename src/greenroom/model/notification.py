@@ -32,7 +32,10 @@ class _Checked:
     """A record that refuses to be invalid, with every problem at once."""
 
     def __post_init__(self) -> None:
-        problems = record_problems(type(self), {item.name: getattr(self, item.name) for item in fields(self)})  # type: ignore[arg-type]
+        problems = record_problems(
+            type(self),
+            {item.name: getattr(self, item.name) for item in fields(self)},  # type: ignore[arg-type]
+        )
         if problems:
             raise InvalidConfig(problems)
 
@@ -42,10 +45,17 @@ class AlertPolicy(_Checked):
     """Which alerts of one type go to which destinations."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("what it is called", example="The shop is down", low=1, high=200, one_line=True)
+    name: str = spec(
+        "what it is called", example="The shop is down", low=1, high=200, one_line=True
+    )
     description: str = spec("a note for operators", "", high=2_000)
     enabled: bool = spec("whether it is active", True)
-    alert_type: str = spec("type of alert, one of those that are available", example="health_check_status_notification", low=1, high=100)
+    alert_type: str = spec(
+        "type of alert, one of those that are available",
+        example="health_check_status_notification",
+        low=1,
+        high=100,
+    )
     alert_interval: str = spec(
         "minimum time between two notifications about the same subject, such as 30m or 1h30m; empty: notify of every incident",
         "",
@@ -57,7 +67,9 @@ class AlertPolicy(_Checked):
     emails: tuple[str, ...] = spec("e-mail recipients", (), high=EMAILS_MAX)
     webhook_ids: tuple[str, ...] = spec("webhooks to call", (), high=DESTINATIONS_MAX)
     pagerduty_ids: tuple[str, ...] = spec("PagerDuty services to notify", (), high=DESTINATIONS_MAX)
-    filters: dict[str, tuple[str, ...]] = spec("name of a filter -> the values that pass it; a filter that is not given passes all", {})
+    filters: dict[str, tuple[str, ...]] = spec(
+        "name of a filter -> the values that pass it; a filter that is not given passes all", {}
+    )
 
     @property
     def interval_ms(self) -> int:
@@ -71,7 +83,13 @@ class Webhook(_Checked):
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("name; every call sends it", low=1, high=200, one_line=True)
-    url: str = spec("URL, `https://` or `http://`", example="https://hooks.example.com/alerts", low=1, high=2_048, sealed=True)
+    url: str = spec(
+        "URL, `https://` or `http://`",
+        example="https://hooks.example.com/alerts",
+        low=1,
+        high=2_048,
+        sealed=True,
+    )
     secret: str = spec(
         "secret that identifies the caller to the receiver; it is never shown again",
         "",
@@ -98,7 +116,12 @@ class PagerdutyService(_Checked):
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is called", low=1, high=200, one_line=True)
     routing_key: str = spec(
-        "integration key of an Events API v2 integration", low=1, high=100, pattern=r"[0-9A-Za-z_-]+", pattern_words=NAME_WORDS, sealed=True
+        "integration key of an Events API v2 integration",
+        low=1,
+        high=100,
+        pattern=r"[0-9A-Za-z_-]+",
+        pattern_words=NAME_WORDS,
+        sealed=True,
     )
 
 
@@ -123,7 +146,9 @@ class IncidentNote(_Checked):
     """What an operator tells visitors of the status page, about an incident or by itself."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    incident: str = spec("correlation id of the incident it belongs to; empty: a message of its own", "", high=200)
+    incident: str = spec(
+        "correlation id of the incident it belongs to; empty: a message of its own", "", high=200
+    )
     title: str = spec("heading of a message of its own", "", high=200, one_line=True)
     text: str = spec("plain text; blank lines separate paragraphs", low=1, high=10_000)
     at_ms: int = spec("the time shown with the message", unit="ms", low=0)
@@ -135,12 +160,16 @@ def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") 
     problems = []
     for item in fields(record):
         if item.name in values:
-            found = check_value(f"{pointer}{item.name}", values[item.name], plain_type(item.type), rules[item.name])
+            found = check_value(
+                f"{pointer}{item.name}", values[item.name], plain_type(item.type), rules[item.name]
+            )
             problems += [found] if found else []
     wrong = {problem.pointer for problem in problems}
     for name, check in _CHECKS.get(record, {}).items():
         if name in values and f"{pointer}{name}" not in wrong:
-            problems += [Problem(f"{pointer}{found.pointer}", found.reason) for found in check(values)]
+            problems += [
+                Problem(f"{pointer}{found.pointer}", found.reason) for found in check(values)
+            ]
     return problems
 
 
@@ -149,7 +178,9 @@ def duration_ms(written: str) -> int | None:
     if not re.fullmatch(r"([0-9]{1,9}(ms|s|m|h))+", written):
         return None
     units = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-    return sum(int(number) * units[unit] for number, unit in re.findall(r"([0-9]+)(ms|s|m|h)", written))
+    return sum(
+        int(number) * units[unit] for number, unit in re.findall(r"([0-9]+)(ms|s|m|h)", written)
+    )
 
 
 FieldCheck = Callable[[Any], list[Problem]]
@@ -167,18 +198,36 @@ def _interval_problems(values: Mapping[str, Any]) -> list[Problem]:
     written = values["alert_interval"]
     found = duration_ms(written) if written else 0
     if found is None or found > INTERVAL_MAX_MS:
-        return [Problem("alert_interval", f"must be a duration of at most 168h such as 30m or 1h30m, not {written!r:.60}")]
+        return [
+            Problem(
+                "alert_interval",
+                f"must be a duration of at most 168h such as 30m or 1h30m, not {written!r:.60}",
+            )
+        ]
     return []
 
 
 def _filter_problems(values: Mapping[str, Any]) -> list[Problem]:
     filters = values["filters"]
-    problems = [Problem("filters", f"must be at most {FILTERS_MAX} filters, not {len(filters)}")] if len(filters) > FILTERS_MAX else []
+    problems = (
+        [Problem("filters", f"must be at most {FILTERS_MAX} filters, not {len(filters)}")]
+        if len(filters) > FILTERS_MAX
+        else []
+    )
     for name, wanted in filters.items():
-        if not isinstance(wanted, (tuple, list)) or not all(isinstance(value, str) and len(value) <= 300 for value in wanted):
-            problems.append(Problem(f"filters.{name}", "must be a list of strings of at most 300 characters"))
+        if not isinstance(wanted, (tuple, list)) or not all(
+            isinstance(value, str) and len(value) <= 300 for value in wanted
+        ):
+            problems.append(
+                Problem(f"filters.{name}", "must be a list of strings of at most 300 characters")
+            )
         elif len(wanted) > FILTER_VALUES_MAX:
-            problems.append(Problem(f"filters.{name}", f"must be at most {FILTER_VALUES_MAX} values, not {len(wanted)}"))
+            problems.append(
+                Problem(
+                    f"filters.{name}",
+                    f"must be at most {FILTER_VALUES_MAX} values, not {len(wanted)}",
+                )
+            )
     return problems
 
 
@@ -192,8 +241,12 @@ _CHECKS: Mapping[type, Mapping[str, FieldCheck]] = {
     AlertPolicy: {
         "alert_interval": _interval_problems,
         "emails": lambda values: _each("emails", values["emails"], EMAIL, "an e-mail address"),
-        "webhook_ids": lambda values: _each("webhook_ids", values["webhook_ids"], SHORT_ID, "an id"),
-        "pagerduty_ids": lambda values: _each("pagerduty_ids", values["pagerduty_ids"], SHORT_ID, "an id"),
+        "webhook_ids": lambda values: _each(
+            "webhook_ids", values["webhook_ids"], SHORT_ID, "an id"
+        ),
+        "pagerduty_ids": lambda values: _each(
+            "pagerduty_ids", values["pagerduty_ids"], SHORT_ID, "an id"
+        ),
         "filters": _filter_problems,
     },
     Silence: {"end_ms": _silence_problems},

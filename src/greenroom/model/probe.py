@@ -78,7 +78,9 @@ class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """A result on its way from an agent. Ages travel between machines, clocks do not."""
 
     check_id: Annotated[str, msgspec.Meta(max_length=64)]
-    age_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]  # how long ago the probe began, when the report was sent
+    age_ms: Annotated[
+        int, msgspec.Meta(ge=0, le=86_400_000)
+    ]  # how long ago the probe began, when the report was sent
     reason: Annotated[str, msgspec.Meta(max_length=64)] = ""  # one of Reason, or empty
     code: Annotated[int, msgspec.Meta(ge=0, le=999)] = 0
     address: Annotated[str, msgspec.Meta(max_length=64)] = ""

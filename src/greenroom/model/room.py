@@ -15,9 +15,13 @@ LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576
 SESSION_LONGEST = 24 * 60
 """Minutes. Cloudflare ends at 30, and so does the API unless a zone's session_ceiling says more; keys of tickets are kept that long."""
-HOST = r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
+HOST = (
+    r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
+)
 ANY_PASS = ("hs256", "es256", "secure_link")
-FRAME_SOURCE = r"(?:'self'|\*|https?://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?)"
+FRAME_SOURCE = (
+    r"(?:'self'|\*|https?://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?)"
+)
 METHODS = ("fifo", "random", "passthrough", "reject")
 TURNSTILE_MODES = ("off", "invisible", "visible_non_interactive", "visible_managed")
 TURNSTILE_ACTIONS = ("log", "infinite_queue")
@@ -44,7 +48,9 @@ class Route:
 class CookieAttributes:
     """How the ticket cookie is marked; `auto` follows the always_use_https setting."""
 
-    samesite: str = spec("SameSite of the cookie", "auto", choices=("auto", "lax", "none", "strict"))
+    samesite: str = spec(
+        "SameSite of the cookie", "auto", choices=("auto", "lax", "none", "strict")
+    )
     secure: str = spec("Secure of the cookie", "auto", choices=("auto", "always", "never"))
 
 
@@ -56,7 +62,9 @@ class Room:
     """
 
     id: str = spec("unique, stable identifier that tickets are bound to", "", read_only=True)
-    name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200)
+    name: str = spec(
+        "unique name", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200
+    )
     host: str = spec(
         "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it; in a file, `*` covers every host",
         low=1,
@@ -64,34 +72,76 @@ class Room:
         example="shop.example.com",
     )
     path: str = spec("path prefix that is covered, on segment boundaries", "/", low=1, high=2048)
-    additional_routes: tuple[Route, ...] = spec("more {host, path} pairs that share this room", (), high=100)
-    total_active_users: int = spec("how many visitors may be active at the origin at once", low=1, high=LIMIT_MAX)
-    new_users_per_minute: int = spec("how many visitors may be let in during any 60 seconds", low=1, high=LIMIT_MAX)
-    session_duration: int = spec(
-        "how long a visitor counts as active after the last request", 5, unit="minutes", low=1, high=SESSION_LONGEST
+    additional_routes: tuple[Route, ...] = spec(
+        "more {host, path} pairs that share this room", (), high=100
     )
-    disable_session_renewal: bool = spec("end the session that long after admission, even while the visitor is active", False)
+    total_active_users: int = spec(
+        "how many visitors may be active at the origin at once", low=1, high=LIMIT_MAX
+    )
+    new_users_per_minute: int = spec(
+        "how many visitors may be let in during any 60 seconds", low=1, high=LIMIT_MAX
+    )
+    session_duration: int = spec(
+        "how long a visitor counts as active after the last request",
+        5,
+        unit="minutes",
+        low=1,
+        high=SESSION_LONGEST,
+    )
+    disable_session_renewal: bool = spec(
+        "end the session that long after admission, even while the visitor is active", False
+    )
     queueing_method: str = spec("queueing method", "fifo", choices=METHODS)
-    queueing_status_code: int = spec("HTTP status of the waiting page", 200, choices=(200, 202, 429))
+    queueing_status_code: int = spec(
+        "HTTP status of the waiting page", 200, choices=(200, 202, 429)
+    )
     queue_all: bool = spec("hold all new visitors; active visitors stay", False)
     suspended: bool = spec("send all visitors to the origin and record nothing", False)
     description: str = spec("a note for operators", "", high=10_000)
-    custom_page_html: str = spec("Mustache template of the waiting page; empty = the built-in page", "", high=TEMPLATE_MAX)
-    default_template_language: str = spec("language of the built-in page", "en-US", choices=LANGUAGES)
-    json_response_enabled: bool = spec("answer requests that prefer JSON (Accept: application/json) with JSON", False)
-    cookie_attributes: CookieAttributes = spec("attributes of the ticket cookie", CookieAttributes())
-    cookie_suffix: str = spec("suffix of the cookie name, after `_`", "", pattern=r"[A-Za-z0-9_-]*", pattern_words=NAME_WORDS, high=64)
+    custom_page_html: str = spec(
+        "Mustache template of the waiting page; empty = the built-in page", "", high=TEMPLATE_MAX
+    )
+    default_template_language: str = spec(
+        "language of the built-in page", "en-US", choices=LANGUAGES
+    )
+    json_response_enabled: bool = spec(
+        "answer requests that prefer JSON (Accept: application/json) with JSON", False
+    )
+    cookie_attributes: CookieAttributes = spec(
+        "attributes of the ticket cookie", CookieAttributes()
+    )
+    cookie_suffix: str = spec(
+        "suffix of the cookie name, after `_`",
+        "",
+        pattern=r"[A-Za-z0-9_-]*",
+        pattern_words=NAME_WORDS,
+        high=64,
+    )
     enabled_origin_commands: tuple[str, ...] = spec(
         "commands accepted from the Cf-Waiting-Room-Command header of origin responses", (), high=1
     )
-    turnstile_mode: str = spec("kept for compatible configurations", "invisible", choices=TURNSTILE_MODES)
-    turnstile_action: str = spec("kept for compatible configurations", "log", choices=TURNSTILE_ACTIONS)
-    follow_accept_language: bool = spec("show the built-in page in the browser's language, when it is one of the 39", True, extension=True)
-    branding: Branding = spec("name, logo, colour, message and help of the site, on the built-in page", Branding(), extension=True)
+    turnstile_mode: str = spec(
+        "kept for compatible configurations", "invisible", choices=TURNSTILE_MODES
+    )
+    turnstile_action: str = spec(
+        "kept for compatible configurations", "log", choices=TURNSTILE_ACTIONS
+    )
+    follow_accept_language: bool = spec(
+        "show the built-in page in the browser's language, when it is one of the 39",
+        True,
+        extension=True,
+    )
+    branding: Branding = spec(
+        "name, logo, colour, message and help of the site, on the built-in page",
+        Branding(),
+        extension=True,
+    )
     branding_messages: tuple[LocalMessage, ...] = spec(
         "the message of `branding` in other languages", (), high=len(LANGUAGES), extension=True
     )
-    case_insensitive_paths: bool = spec("ignore case when matching path prefixes", False, extension=True)
+    case_insensitive_paths: bool = spec(
+        "ignore case when matching path prefixes", False, extension=True
+    )
     confirm_newcomers: bool | str = spec(
         "let a new visitor in only when the ticket has come back, so that requests without cookies do not use up the room; "
         "`auto`: while most tickets of new visitors do not come back, and would use a quarter of the room",
@@ -172,7 +222,9 @@ class Room:
     let_in_until_ms: int = 0
 
     def __post_init__(self) -> None:
-        problems = room_problems({item.name: getattr(self, item.name) for item in fields(self) if SPEC in item.metadata})
+        problems = room_problems(
+            {item.name: getattr(self, item.name) for item in fields(self) if SPEC in item.metadata}
+        )
         if problems:
             raise InvalidConfig(problems)
         if self.cors_origins:
@@ -232,14 +284,23 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
         if found:
             problems.append(found)
     wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
-    if "enabled_origin_commands" not in wrong and set(values.get("enabled_origin_commands", ())) - {"revoke"}:
+    if "enabled_origin_commands" not in wrong and set(values.get("enabled_origin_commands", ())) - {
+        "revoke"
+    }:
         problems.append(Problem(f"{pointer}enabled_origin_commands", "may only contain revoke"))
     if "cors_origins" not in wrong:
         problems += cors_origin_problems(f"{pointer}cors_origins", values.get("cors_origins", ()))
-    if "line_table" not in wrong and values.get("line_table") and values.get("queueing_method", "fifo") != "fifo":
+    if (
+        "line_table" not in wrong
+        and values.get("line_table")
+        and values.get("queueing_method", "fifo") != "fifo"
+    ):
         method = values["queueing_method"]
         problems.append(
-            Problem(f"{pointer}line_table", f"needs queueing_method fifo, not {method}: only there an arrival has a place in line")
+            Problem(
+                f"{pointer}line_table",
+                f"needs queueing_method fifo, not {method}: only there an arrival has a place in line",
+            )
         )
     problems += _route_problems(values, wrong, pointer) + _cookie_problems(values, wrong, pointer)
     return problems + _branding_problems(values, wrong, pointer)
@@ -250,10 +311,15 @@ def _branding_problems(values: Mapping[str, Any], wrong: set[str], pointer: str)
     branding = values.get("branding")
     if isinstance(branding, Branding):
         at = f"{pointer}branding"
-        bounds = (check_value(f"{at}.{name}", getattr(branding, name), str, rule) for name, rule in specs(Branding).items())
+        bounds = (
+            check_value(f"{at}.{name}", getattr(branding, name), str, rule)
+            for name, rule in specs(Branding).items()
+        )
         problems += list(filter(None, bounds)) or branding_problems(branding, at)
     if "branding_messages" not in wrong:
-        problems += message_problems(values.get("branding_messages", ()), LANGUAGES, f"{pointer}branding_messages")
+        problems += message_problems(
+            values.get("branding_messages", ()), LANGUAGES, f"{pointer}branding_messages"
+        )
     return problems
 
 
@@ -270,7 +336,9 @@ def _route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) ->
         if not isinstance(route, Route):
             problems.append(Problem(at, "must be a table with host and path"))
             continue
-        problems += host_problems(f"{at}.host", route.host) + path_problems(f"{at}.path", route.path)
+        problems += host_problems(f"{at}.host", route.host) + path_problems(
+            f"{at}.path", route.path
+        )
     return problems
 
 
@@ -279,15 +347,26 @@ def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -
     attributes = values.get("cookie_attributes")
     if isinstance(attributes, CookieAttributes):
         for name, rule in specs(CookieAttributes).items():
-            found = check_value(f"{pointer}cookie_attributes.{name}", getattr(attributes, name), str, rule)
+            found = check_value(
+                f"{pointer}cookie_attributes.{name}", getattr(attributes, name), str, rule
+            )
             if found:
                 problems.append(found)
         if attributes.samesite == "none" and attributes.secure == "never":
             problems.append(
-                Problem(f"{pointer}cookie_attributes.secure", "must not be never with samesite none: browsers drop such a cookie")
+                Problem(
+                    f"{pointer}cookie_attributes.secure",
+                    "must not be never with samesite none: browsers drop such a cookie",
+                )
             )
-    if values.get("additional_routes") and not values.get("cookie_suffix") and "cookie_suffix" not in wrong:
-        problems.append(Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty"))
+    if (
+        values.get("additional_routes")
+        and not values.get("cookie_suffix")
+        and "cookie_suffix" not in wrong
+    ):
+        problems.append(
+            Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty")
+        )
     return problems
 
 
@@ -298,9 +377,7 @@ def host_problems(pointer: str, host: Any) -> list[Problem]:
     """
     if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host.removeprefix("*."))):
         return []
-    allowed = (
-        "a host name in lower case without scheme, port and path: shop.example.com, *.example.com (every host below it), in a file also *"
-    )
+    allowed = "a host name in lower case without scheme, port and path: shop.example.com, *.example.com (every host below it), in a file also *"
     return [Problem(pointer, f"must be {allowed}, not {str(host)[:60]!r}")]
 
 
@@ -309,7 +386,12 @@ def path_problems(pointer: str, path: Any) -> list[Problem]:
     if not isinstance(path, str) or not path.startswith("/"):
         return [Problem(pointer, "must begin with /")]
     if re.search(r"[?#*;\\\s]|[^\x21-\x7e]", path):
-        return [Problem(pointer, "must not contain ?, #, *, ;, backslash, blanks or non-ASCII characters (percent-encode them)")]
+        return [
+            Problem(
+                pointer,
+                "must not contain ?, #, *, ;, backslash, blanks or non-ASCII characters (percent-encode them)",
+            )
+        ]
     if "//" in path or re.search(r"/\.{1,2}(/|$)", path):
         return [Problem(pointer, "must not contain empty or dot segments")]
     return []

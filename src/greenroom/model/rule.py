@@ -29,14 +29,23 @@ class Rule:
 
     id: str = spec("opaque identifier, unique in the room", "", read_only=True)
     version: str = spec("version; it increases with every change", "1", read_only=True)
-    action: str = spec("what happens to a request that matches the expression", BYPASS, choices=(BYPASS,))
-    expression: str = spec("condition in the rules language", low=1, high=EXPRESSION_MAX, example="ip.src in {10.20.30.40}")
+    action: str = spec(
+        "what happens to a request that matches the expression", BYPASS, choices=(BYPASS,)
+    )
+    expression: str = spec(
+        "condition in the rules language",
+        low=1,
+        high=EXPRESSION_MAX,
+        example="ip.src in {10.20.30.40}",
+    )
     description: str = spec("a note for operators", "", high=500)
     enabled: bool = spec("whether the rule is active", True)
     last_updated: str = spec("time of the last change, RFC 3339", "", read_only=True)
 
     def __post_init__(self) -> None:
-        problems = rule_field_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        problems = rule_field_problems(
+            {item.name: getattr(self, item.name) for item in fields(self)}
+        )
         if problems:
             raise InvalidConfig(problems)
 
@@ -60,7 +69,8 @@ class RuleList:
         pattern_words="have only lower-case letters (a to z), digits and _",
     )
     kind: str = spec(
-        "what the items are: addresses and networks, host names, or autonomous system numbers", choices=("ip", "hostname", "asn")
+        "what the items are: addresses and networks, host names, or autonomous system numbers",
+        choices=("ip", "hostname", "asn"),
     )
     items: tuple[str, ...] = spec("the items, as text", (), high=LIST_ITEMS_MAX)
     description: str = spec("a note for operators", "", high=500)
@@ -75,7 +85,9 @@ class ListItem:
     comment: str = spec("a note for operators", "", high=500)
 
     def __post_init__(self) -> None:
-        problems = _field_problems(ListItem, {item.name: getattr(self, item.name) for item in fields(self)}, "")
+        problems = _field_problems(
+            ListItem, {item.name: getattr(self, item.name) for item in fields(self)}, ""
+        )
         if problems:
             raise InvalidConfig(problems)
 
@@ -105,7 +117,9 @@ def item_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Pr
 
 def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
     """Everything wrong with the fields of a list, its items apart (core.rules.lists); `pointer` ends with a dot."""
-    return _field_problems(RuleList, {item.name: getattr(named, item.name) for item in fields(named)}, pointer)
+    return _field_problems(
+        RuleList, {item.name: getattr(named, item.name) for item in fields(named)}, pointer
+    )
 
 
 def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> list[Problem]:
@@ -125,6 +139,11 @@ def _described(record: type) -> tuple[tuple[str, type, Spec, bool], ...]:
     """(name, plain type, what it accepts, whether it is required) of every field: looked up once, because lists are long."""
     rules = specs(record)
     return tuple(
-        (item.name, plain_type(item.type), rules[item.name], item.default is MISSING and item.default_factory is MISSING)
+        (
+            item.name,
+            plain_type(item.type),
+            rules[item.name],
+            item.default is MISSING and item.default_factory is MISSING,
+        )
         for item in fields(record)
     )

@@ -2,7 +2,14 @@
 
 import msgspec
 
-SESSION, LINK, DEVICE, SECOND, USED, FAILED = "session", "link", "device", "second", "used", "failed"
+SESSION, LINK, DEVICE, SECOND, USED, FAILED = (
+    "session",
+    "link",
+    "device",
+    "second",
+    "used",
+    "failed",
+)
 """Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has signed in before; a
 sign-in whose password was right and whose code is missing; something that counts once and was used, kept until it would not
 count anyway; wrong attempts of one address, account or device."""

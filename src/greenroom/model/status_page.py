@@ -35,9 +35,15 @@ class PageSettings:
         pattern_words="be a host name in lower case without scheme and path",
     )
     title: str = spec("heading of the page", "Status", low=1, high=200, one_line=True)
-    zone: str = spec("show only rooms and health checks of the zone of this name; empty: of all", "", high=253)
-    rooms: tuple[str, ...] = spec("names of the rooms on the page, `*` for all", (), high=NAMES_MAX, example=["*"])
-    health_checks: tuple[str, ...] = spec("names of the health checks on the page, `*` for all", (), high=NAMES_MAX, example=["*"])
+    zone: str = spec(
+        "show only rooms and health checks of the zone of this name; empty: of all", "", high=253
+    )
+    rooms: tuple[str, ...] = spec(
+        "names of the rooms on the page, `*` for all", (), high=NAMES_MAX, example=["*"]
+    )
+    health_checks: tuple[str, ...] = spec(
+        "names of the health checks on the page, `*` for all", (), high=NAMES_MAX, example=["*"]
+    )
 
     @property
     def where(self) -> str:
@@ -61,16 +67,28 @@ def page_problems(values: Mapping[str, Any]) -> list[Problem]:
     """Everything wrong with the fields of a page as plain values."""
     rules = specs(StatusPage)
     given = [item for item in fields(StatusPage) if item.name in values]
-    found = [check_value(item.name, values[item.name], plain_type(item.type), rules[item.name]) for item in given]
+    found = [
+        check_value(item.name, values[item.name], plain_type(item.type), rules[item.name])
+        for item in given
+    ]
     problems = [problem for problem in found if problem]
-    return problems + [one for name in ("rooms", "health_checks") for one in name_problems(name, values.get(name, ()))]
+    return problems + [
+        one
+        for name in ("rooms", "health_checks")
+        for one in name_problems(name, values.get(name, ()))
+    ]
 
 
 def name_problems(pointer: str, names: Any) -> list[Problem]:
     """What is wrong with a list of names, apart from its length."""
     listed = names if isinstance(names, (list, tuple)) else ()
     return [
-        Problem(f"{pointer}[{index}]", "must be a string of 1 to 200 characters" if isinstance(name, str) else "must be a string")
+        Problem(
+            f"{pointer}[{index}]",
+            "must be a string of 1 to 200 characters"
+            if isinstance(name, str)
+            else "must be a string",
+        )
         for index, name in enumerate(listed)
         if not isinstance(name, str) or not 1 <= len(name) <= 200
     ]

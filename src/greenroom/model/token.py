@@ -22,11 +22,19 @@ class Token:
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is for", low=1, high=200, one_line=True)
     scopes: tuple[str, ...] = spec("scopes: read, edit, analytics", low=1, high=len(SCOPES))
-    zone_ids: tuple[str, ...] = spec("the zones it is valid for; empty: all zones and the account", (), high=ZONES_MAX)
-    secret_sha256: str = spec(
-        "SHA-256 of the whole token in hex", pattern=r"[0-9a-f]{64}", pattern_words="be 64 hexadecimal digits in lower case"
+    zone_ids: tuple[str, ...] = spec(
+        "the zones it is valid for; empty: all zones and the account", (), high=ZONES_MAX
     )
-    email: str = spec("e-mail address required in X-Auth-Email when the token is used as X-Auth-Key; empty: any", "", high=320)
+    secret_sha256: str = spec(
+        "SHA-256 of the whole token in hex",
+        pattern=r"[0-9a-f]{64}",
+        pattern_words="be 64 hexadecimal digits in lower case",
+    )
+    email: str = spec(
+        "e-mail address required in X-Auth-Email when the token is used as X-Auth-Key; empty: any",
+        "",
+        high=320,
+    )
     expires_ms: int | None = spec("expiry time; null: never", None, unit="ms", low=0, nullable=True)
 
     def __post_init__(self) -> None:
@@ -34,9 +42,15 @@ class Token:
         problems = [
             found
             for item in fields(self)
-            if (found := check_value(item.name, getattr(self, item.name), plain_type(item.type), rules[item.name]))
+            if (
+                found := check_value(
+                    item.name, getattr(self, item.name), plain_type(item.type), rules[item.name]
+                )
+            )
         ]
-        if not problems and (set(self.scopes) - set(SCOPES) or len(set(self.scopes)) < len(self.scopes)):
+        if not problems and (
+            set(self.scopes) - set(SCOPES) or len(set(self.scopes)) < len(self.scopes)
+        ):
             problems.append(Problem("scopes", f"must be different ones of {', '.join(SCOPES)}"))
         if problems:
             raise InvalidConfig(problems)

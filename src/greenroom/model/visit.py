@@ -63,10 +63,18 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     server: tuple[str, int] = ("", 0)
     ray: int = 0
     readings: tuple[str, ...] = ()
-    facts: dict[bytes, bytes] | None = None  # the same headers by name, given when no name comes twice: a lookup is one probe
-    lines: bytes = b""  # the header lines as the visitor sent them, each with CRLF in front; empty: not kept
-    signs: HeaderSigns | None = None  # what the headers say of its kind, where that is known already (core.admissible.signs_in)
-    asker: object | None = None  # whose request it is, where a front end knows that already (dialects.askers)
+    facts: dict[bytes, bytes] | None = (
+        None  # the same headers by name, given when no name comes twice: a lookup is one probe
+    )
+    lines: bytes = (
+        b""  # the header lines as the visitor sent them, each with CRLF in front; empty: not kept
+    )
+    signs: HeaderSigns | None = (
+        None  # what the headers say of its kind, where that is known already (core.admissible.signs_in)
+    )
+    asker: object | None = (
+        None  # whose request it is, where a front end knows that already (dialects.askers)
+    )
 
     @property
     def ray_id(self) -> str:
@@ -161,8 +169,12 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     now_ms: int
     method: str
     last_updated_ms: int
-    refresh_s: int  # assigned interval after last_updated_ms; 0 = this page does not refresh (reject)
-    next_try_s: int = 0  # seconds from NOW until the next try: what timers and the Refresh header use
+    refresh_s: (
+        int  # assigned interval after last_updated_ms; 0 = this page does not refresh (reject)
+    )
+    next_try_s: int = (
+        0  # seconds from NOW until the next try: what timers and the Refresh header use
+    )
     estimate: Estimate | None = None
     least_minutes: int = 0  # where there is no estimate: the wait by the rate limit and the visitors ahead alone; 0 = not known
     queue_full: bool = False
@@ -170,7 +182,9 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     position: int = 0  # 0 = not in line (yet)
     ahead: int = 0
     waiting: int = 0
-    joined_ms: int = 0  # when this visitor first came (arrival_ms_of the ticket's key); 0 = not said
+    joined_ms: int = (
+        0  # when this visitor first came (arrival_ms_of the ticket's key); 0 = not said
+    )
     in_line: bool = False  # the ticket came back: the place is real
     storage_failed: bool = False  # admissions stopped because nothing can be written down
     origin_unhealthy: bool = False  # admissions stopped because the origin is unhealthy
@@ -179,7 +193,9 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     event_start_ms: int = 0
     event_end_ms: int = 0
     shuffle_at_event_start: bool = False
-    receipt: str = ""  # for the draw of the pre-queue (core.draw); empty = this visitor takes part in none
+    receipt: str = (
+        ""  # for the draw of the pre-queue (core.draw); empty = this visitor takes part in none
+    )
     draw_commitment: str = ""
     draw_seed: str = ""  # once the draw was held
     drawn_place: int = 0

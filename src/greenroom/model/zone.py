@@ -39,14 +39,20 @@ class Zone:
         pattern_words="be a domain name in lower case without scheme, port and path, such as example.com",
     )
     paused: bool = spec("true: no room of the zone holds visitors", False)
-    search_engine_crawler_bypass: bool = spec("verified search-engine crawlers are neither held nor counted", False)
+    search_engine_crawler_bypass: bool = spec(
+        "verified search-engine crawlers are neither held nor counted", False
+    )
     origin: str = spec(
         "URL of the zone's application, `http://host[:port]` or `https://host[:port]`; empty: the origin of the process",
         "",
         high=2048,
         extension=True,
     )
-    always_use_https: bool = spec("visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None", False, extension=True)
+    always_use_https: bool = spec(
+        "visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None",
+        False,
+        extension=True,
+    )
     trusted_proxies: tuple[str, ...] = spec(
         "addresses and networks whose forwarding headers are trusted, in addition to those of the process, for hosts of this zone",
         (),
@@ -61,18 +67,33 @@ class Zone:
         extension=True,
     )
     merge_slashes: bool = spec(
-        "send `//` in a path to the origin as `/`; false: as it came, and the room that covers either counts", True, extension=True
+        "send `//` in a path to the origin as `/`; false: as it came, and the room that covers either counts",
+        True,
+        extension=True,
     )
     pass_well_known: bool = spec(
         "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a bypass rule of each room",
         True,
         extension=True,
     )
-    limit_floor: int = spec("least value of the two limits of a room", LIMIT_FLOOR, low=1, high=LIMIT_FLOOR, extension=True)
-    session_ceiling: int = spec(
-        "longest session_duration of a room", SESSION_MAX, unit="minutes", low=SESSION_MAX, high=SESSION_LONGEST, extension=True
+    limit_floor: int = spec(
+        "least value of the two limits of a room",
+        LIMIT_FLOOR,
+        low=1,
+        high=LIMIT_FLOOR,
+        extension=True,
     )
-    case_insensitive_paths: bool = spec("ignore case when matching path prefixes of every room", False, extension=True)
+    session_ceiling: int = spec(
+        "longest session_duration of a room",
+        SESSION_MAX,
+        unit="minutes",
+        low=SESSION_MAX,
+        high=SESSION_LONGEST,
+        extension=True,
+    )
+    case_insensitive_paths: bool = spec(
+        "ignore case when matching path prefixes of every room", False, extension=True
+    )
 
     def __post_init__(self) -> None:
         problems = zone_problems({item.name: getattr(self, item.name) for item in fields(self)})

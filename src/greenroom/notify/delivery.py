@@ -12,15 +12,21 @@ from greenroom.model.configuration import Configuration
 from greenroom.model.notification import Webhook
 from greenroom.model.sealed import is_sealed, key_of_sealed
 from greenroom.notify.mail import MailRefused, MailServer, send, written
-from greenroom.outbound import Guard, OutboundAnswer, OutboundFailed, OutboundRefused, Request, RequestLimits, exchange
+from greenroom.outbound import (
+    Guard,
+    OutboundAnswer,
+    OutboundFailed,
+    OutboundRefused,
+    Request,
+    RequestLimits,
+    exchange,
+)
 
 LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
 """Receivers answer in a few words; no redirects, because a secret was meant for the address that was written down."""
 
 
-KEY_MISSING = (
-    "its secret is sealed with the key {}, which is not in secrets.json of this machine: restore that file, or enter URL and secret again"
-)
+KEY_MISSING = "its secret is sealed with the key {}, which is not in secrets.json of this machine: restore that file, or enter URL and secret again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,9 @@ class Delivery:
     `guard` and `mail_server` may be replaced while it runs.
     """
 
-    def __init__(self, guard: Guard, now_ms: Callable[[], int], mail_server: MailServer | None = None) -> None:
+    def __init__(
+        self, guard: Guard, now_ms: Callable[[], int], mail_server: MailServer | None = None
+    ) -> None:
         self.guard = guard
         self.mail_server = mail_server
         self.pagerduty_url = PAGERDUTY_URL
@@ -54,11 +62,15 @@ class Delivery:
             service = known.pagerduty_services.get(destination.id)
             if service is None:
                 return DeliveryOutcome("the PagerDuty service no longer exists", permanent=True)
-            return await self._post(CHANNELS["pagerduty"], message, self.pagerduty_url, service.record.routing_key)
+            return await self._post(
+                CHANNELS["pagerduty"], message, self.pagerduty_url, service.record.routing_key
+            )
         webhook = known.webhooks.get(destination.id)
         if webhook is None:
             return DeliveryOutcome("the webhook no longer exists", permanent=True)
-        return await self.call(webhook.record, Message(due.alert, due.policy_id, due.policy_name, webhook.record.name))
+        return await self.call(
+            webhook.record, Message(due.alert, due.policy_id, due.policy_name, webhook.record.name)
+        )
 
     async def call(self, webhook: Webhook, message: Message) -> DeliveryOutcome:
         """Calls a webhook; `Message(None, …)` is the test."""
@@ -75,16 +87,22 @@ class Delivery:
             return DeliveryOutcome(str(refused), refused.permanent)
         return DeliveryOutcome()
 
-    async def _post(self, channel: Channel, message: Message, url: str, secret: str) -> DeliveryOutcome:
+    async def _post(
+        self, channel: Channel, message: Message, url: str, secret: str
+    ) -> DeliveryOutcome:
         sealed = next(filter(is_sealed, (url, secret)), "")
         if sealed:
             return DeliveryOutcome(KEY_MISSING.format(key_of_sealed(sealed)))
         post = channel.write(message, url, secret, self._now_ms())
         try:
-            answer = await exchange(self.guard, Request("POST", post.url, post.headers, post.body), LIMITS)
+            answer = await exchange(
+                self.guard, Request("POST", post.url, post.headers, post.body), LIMITS
+            )
         except (OutboundRefused, OutboundFailed) as error:
             return DeliveryOutcome(str(error))
-        return DeliveryOutcome(channel.problem(answer.status, answer.body), retry_after_ms=_retry_after_ms(answer))
+        return DeliveryOutcome(
+            channel.problem(answer.status, answer.body), retry_after_ms=_retry_after_ms(answer)
+        )
 
 
 def _retry_after_ms(answer: OutboundAnswer) -> int:

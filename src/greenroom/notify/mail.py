@@ -65,13 +65,17 @@ async def send(server: MailServer, message: EmailMessage) -> None:
             await client.send_message(message)
     except aiosmtplib.SMTPRecipientsRefused as error:
         first = error.recipients[0]  # every message has one recipient
-        raise MailRefused(f"the mail server refused the recipient: {_said(first)}", first.code >= 500) from error
+        raise MailRefused(
+            f"the mail server refused the recipient: {_said(first)}", first.code >= 500
+        ) from error
     except aiosmtplib.SMTPAuthenticationError as error:
         raise MailRefused(f"the mail server refused the login: {_said(error)}") from error
     except aiosmtplib.SMTPResponseException as error:
         raise MailRefused(f"the mail server answered {_said(error)}", error.code >= 550) from error
     except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
-        raise MailRefused(f"the mail server cannot be used: {str(error) or type(error).__name__}") from error
+        raise MailRefused(
+            f"the mail server cannot be used: {str(error) or type(error).__name__}"
+        ) from error
 
 
 def _said(error: "aiosmtplib.SMTPResponseException | aiosmtplib.SMTPRecipientRefused") -> str:
@@ -86,9 +90,18 @@ def written(message: Message, server: MailServer, recipient: str) -> EmailMessag
     alert = message.alert
     if alert:
         mail["Date"] = format_datetime(_moment(alert.time_ms))
-        mail["Message-ID"] = f"<{_digest(*alert.identity, message.policy_id, recipient)}@{server.domain}>"
-        mail["References"] = f"<{_digest(alert.type, alert.correlation_id, message.policy_id)}@{server.domain}>"
-        mail["X-Greenroom-Correlation-Id"] = alert.correlation_id.encode("ascii", "replace").decode().replace("\n", " ").replace("\r", " ")
+        mail["Message-ID"] = (
+            f"<{_digest(*alert.identity, message.policy_id, recipient)}@{server.domain}>"
+        )
+        mail["References"] = (
+            f"<{_digest(alert.type, alert.correlation_id, message.policy_id)}@{server.domain}>"
+        )
+        mail["X-Greenroom-Correlation-Id"] = (
+            alert.correlation_id.encode("ascii", "replace")
+            .decode()
+            .replace("\n", " ")
+            .replace("\r", " ")
+        )
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(_text(message))
     mail.add_alternative(_html(message), subtype="html")
@@ -116,7 +129,8 @@ def _text(message: Message) -> str:
 def _html(message: Message) -> str:
     label = "padding:2px 12px 2px 0;font-weight:normal;color:#59636e"
     rows = "".join(
-        f'<tr><th align="left" style="{label}">{escape(name)}</th><td>{escape(value)}</td></tr>' for name, value in _rows(message)
+        f'<tr><th align="left" style="{label}">{escape(name)}</th><td>{escape(value)}</td></tr>'
+        for name, value in _rows(message)
     )
     return (
         '<!doctype html><html><body style="font-family:system-ui,sans-serif">'

@@ -115,7 +115,9 @@ class NotificationSender:
     async def _turn(self) -> None:
         """Looks once, and begins everything that can be begun."""
         now_s = self._monotonic()
-        busy = set(self._busy)  # before it is read: a delivery that ends meanwhile has left a row that is read as still to be sent
+        busy = set(
+            self._busy
+        )  # before it is read: a delivery that ends meanwhile has left a row that is read as still to be sent
         found = await asyncio.to_thread(self._outbox.due, self._now_ms())
         found = [due for due in found if due.destination not in busy]
         if found and not self._mine:
@@ -167,24 +169,47 @@ class NotificationSender:
         try:
             return await self._attempt(due, known)
         except Exception as error:
-            log.exception("notification_failed", alert_type=due.alert.type, destination=due.destination)
+            log.exception(
+                "notification_failed", alert_type=due.alert.type, destination=due.destination
+            )
             return DeliveryOutcome(f"internal error: {type(error).__name__}")
 
     async def _write_down(self, due: Due, outcome: DeliveryOutcome) -> None:
         now_ms = self._now_ms()
-        facts = {"alert_type": due.alert.type, "correlation_id": due.alert.correlation_id, "destination": due.destination}
+        facts = {
+            "alert_type": due.alert.type,
+            "correlation_id": due.alert.correlation_id,
+            "destination": due.destination,
+        }
         again_ms = None
         if outcome.problem and not outcome.permanent:
-            again_ms = next_try_ms(due.attempts + 1, due.created_ms, now_ms, self._random(), outcome.retry_after_ms)
+            again_ms = next_try_ms(
+                due.attempts + 1, due.created_ms, now_ms, self._random(), outcome.retry_after_ms
+            )
         if again_ms is not None:
-            log.warning("notification_not_delivered", reason=outcome.problem, attempt=due.attempts + 1, again_ms=again_ms - now_ms, **facts)
-            mine = await asyncio.to_thread(self._outbox.postpone, self.holder, due, now_ms, again_ms)
+            log.warning(
+                "notification_not_delivered",
+                reason=outcome.problem,
+                attempt=due.attempts + 1,
+                again_ms=again_ms - now_ms,
+                **facts,
+            )
+            mine = await asyncio.to_thread(
+                self._outbox.postpone, self.holder, due, now_ms, again_ms
+            )
         else:
             if outcome.problem:
-                log.error("notification_given_up", reason=outcome.problem, attempt=due.attempts + 1, **facts)
+                log.error(
+                    "notification_given_up",
+                    reason=outcome.problem,
+                    attempt=due.attempts + 1,
+                    **facts,
+                )
             else:
                 log.info("notification_delivered", attempt=due.attempts + 1, **facts)
-            mine = await asyncio.to_thread(self._outbox.finish, self.holder, due, now_ms, outcome.problem)
+            mine = await asyncio.to_thread(
+                self._outbox.finish, self.holder, due, now_ms, outcome.problem
+            )
         if not mine:
             self._lose()
 

@@ -77,12 +77,20 @@ class Watcher:
         del self._unsent[:-UNSENT_MAX]
         try:
             if any(alert.state == "start" for alert in self._unsent):
-                self._unsent = self._tracker.without_open(self._unsent, await asyncio.to_thread(self._store.open_incidents))
+                self._unsent = self._tracker.without_open(
+                    self._unsent, await asyncio.to_thread(self._store.open_incidents)
+                )
             await asyncio.to_thread(self._store.put, tuple(self._unsent), self._now_ms())
         except StorageFailed as error:
             self._outage.failed(error)
         else:
             self._outage.answered()
             for alert in self._unsent:
-                log.info("alert", alert_type=alert.type, state=alert.state, correlation_id=alert.correlation_id, text=alert.text)
+                log.info(
+                    "alert",
+                    alert_type=alert.type,
+                    state=alert.state,
+                    correlation_id=alert.correlation_id,
+                    text=alert.text,
+                )
             self._unsent.clear()

@@ -3,7 +3,13 @@
 from greenroom.outbound.exchange import OutboundAnswer, Request, RequestLimits, exchange
 from greenroom.outbound.guard import Guard, GuardedBackend, Resolve, resolve_by_system, tls_context
 from greenroom.outbound.picture import fetch_picture
-from greenroom.outbound.policy import OutboundFailed, OutboundPolicy, OutboundRefused, OutboundTarget, read_target
+from greenroom.outbound.policy import (
+    OutboundFailed,
+    OutboundPolicy,
+    OutboundRefused,
+    OutboundTarget,
+    read_target,
+)
 
 __all__ = [
     "Guard",

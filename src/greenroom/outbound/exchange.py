@@ -50,7 +50,9 @@ class OutboundAnswer:
 USER_AGENT = "greenroom"
 
 
-async def exchange(guard: Guard, request: Request, limits: RequestLimits, tls: ssl.SSLContext | None = None) -> OutboundAnswer:
+async def exchange(
+    guard: Guard, request: Request, limits: RequestLimits, tls: ssl.SSLContext | None = None
+) -> OutboundAnswer:
     """Sends the request and follows as many redirects as the limits allow, each one judged like the first.
 
     Raises OutboundRefused when the settings do not allow it, OutboundFailed when there is no usable answer.
@@ -62,33 +64,71 @@ async def exchange(guard: Guard, request: Request, limits: RequestLimits, tls: s
             for _ in range(limits.redirects + 1):
                 await guard.check(target)
                 answer = await _once(network, request, target, limits, tls or _tls())
-                where = answer.headers.get("location") if answer.status in REDIRECTS and limits.redirects else None
+                where = (
+                    answer.headers.get("location")
+                    if answer.status in REDIRECTS and limits.redirects
+                    else None
+                )
                 if where is None:
                     return answer
                 following = read_target(urljoin(target.url, where))
                 request = _redirected(request, answer.status, target, following)
-                target, network = following, GuardedBackend(guard, outside=is_outside(network.reached))
-    except (TimeoutError, OSError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+                target, network = (
+                    following,
+                    GuardedBackend(guard, outside=is_outside(network.reached)),
+                )
+    except (
+        TimeoutError,
+        OSError,
+        httpcore.TimeoutException,
+        httpcore.NetworkError,
+        httpcore.ProtocolError,
+    ) as error:
         raise OutboundFailed(reason_of(error)) from error
     raise OutboundFailed(f"more than {limits.redirects} redirects")
 
 
 async def _once(
-    network: GuardedBackend, request: Request, target: OutboundTarget, limits: RequestLimits, tls: ssl.SSLContext
+    network: GuardedBackend,
+    request: Request,
+    target: OutboundTarget,
+    limits: RequestLimits,
+    tls: ssl.SSLContext,
 ) -> OutboundAnswer:
-    fixed = [("Host", target.authority), ("User-Agent", USER_AGENT), ("Accept-Encoding", "identity"), ("Connection", "close")]
+    fixed = [
+        ("Host", target.authority),
+        ("User-Agent", USER_AGENT),
+        ("Accept-Encoding", "identity"),
+        ("Connection", "close"),
+    ]
     if request.body or request.method not in ("GET", "HEAD"):
         fixed.append(("Content-Length", str(len(request.body))))
-    timeouts = {"connect": limits.connect_s, "read": limits.total_s, "write": limits.total_s, "pool": limits.total_s}
-    url = httpcore.URL(scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode())
+    timeouts = {
+        "connect": limits.connect_s,
+        "read": limits.total_s,
+        "write": limits.total_s,
+        "pool": limits.total_s,
+    }
+    url = httpcore.URL(
+        scheme=target.scheme.encode(),
+        host=target.host.encode(),
+        port=target.port,
+        target=target.path.encode(),
+    )
     async with (
         httpcore.AsyncConnectionPool(ssl_context=tls, network_backend=network) as pool,
         pool.stream(
-            request.method, url, headers=[*fixed, *request.headers], content=request.body, extensions={"timeout": timeouts}
+            request.method,
+            url,
+            headers=[*fixed, *request.headers],
+            content=request.body,
+            extensions={"timeout": timeouts},
         ) as response,
     ):
         body, truncated = await _bounded(response, limits.body_max)
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    headers = {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
+    }
     return OutboundAnswer(response.status, headers, body, target.url, truncated)
 
 
@@ -101,7 +141,9 @@ async def _bounded(response: httpcore.Response, most: int) -> tuple[bytes, bool]
     return body, False
 
 
-def _redirected(request: Request, status: int, before: OutboundTarget, after: OutboundTarget) -> Request:
+def _redirected(
+    request: Request, status: int, before: OutboundTarget, after: OutboundTarget
+) -> Request:
     """As browsers do it. What the first server was given in headers is not for another one."""
     headers = request.headers
     if (before.scheme, before.host, before.port) != (after.scheme, after.host, after.port):

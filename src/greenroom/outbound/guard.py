@@ -42,7 +42,12 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
 class Guard:
     """Judges hosts. `policy` may be replaced while it is in use; what is judged from then on is judged by the new one."""
 
-    def __init__(self, policy: OutboundPolicy, resolve: Resolve = resolve_by_system, listening: Listening = tuple) -> None:
+    def __init__(
+        self,
+        policy: OutboundPolicy,
+        resolve: Resolve = resolve_by_system,
+        listening: Listening = tuple,
+    ) -> None:
         """`listening` gives greenroom's own listeners, which are refused even where the policy allows their addresses."""
         self.policy = policy
         self._resolve = resolve
@@ -56,14 +61,20 @@ class Guard:
         reason = host_problem(host)
         if reason:
             raise OutboundRefused(reason)
-        written = [host] if read_address(host) else list(await self._resolve(host, port))[:ADDRESSES_MAX]
+        written = (
+            [host] if read_address(host) else list(await self._resolve(host, port))[:ADDRESSES_MAX]
+        )
         if not written:
             raise socket.gaierror(socket.EAI_NONAME, "the name has no address")
         allowed, reasons = [], []
         listening = self._listening()
         for text in written:
             address = read_address(text)
-            reason = "an address with a zone index" if address is None else self.policy.address_problem(address)
+            reason = (
+                "an address with a zone index"
+                if address is None
+                else self.policy.address_problem(address)
+            )
             if address is not None and reaches_listener(address, port, listening):
                 raise OutboundRefused(f"{host}:{port} is a listener of greenroom itself")
             if address is None or reason:
@@ -112,7 +123,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         for address in addresses:
             self.reached = address
             try:
-                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+                return await self._network.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 if address == addresses[-1]:
                     raise

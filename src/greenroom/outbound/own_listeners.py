@@ -23,7 +23,9 @@ def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[
         if own is None or own.is_unspecified:  # every address of this machine
             if is_this_machine(str(found)):
                 return True
-        elif unwrapped(own) == found or (found.is_unspecified and own.is_loopback):  # systems connect `0.0.0.0` to the loopback address
+        elif unwrapped(own) == found or (
+            found.is_unspecified and own.is_loopback
+        ):  # systems connect `0.0.0.0` to the loopback address
             return True
     return False
 
@@ -43,7 +45,9 @@ def is_this_machine(address: str) -> bool:
     if read is None or read.is_loopback or read.is_unspecified:
         return read is not None
     try:
-        with socket.socket(socket.AF_INET if read.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        with socket.socket(
+            socket.AF_INET if read.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM
+        ) as probe:
             probe.bind((address, 0))
     except OSError:
         return False

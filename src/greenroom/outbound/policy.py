@@ -22,10 +22,27 @@ IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 
-NEVER = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "100.100.100.200/32", "0.0.0.0/8", "224.0.0.0/4", "ff00::/8", "::/128")
+NEVER = (
+    "169.254.0.0/16",
+    "fe80::/10",
+    "fd00:ec2::/32",
+    "100.100.100.200/32",
+    "0.0.0.0/8",
+    "224.0.0.0/4",
+    "ff00::/8",
+    "::/128",
+)
 """Networks that no setting allows: link-local addresses and the metadata services of clouds, and what is no single machine."""
 
-PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1/128", "fc00::/7")
+PRIVATE = (
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "::1/128",
+    "fc00::/7",
+)
 """Networks in which an operator's own servers usually are."""
 
 
@@ -58,11 +75,16 @@ class OutboundPolicy:
             if scheme not in DEFAULT_PORTS
         ]
         problems += [
-            Problem(f"ports[{index}]", f"must be 1 to 65535, not {port}") for index, port in enumerate(self.ports) if not 1 <= port <= 65535
+            Problem(f"ports[{index}]", f"must be 1 to 65535, not {port}")
+            for index, port in enumerate(self.ports)
+            if not 1 <= port <= 65535
         ]
         for name in ("allowed", "denied"):
             problems += [
-                Problem(f"{name}[{index}]", f"must be an address or a network such as 10.0.0.0/8, not {written!r}")
+                Problem(
+                    f"{name}[{index}]",
+                    f"must be an address or a network such as 10.0.0.0/8, not {written!r}",
+                )
                 for index, written in enumerate(getattr(self, name))
                 if _network(written) is None
             ]
@@ -118,7 +140,9 @@ def read_target(url: str) -> OutboundTarget:
     if not isinstance(url, str) or not 1 <= len(url) <= URL_MAX:
         raise OutboundRefused(f"a URL must have 1 to {URL_MAX} characters")
     if not url.isascii() or re.search(r"[\x00-\x20\x7f\\<>\"^`{|}]", url):
-        raise OutboundRefused("a URL must be plain ASCII without spaces or backslashes (international names as xn--…)")
+        raise OutboundRefused(
+            "a URL must be plain ASCII without spaces or backslashes (international names as xn--…)"
+        )
     try:
         parts = urlsplit(url)
         scheme, port = parts.scheme.lower(), parts.port
@@ -145,7 +169,11 @@ def _read_host(parts: SplitResult) -> str:
 def host_problem(host: str, *, bracketed: bool = False) -> str:
     """Why a host cannot be used as it is written; empty when it can. IPv6 addresses come without brackets."""
     if bracketed or ":" in host:
-        return "" if isinstance(read_address(host), IPv6Address) else f"not an IPv6 address: {host[:60]!r}"
+        return (
+            ""
+            if isinstance(read_address(host), IPv6Address)
+            else f"not an IPv6 address: {host[:60]!r}"
+        )
     name = host.removesuffix(".")
     if not _NAME.fullmatch(name) or len(name) > 253:
         return f"not a host name: {host[:60]!r}"
@@ -188,22 +216,44 @@ def outside_only(addresses: Sequence[str]) -> list[str]:
     """
     found = [address for address in addresses if is_outside(address)]
     if not found:
-        raise OutboundRefused(f"a redirect of a public server leads to {addresses[0]}, which is not a public address")
+        raise OutboundRefused(
+            f"a redirect of a public server leads to {addresses[0]}, which is not a public address"
+        )
     return found
 
 
 def is_public(address: IpAddress) -> bool:
     """Whether it is an address of the public Internet; `unwrapped` first."""
     if isinstance(address, IPv6Address):
-        return address in _GLOBAL_UNICAST and address.is_global and not any(address in network for network in _NOT_PUBLIC_6)
-    return address.is_global and not address.is_multicast and not any(address in network for network in _NOT_PUBLIC_4)
+        return (
+            address in _GLOBAL_UNICAST
+            and address.is_global
+            and not any(address in network for network in _NOT_PUBLIC_6)
+        )
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not any(address in network for network in _NOT_PUBLIC_4)
+    )
 
 
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.(?!-)[a-z0-9_-]{1,63})*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NOT_PUBLIC_6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16")))
-_NOT_PUBLIC_4 = tuple(map(IPv4Network, ("192.88.99.0/24", "192.0.0.0/24", "100.64.0.0/10", "198.18.0.0/15", "240.0.0.0/4", "0.0.0.0/8")))
+_NOT_PUBLIC_4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "192.88.99.0/24",
+            "192.0.0.0/24",
+            "100.64.0.0/10",
+            "198.18.0.0/15",
+            "240.0.0.0/4",
+            "0.0.0.0/8",
+        ),
+    )
+)
 _CARRIERS = (
     (IPv6Network("::ffff:0:0/96"), 0),
     (IPv6Network("::ffff:0:0:0/96"), 0),

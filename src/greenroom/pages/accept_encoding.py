@@ -9,7 +9,10 @@ HEADER_MAX = 256
 HEADERS_REMEMBERED = 1_024
 """Headers whose answer is remembered, at most half a megabyte: browsers send a dozen different ones."""
 
-_GZIP = re.compile(rb"(?:\A|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=([01](?:\.[0-9]{0,3})?)[ \t]*)?(?:,|\Z)", re.IGNORECASE)
+_GZIP = re.compile(
+    rb"(?:\A|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=([01](?:\.[0-9]{0,3})?)[ \t]*)?(?:,|\Z)",
+    re.IGNORECASE,
+)
 
 
 def takes_gzip(header: bytes | None) -> bool:

@@ -19,7 +19,9 @@ KNOWN_AS = {
 }  # fmt: skip
 """Tags that mean one of our languages although they do not begin like it."""
 
-_ITEM = re.compile(r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?)\s*)?")
+_ITEM = re.compile(
+    r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?)\s*)?"
+)
 
 
 def asked_for(header: bytes) -> str:

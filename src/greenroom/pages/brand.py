@@ -40,7 +40,9 @@ def brand_of(branding: Branding, messages: tuple[LocalMessage, ...], language: s
     """What this branding shows in this language."""
     name, logo = branding.site_name, branding.logo
     picture = f'<img src="{logo}" alt="{"" if name else "Logo"}">' if logo else ""
-    message = next((local.text for local in messages if local.language == language), branding.message)
+    message = next(
+        (local.text for local in messages if local.language == language), branding.message
+    )
     return Brand(
         f" · {name}" if name else "",
         f"<p id=site>{picture}{escape(name)}" if name or logo else "",
@@ -53,7 +55,9 @@ def brand_of(branding: Branding, messages: tuple[LocalMessage, ...], language: s
 def accent_css(color: str) -> str:
     """The accent in both themes."""
     light, dark = (readable(color, ground) for ground in GROUNDS.values())
-    return f":root{{--accent:{light}}}@media (prefers-color-scheme:dark){{:root{{--accent:{dark}}}}}"
+    return (
+        f":root{{--accent:{light}}}@media (prefers-color-scheme:dark){{:root{{--accent:{dark}}}}}"
+    )
 
 
 def readable(color: str, ground: str) -> str:
@@ -76,7 +80,9 @@ def contrast(one: str, other: str) -> float:
 def luminance(color: str) -> float:
     """Relative luminance of `#rrggbb`."""
     red, green, blue = (
-        channel / 255 / 12.92 if channel / 255 <= 0.04045 else float(((channel / 255 + 0.055) / 1.055) ** 2.4)
+        channel / 255 / 12.92
+        if channel / 255 <= 0.04045
+        else float(((channel / 255 + 0.055) / 1.055) ** 2.4)
         for channel in _channels(color)
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -109,13 +109,27 @@ class BuiltIn:
         slots = slots_of(words)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
-        self._pages = {view: Filled(_pieces(source("page.html"), view, words, brand, table=table), slots) for view in LAYOUTS}
-        self._words = {view: Filled(_pieces(_words_json(view), view, words, brand, True), slots) for view in LAYOUTS}
+        self._pages = {
+            view: Filled(_pieces(source("page.html"), view, words, brand, table=table), slots)
+            for view in LAYOUTS
+        }
+        self._words = {
+            view: Filled(_pieces(_words_json(view), view, words, brand, True), slots)
+            for view in LAYOUTS
+        }
         self._news: dict[bytes, tuple[str, Filled]] = {}
         for view in LAYOUTS:
-            news = view, Filled(_pieces(_news_json(view, words, bool(table)), view, words, brand, True), slots)
+            news = (
+                view,
+                Filled(
+                    _pieces(_news_json(view, words, bool(table)), view, words, brand, True), slots
+                ),
+            )
             self._news[view.encode()] = self._news[view.encode() + READS_TABLE] = news
-        self._turns = {view: Filled(_pieces(_turn_json(view, bool(table)), view, words, brand, True), slots) for view in LAYOUTS}
+        self._turns = {
+            view: Filled(_pieces(_turn_json(view, bool(table)), view, words, brand, True), slots)
+            for view in LAYOUTS
+        }
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
@@ -149,10 +163,19 @@ class BuiltIn:
         if known is None:
             return b""
         view = view_of(held)
-        return (known[1] if known[0] == view and not held.receipt else self._turns[view]).fill(facts_of(held))
+        return (known[1] if known[0] == view and not held.receipt else self._turns[view]).fill(
+            facts_of(held)
+        )
 
 
-def _pieces(source: str, view: str, words: Language, brand: Brand = NO_BRAND, json: bool = False, table: str = "") -> list[str]:
+def _pieces(
+    source: str,
+    view: str,
+    words: Language,
+    brand: Brand = NO_BRAND,
+    json: bool = False,
+    table: str = "",
+) -> list[str]:
     """The source, HTML or JSON, with all that is fixed put in, as alternating text and names of holes."""
     layout = LAYOUTS[view]
     pieces: list[str] = [""]
@@ -172,7 +195,9 @@ def _pieces(source: str, view: str, words: Language, brand: Brand = NO_BRAND, js
     texts = {name: _said(view, words).get(name, "") for name in WORDS}
     texts["title"] += "{site}"
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
-    texts["hero_hidden"] = texts["label_hidden"] = f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
+    texts["hero_hidden"] = texts["label_hidden"] = (
+        f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
+    )
     for row in ROWS:
         texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
@@ -189,7 +214,9 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
 
 def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str) -> dict[str, str]:
     """What is the same for every visitor who sees this view; nothing in it is looked at for holes."""
-    said = {name: text for name, text in words.script.items() if name != "blocked" or view in UNPROVEN}
+    said = {
+        name: text for name, text in words.script.items() if name != "blocked" or view in UNPROVEN
+    }
     script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in said.items())
     if brand.title:
         script += f' data-site="{brand.title_in(False)}"'
@@ -226,7 +253,9 @@ def _numbers_json(table: bool) -> str:
 
 def _news_json(view: str, words: Language, table: bool) -> str:
     """For a page that shows this view: only the words that have numbers in them."""
-    texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {row: f"{{row_{row}}}" for row in ROWS}
+    texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {
+        row: f"{{row_{row}}}" for row in ROWS
+    }
     changing = {name: text for name, text in texts.items() if len(_pieces(text, view, words)) > 1}
     return f"{_numbers_json(table)}{msgspec.json.encode(changing).decode()}}}}}"
 
@@ -237,7 +266,9 @@ def _turn_json(view: str, table: bool) -> str:
 
 
 def _words_json(view: str) -> str:
-    texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero", *DRAW)} | {row: f"{{row_{row}}}" for row in ROWS}
+    texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero", *DRAW)} | {
+        row: f"{{row_{row}}}" for row in ROWS
+    }
     return msgspec.json.encode({"view": view, **texts}).decode()
 
 
@@ -249,12 +280,16 @@ def source(name: str) -> str:
     script ends every statement with a semicolon, so that no line break matters.
     """
     text = (resources.files(__package__) / "builtin" / name).read_text("utf-8")
-    lines = [line for line in map(str.strip, text.splitlines()) if not line.startswith(("//", "/*"))]
+    lines = [
+        line for line in map(str.strip, text.splitlines()) if not line.startswith(("//", "/*"))
+    ]
     if name.endswith(".html"):
         return "".join(lines)
     signs = _SPACES_IN_CSS if name.endswith(".css") else _SPACES_IN_JS
     parts = enumerate(_STRING.split("\n".join(lines)))
-    return "".join(part if index % 2 else signs.sub(r"\1", part).replace(";}", "}") for index, part in parts)
+    return "".join(
+        part if index % 2 else signs.sub(r"\1", part).replace(";}", "}") for index, part in parts
+    )
 
 
 @lru_cache(64)
@@ -272,7 +307,9 @@ def _script(table: bool) -> str:
 
 
 def _help(words: Language, brand: Brand) -> str:
-    return f'<a id=help href="{brand.help_url}">{words.labels["help"]}</a>' if brand.help_url else ""
+    return (
+        f'<a id=help href="{brand.help_url}">{words.labels["help"]}</a>' if brand.help_url else ""
+    )
 
 
 def _style(brand: Brand) -> str:
@@ -280,15 +317,28 @@ def _style(brand: Brand) -> str:
 
 
 @lru_cache(256)
-def alone(name: str, tag: str, href: str | None = None, after: str = "", brand: Brand = NO_BRAND) -> bytes:
+def alone(
+    name: str, tag: str, href: str | None = None, after: str = "", brand: Brand = NO_BRAND
+) -> bytes:
     """A separate page: the same look, no script, one link unless `href` is None; `after` follows the lead."""
     words = language(tag)
     texts = words.alone[name]
     lead = f"{texts['lead']} {words.alone[after]}" if after else texts["lead"]
     link = f'<a href="{href}">{texts["link"]}</a>' if href is not None else ""
     link += _help(words, brand)
-    fixed = {"tag": words.tag, "dir": words.dir, "icon": _ICON, "css": _style(brand), "link": link and f"<div id=acts>{link}</div>"}
-    fixed |= {"brand": brand.head, "title": texts["title"] + brand.title_in(False), "heading": texts["heading"], "lead": lead}
+    fixed = {
+        "tag": words.tag,
+        "dir": words.dir,
+        "icon": _ICON,
+        "css": _style(brand),
+        "link": link and f"<div id=acts>{link}</div>",
+    }
+    fixed |= {
+        "brand": brand.head,
+        "title": texts["title"] + brand.title_in(False),
+        "heading": texts["heading"],
+        "lead": lead,
+    }
     return _HOLE.sub(lambda hole: fixed[hole[1]], source("alone.html")).encode()
 
 

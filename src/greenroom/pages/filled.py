@@ -47,7 +47,11 @@ class Filled:
         fixed = b"%b".join([piece.replace(b"%", b"%%") for piece in self._pieces[::2]])
         self._form = fixed if len(fixed) <= FORM_MAX else b""
         self._reads = tuple(needed.values())
-        self._hiding = _picker([read.index(name.removesuffix("_hidden")) for name in hiding]) if hiding else None
+        self._hiding = (
+            _picker([read.index(name.removesuffix("_hidden")) for name in hiding])
+            if hiding
+            else None
+        )
         self._pick = _picker([(read + hiding).index(name) for name in holes])
 
     def fill(self, facts: PageVariables) -> bytes:
@@ -104,7 +108,11 @@ def slots_of(words: Language) -> Slots:
         ("start",): lambda f: (time(f.start_minutes),),
         ("receipt",): lambda f: (f.held.receipt.encode(),),
         ("seal",): lambda f: (f.held.draw_commitment.encode(),),
-        ("drawn",): lambda f: (words.drawn(f.held.drawn_place, f.held.drawn_size).encode() if f.held.drawn_place else b"",),
+        ("drawn",): lambda f: (
+            words.drawn(f.held.drawn_place, f.held.drawn_size).encode()
+            if f.held.drawn_place
+            else b"",
+        ),
         ("value",): lambda f: (b" value=%d" % f.progress if f.progress >= 0 else b"",),
         ("clock",): lambda f: (clock(f.held.last_updated_ms // 1000),),
     }

@@ -26,7 +26,10 @@ def form_on_page(form: KeptForm | None, words: Language, end: bool) -> tuple[byt
         return (around % f"<p id=lost>{words.labels['form_lost']}").encode(), False
     button = f"<p><button>{words.labels['form_send']}</button>"
     by_hand = button if end else f"<noscript><p>{words.labels['form_by_hand']}{button}</noscript>"
-    return (around % f"<form id=kept {_how(form)}><p>{words.labels['form_kept']}{by_hand}{fields}</form>").encode(), True
+    return (
+        around
+        % f"<form id=kept {_how(form)}><p>{words.labels['form_kept']}{by_hand}{fields}</form>"
+    ).encode(), True
 
 
 def policy_with_form(policy: bytes, kept: bool) -> bytes:
@@ -35,7 +38,9 @@ def policy_with_form(policy: bytes, kept: bool) -> bytes:
     Browsers hold every redirect after a form to form-action, and an application may lead on to a payment at another site.
     """
     script, style = hash_of(source("form.js")).encode(), hash_of(source("form.css")).encode()
-    policy = policy.replace(b"script-src ", b"script-src 'sha256-%b' " % script).replace(b"style-src ", b"style-src 'sha256-%b' " % style)
+    policy = policy.replace(b"script-src ", b"script-src 'sha256-%b' " % script).replace(
+        b"style-src ", b"style-src 'sha256-%b' " % style
+    )
     return policy.replace(b"form-action 'self'", b"form-action http: https:") if kept else policy
 
 
@@ -45,7 +50,10 @@ def form_on_own_page(form: KeptForm | None, words: Language, next_try_s: int) ->
         return f'<p id="{FORM_ID}">{words.labels["form_lost"]}</p>'.encode(), False
     said = f'<form id="{FORM_ID}" {_how(form)}><p>{words.labels["form_kept"]}</p>'
     script = _AT_ITS_TIME % (FORM_ID, next_try_s * 1000) if next_try_s else ""
-    return f"{said}<button>{words.labels['form_send']}</button>{fields}</form>{script}".encode(), True
+    return (
+        f"{said}<button>{words.labels['form_send']}</button>{fields}</form>{script}".encode(),
+        True,
+    )
 
 
 def at_the_end(page: bytes, block: bytes) -> bytes:

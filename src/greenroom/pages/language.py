@@ -46,7 +46,9 @@ PLURALS: dict[str, Callable[[int], str]] = {
     "slavic": _slavic,
     "slovenian": lambda n: {1: "one", 2: "two", 3: "few", 4: "few"}.get(n % 100, "many"),
     "lithuanian": _lithuanian,
-    "latvian": lambda n: "zero" if n % 10 == 0 or 11 <= n % 100 <= 19 else "one" if n % 10 == 1 else "other",
+    "latvian": lambda n: (
+        "zero" if n % 10 == 0 or 11 <= n % 100 <= 19 else "one" if n % 10 == 1 else "other"
+    ),
     "romanian": lambda n: "one" if n == 1 else "few" if n == 0 or 1 <= n % 100 <= 19 else "many",
     "arabic": _arabic,
 }
@@ -55,7 +57,9 @@ PLURALS: dict[str, Callable[[int], str]] = {
 GROUPINGS: dict[str, Callable[[int], str]] = {
     "thousands": lambda n: f"{n:,}",
     "thousands-from-five-digits": lambda n: f"{n:,}" if n >= 10_000 else str(n),
-    "lakh": lambda n: re.sub(r"(?<=\d)(?=(\d\d)+,)", ",", f"{n // 1000},{n % 1000:03}") if n >= 1000 else str(n),
+    "lakh": lambda n: (
+        re.sub(r"(?<=\d)(?=(\d\d)+,)", ",", f"{n // 1000},{n % 1000:03}") if n >= 1000 else str(n)
+    ),
 }
 """Where a number is divided, with a comma that the language's own sign replaces: 1,234,567; 1234 but 12,345; 12,34,567."""
 
@@ -66,7 +70,13 @@ VIEWS = ("fifo", "random", "placing", "paused", "prequeue", "shuffle", "trouble"
 def available() -> tuple[str, ...]:
     """Languages that have a file."""
     folder = resources.files(__package__) / "languages"
-    return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
+    return tuple(
+        sorted(
+            file.name.removesuffix(".toml")
+            for file in folder.iterdir()
+            if file.name.endswith(".toml")
+        )
+    )
 
 
 @lru_cache(64)
@@ -116,7 +126,11 @@ class Language:
             return str(self._time["over_a_day"])
         hours = self._counted("hours", coarse // HOUR)
         rest = self._counted("minutes", coarse % HOUR)
-        return str(self._time["hours_minutes"]).format(hours=hours, minutes=rest) if coarse % HOUR else hours
+        return (
+            str(self._time["hours_minutes"]).format(hours=hours, minutes=rest)
+            if coarse % HOUR
+            else hours
+        )
 
     def wait(self, minutes: int) -> str:
         """A time as an estimate: `about 12 minutes`."""
@@ -128,7 +142,9 @@ class Language:
         if minutes <= 0 or not minutes < most <= DAY or self.time(minutes) == self.time(most):
             return self.wait(minutes)
         pattern = self._time["at_most_minutes" if most < HOUR else "at_most"]
-        return str(pattern).format(about=self.wait(minutes), n=self.number(most), time=self.time(most))
+        return str(pattern).format(
+            about=self.wait(minutes), n=self.number(most), time=self.time(most)
+        )
 
     def at_least(self, minutes: int) -> str:
         """`at least 12 minutes`; what is said when there is no estimate, for no time."""
@@ -174,4 +190,6 @@ def _refuse_markup(words: Any) -> None:
         if isinstance(word, dict):
             _refuse_markup(word)
         elif _FORBIDDEN.search(word):
-            raise ValueError(f"a text of a language file contains a character that is not allowed: {word!r}")
+            raise ValueError(
+                f"a text of a language file contains a character that is not allowed: {word!r}"
+            )

@@ -23,13 +23,21 @@ from greenroom.pages.builtin import (
     same_for_all,
     view_of,
 )
-from greenroom.pages.form_on_page import at_the_end, form_on_own_page, form_on_page, policy_with_form
+from greenroom.pages.form_on_page import (
+    at_the_end,
+    form_on_own_page,
+    form_on_page,
+    policy_with_form,
+)
 from greenroom.pages.language import FALLBACK
 from greenroom.pages.language import language as words_of
 from greenroom.pages.template import Template, parse
 from greenroom.pages.variables import facts_of, ours, published
 
-UNCACHEABLE = ((b"Cache-Control", b"private, no-store"), (b"Vary", b"Accept, Cookie, Greenroom-Update"))
+UNCACHEABLE = (
+    (b"Cache-Control", b"private, no-store"),
+    (b"Vary", b"Accept, Cookie, Greenroom-Update"),
+)
 """Every answer here belongs to one visitor and one moment; the three headers decide which answer it is."""
 
 _COMMON = (*UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
@@ -39,7 +47,10 @@ _HTML = (b"Content-Type", b"text/html; charset=utf-8")
 JSON_HEADERS = AnswerHeaders((b"Content-Type", b"application/json"), *_COMMON)
 
 BUILT_IN_HEADERS = AnswerHeaders(
-    _HTML, *_COMMON, (b"Referrer-Policy", b"same-origin"), (b"Content-Security-Policy", CONTENT_SECURITY_POLICY.encode())
+    _HTML,
+    *_COMMON,
+    (b"Referrer-Policy", b"same-origin"),
+    (b"Content-Security-Policy", CONTENT_SECURITY_POLICY.encode()),
 )
 """For the built-in page, the farewell and the pages for an origin that fails."""
 
@@ -85,7 +96,11 @@ class Page:
         self._asked: dict[bytes | None, Page] = {}  # by the header
         self._framed_by = framed_by
         self.cors_origins = cors_origins
-        own = CUSTOM_HEADERS if template else _varying(headers_of(brand, bool(table)), b"Accept-Encoding")
+        own = (
+            CUSTOM_HEADERS
+            if template
+            else _varying(headers_of(brand, bool(table)), b"Accept-Encoding")
+        )
         shown = _framed(own, framed_by or "'none'")
         self.html_headers, self.json_headers = shown, JSON_HEADERS
         if follows:
@@ -110,7 +125,15 @@ class Page:
         return page
 
     def _in(self, language: str) -> "Page":
-        return Page(language, self._template, self.follows, self._branding, self._framed_by, self._table, self.cors_origins)
+        return Page(
+            language,
+            self._template,
+            self.follows,
+            self._branding,
+            self._framed_by,
+            self._table,
+            self.cors_origins,
+        )
 
     def brand_in(self, language: str) -> Brand:
         """What the site adds to a built-in page in this language."""
@@ -127,7 +150,11 @@ class Page:
 
     def html(self, held: Held) -> bytes:
         """The page for one visitor, UTF-8."""
-        return self._template.render(facts_of(held)) if self._template else self._built_in.html(held)[0]
+        return (
+            self._template.render(facts_of(held))
+            if self._template
+            else self._built_in.html(held)[0]
+        )
 
     def same_for_all(self, held: Held) -> bool:
         """Whether all visitors without a place who come in the same second, and try again in as many, are shown the same."""
@@ -138,7 +165,11 @@ class Page:
         if self._template:
             return self.html_headers, self._template.render(facts_of(held))
         page, packed = self._built_in.html(held)
-        return (self._packed_headers, packed) if packed and takes_gzip(accept_encoding) else (self.html_headers, page)
+        return (
+            (self._packed_headers, packed)
+            if packed and takes_gzip(accept_encoding)
+            else (self.html_headers, page)
+        )
 
     def after_form(self, held: Held, form: KeptForm | None) -> tuple[AnswerHeaders, bytes, bool]:
         """Headers and body of the page for a visitor who sent a form, and whether it is kept: then it must not refresh.
@@ -171,13 +202,20 @@ class Page:
 def headers_of(brand: Brand = NO_BRAND, table: bool = False) -> AnswerHeaders:
     """Of a built-in page. The policy names script and style by their hashes, and an accent colour is part of the style."""
     policy = content_security_policy(brand, table).encode()
-    return AnswerHeaders(*[(key, policy if key == b"Content-Security-Policy" else value) for key, value in BUILT_IN_HEADERS.pairs])
+    return AnswerHeaders(
+        *[
+            (key, policy if key == b"Content-Security-Policy" else value)
+            for key, value in BUILT_IN_HEADERS.pairs
+        ]
+    )
 
 
 @lru_cache(maxsize=256)
 def _varying(headers: AnswerHeaders, name: bytes) -> AnswerHeaders:
     """The same, where the answer depends on one more request header."""
-    return AnswerHeaders(*[(key, name + b", " + value if key == b"Vary" else value) for key, value in headers.pairs])
+    return AnswerHeaders(
+        *[(key, name + b", " + value if key == b"Vary" else value) for key, value in headers.pairs]
+    )
 
 
 @lru_cache(maxsize=256)
@@ -193,21 +231,33 @@ def _framed(headers: AnswerHeaders, sites: str) -> AnswerHeaders:
     policy = headers.get(_POLICY)
     if policy is None:
         return headers.plus((_POLICY, allowed))
-    return AnswerHeaders(*[(key, value + b"; " + allowed if key == _POLICY else value) for key, value in headers.pairs])
+    return AnswerHeaders(
+        *[
+            (key, value + b"; " + allowed if key == _POLICY else value)
+            for key, value in headers.pairs
+        ]
+    )
 
 
 @lru_cache(maxsize=256)
 def _with_form(headers: AnswerHeaders, kept: bool) -> AnswerHeaders:
     policy = policy_with_form(headers.get(_POLICY) or b"", kept)
-    return AnswerHeaders(*[(key, policy if key == _POLICY else value) for key, value in headers.pairs])
+    return AnswerHeaders(
+        *[(key, policy if key == _POLICY else value) for key, value in headers.pairs]
+    )
 
 
 def compile_page(room: Room) -> Page:
     """The page of one room. A template that cannot be used (see template_problems) gives the built-in page, never an error."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
-    branding, own = (room.branding, room.branding_messages), template if isinstance(template, Template) else None
+    branding, own = (
+        (room.branding, room.branding_messages),
+        template if isinstance(template, Template) else None,
+    )
     language, follows = room.default_template_language, room.follow_accept_language
-    return Page(language, own, follows, branding, room.frame_ancestors, _table_of(room), room.cors_origins)
+    return Page(
+        language, own, follows, branding, room.frame_ancestors, _table_of(room), room.cors_origins
+    )
 
 
 def _table_of(room: Room) -> str:
@@ -222,7 +272,9 @@ def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:
     return alone("left", language, href="?", brand=brand)
 
 
-def origin_error_page(status: int, language: str = FALLBACK, repeatable: bool = True, brand: Brand = NO_BRAND) -> bytes:
+def origin_error_page(
+    status: int, language: str = FALLBACK, repeatable: bool = True, brand: Brand = NO_BRAND
+) -> bytes:
     """For a let-in visitor whose origin is unreachable (502), busy (503) or too slow (504), ready-made bytes.
 
     Send it with `headers_of(brand)`, and with Refresh only when `repeatable`: a request that may have acted is not sent again by

@@ -49,14 +49,25 @@ class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def passes(self) -> bool:
         """Whether no visitor would be held."""
-        return self.queueing_method == "passthrough" and not self.force_queue and self.event != "prequeueing"
+        return (
+            self.queueing_method == "passthrough"
+            and not self.force_queue
+            and self.event != "prequeueing"
+        )
 
     def held(self, now_ms: int) -> Held:
         """The visitor that this state is about."""
         median_s = self.wait_minutes * 60.0
         random = self.queueing_method == "random"
-        estimate = Estimate(median_s * QUARTER, median_s, median_s * THREE_QUARTERS) if random else Estimate(median_s, median_s, median_s)
-        prequeue, closed = self.event == "prequeueing", self.queueing_method == "reject" and not self.force_queue
+        estimate = (
+            Estimate(median_s * QUARTER, median_s, median_s * THREE_QUARTERS)
+            if random
+            else Estimate(median_s, median_s, median_s)
+        )
+        prequeue, closed = (
+            self.event == "prequeueing",
+            self.queueing_method == "reject" and not self.force_queue,
+        )
         start_ms = now_ms + self.wait_minutes * 60_000 if prequeue else now_ms
         refresh_s = 0 if closed and not prequeue else 20
         return Held(
@@ -95,12 +106,20 @@ def _of(changes: Mapping[str, Any] | None = None, **state: Any) -> Callable[[int
 
 SHOWN_STATES: Mapping[str, ShownState] = {
     "fifo": ShownState("In line, first come, first served", _of()),
-    "next": ShownState("In line, next to be let in", _of({"position": 1, "ahead": 0, "estimate": Estimate(20, 20, 20, 40)})),
+    "next": ShownState(
+        "In line, next to be let in",
+        _of({"position": 1, "ahead": 0, "estimate": Estimate(20, 20, 20, 40)}),
+    ),
     "random": ShownState("In line, let in by lot", _of(queueing_method="random")),
     "unknown": ShownState("In line, wait not known yet", _of({"estimate": None})),
-    "new": ShownState("Just arrived, no place yet", _of({"position": 0, "ahead": 0, "in_line": False})),
+    "new": ShownState(
+        "Just arrived, no place yet", _of({"position": 0, "ahead": 0, "in_line": False})
+    ),
     "prequeue": ShownState("Before an event", _of(event="prequeueing")),
-    "draw": ShownState("Before an event, places drawn by lot", _of(event="prequeueing", shuffle_at_event_start=True)),
+    "draw": ShownState(
+        "Before an event, places drawn by lot",
+        _of(event="prequeueing", shuffle_at_event_start=True),
+    ),
     "event": ShownState("During an event", _of(event="started")),
     "hold": ShownState("You hold all new visitors", _of(force_queue=True)),
     "full": ShownState("The line itself is full", _of(queue_is_full=True)),
@@ -132,7 +151,23 @@ def preview_policy(page: Page, shown: bytes) -> str:
     The built-in page's policy names its style by its hash, which `in_theme` has changed.
     """
     own = [] if page.custom else page.html_headers.pairs
-    parts = [part.strip() for key, value in own if key == b"Content-Security-Policy" for part in value.decode("ascii").split(";")]
-    kept = [part for part in parts if not part.startswith(("style-src", "frame-ancestors", "form-action", "connect-src"))]
-    styles = [f"style-src 'sha256-{b64encode(sha256(style).digest()).decode()}'" for style in _STYLE.findall(shown)[:1]] if own else []
+    parts = [
+        part.strip()
+        for key, value in own
+        if key == b"Content-Security-Policy"
+        for part in value.decode("ascii").split(";")
+    ]
+    kept = [
+        part
+        for part in parts
+        if not part.startswith(("style-src", "frame-ancestors", "form-action", "connect-src"))
+    ]
+    styles = (
+        [
+            f"style-src 'sha256-{b64encode(sha256(style).digest()).decode()}'"
+            for style in _STYLE.findall(shown)[:1]
+        ]
+        if own
+        else []
+    )
     return "; ".join([SANDBOX, "frame-ancestors 'self'", *kept, *styles])

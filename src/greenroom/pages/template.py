@@ -78,7 +78,13 @@ def parse(source: str, pointer: str = "custom_page_html") -> Template | list[Pro
     try:
         size = len(source.encode())
     except UnicodeEncodeError as error:
-        return [Problem(pointer, "contains a lone surrogate, which UTF-8 cannot write", source.count("\n", 0, error.start) + 1)]
+        return [
+            Problem(
+                pointer,
+                "contains a lone surrogate, which UTF-8 cannot write",
+                source.count("\n", 0, error.start) + 1,
+            )
+        ]
     if size > SIZE_MAX:
         return [Problem(pointer, f"must be at most {SIZE_MAX} bytes, not {size}")]
     parser = _Parser(source, pointer)
@@ -174,21 +180,30 @@ class _Parser:
     def _standalone(self, text: str, after: int) -> tuple[str, int]:
         """A tag alone on its line takes the whole line with it, as Mustache says."""
         clear = text.rstrip(" \t")
-        begins = clear.endswith("\n") or (not clear and (self._position == 0 or self.source[self._position - 1] == "\n"))
+        begins = clear.endswith("\n") or (
+            not clear and (self._position == 0 or self.source[self._position - 1] == "\n")
+        )
         rest = _BLANK_REST.match(self.source, after)
         return (clear, rest.end()) if begins and rest else (text, after)
 
     def _delimiters(self, start: int, pair: list[str]) -> None:
         if len(pair) != 2 or any(len(mark) > DELIMITER_MAX or "=" in mark for mark in pair):
-            self._problem(start, "new delimiters must be two short marks without =, such as {{=<% %>=}}")
+            self._problem(
+                start, "new delimiters must be two short marks without =, such as {{=<% %>=}}"
+            )
         else:
             self._left, self._right = pair
 
     def _named(self, start: int, sign: str, name: str) -> None:
         if "." in name and name != ".":
-            self._problem(start, f"dotted names are refused, the variables are flat: {name[:NAME_MAX]!r}")
+            self._problem(
+                start, f"dotted names are refused, the variables are flat: {name[:NAME_MAX]!r}"
+            )
         elif len(name) > NAME_MAX or not _NAME.fullmatch(name):
-            self._problem(start, f"{name[:40]!r} is not the name of a variable; is a tag before it not closed?")
+            self._problem(
+                start,
+                f"{name[:40]!r} is not the name of a variable; is a tag before it not closed?",
+            )
         elif name not in TEMPLATE_VARIABLES and name.lower() in _SPELLINGS:
             self._problem(start, f"{name} is written {_SPELLINGS[name.lower()]}")
         elif sign in ("#", "^"):
@@ -206,8 +221,14 @@ class _Parser:
 
     def _close(self, start: int, name: str) -> None:
         if not self._open or self._open[-1].name != name:
-            wanted = f"{{{{/{self._open[-1].name}}}}} of line {self._open[-1].line}" if self._open else "nothing: no section is open"
-            self._problem(start, f"{{{{/{name}}}}} closes a section, but what is due here is {wanted}")
+            wanted = (
+                f"{{{{/{self._open[-1].name}}}}} of line {self._open[-1].line}"
+                if self._open
+                else "nothing: no section is open"
+            )
+            self._problem(
+                start, f"{{{{/{name}}}}} closes a section, but what is due here is {wanted}"
+            )
             return
         section = self._open.pop()
         section.outside.append(_Section(self._variable(name), section.inverted, self.nodes))
@@ -221,7 +242,11 @@ class _Parser:
     def _variable(self, name: str) -> Variable | None:
         """A name we do not have is empty, as Mustache says; `.` is the value of the nearest section."""
         if name == ".":
-            shown = [section.name for section in self._open if not section.inverted and section.name != "."]
+            shown = [
+                section.name
+                for section in self._open
+                if not section.inverted and section.name != "."
+            ]
             name = shown[-1] if shown else ""
         return TEMPLATE_VARIABLES.get(name)
 

@@ -99,9 +99,13 @@ def facts_of(held: Held) -> PageVariables:
         minutes, most, change = _minutes(p50_s), _minutes(estimate.most_s), estimate.change
         if held.method != "random" and held.joined_ms and held.in_line:
             waited_ms = held.now_ms - held.joined_ms
-            progress = _progress(waited_ms / 1000 if waited_ms > 0 else 0.0, p50_s if p50_s > 0.0 else 0.0)
+            progress = _progress(
+                waited_ms / 1000 if waited_ms > 0 else 0.0, p50_s if p50_s > 0.0 else 0.0
+            )
     if held.event_active or held.event_prequeueing:
-        start = _minutes((held.event_start_ms - held.now_ms) / 1000) if held.event_prequeueing else 0
+        start = (
+            _minutes((held.event_start_ms - held.now_ms) / 1000) if held.event_prequeueing else 0
+        )
         end = _minutes((held.event_end_ms - held.now_ms) / 1000) if held.event_active else 0
     return PageVariables(held, estimate is not None, minutes, most, change, start, end, progress)
 
@@ -156,7 +160,11 @@ def in_english(minutes: int) -> str:
     hours, rest = divmod(minutes, 60)
     if not hours:
         return _counted(rest, "minute")
-    return f"{_counted(hours, 'hour')} and {_counted(rest, 'minute')}" if rest else _counted(hours, "hour")
+    return (
+        f"{_counted(hours, 'hour')} and {_counted(rest, 'minute')}"
+        if rest
+        else _counted(hours, "hour")
+    )
 
 
 def _counted(number: int, unit: str) -> str:
@@ -180,19 +188,53 @@ def _end_formatted(facts: PageVariables) -> str:
 
 
 def _wait_at_least(facts: PageVariables) -> int:
-    return 0 if facts.known or facts.held.queue_all or facts.held.origin_unhealthy else facts.held.least_minutes
+    return (
+        0
+        if facts.known or facts.held.queue_all or facts.held.origin_unhealthy
+        else facts.held.least_minutes
+    )
 
 
 _V = Variable
 
 VARIABLES: tuple[Variable, ...] = (
     _V("inWaitingRoom", "boolean", lambda _: True, "always true while held"),
-    _V("waitTimeKnown", "boolean", lambda f: f.known, "whether there is an estimate; false under queue_all"),
-    _V("waitTime", "integer", lambda f: f.minutes, "estimated wait in minutes, rounded up; 0 when unknown; random: the 50th percentile"),
-    _V("waitTime25Percentile", "integer", lambda f: f.p25, "random: minutes within which 25 % of the visitors are let in; otherwise 0"),
-    _V("waitTime50Percentile", "integer", lambda f: f.p50, "random: minutes within which 50 % of the visitors are let in; otherwise 0"),
-    _V("waitTime75Percentile", "integer", lambda f: f.p75, "random: minutes within which 75 % of the visitors are let in; otherwise 0"),
-    _V("waitTimeFormatted", "string", _wait_formatted, "in English: `10 minutes`, random `5 minutes to 15 minutes`, `unavailable`"),
+    _V(
+        "waitTimeKnown",
+        "boolean",
+        lambda f: f.known,
+        "whether there is an estimate; false under queue_all",
+    ),
+    _V(
+        "waitTime",
+        "integer",
+        lambda f: f.minutes,
+        "estimated wait in minutes, rounded up; 0 when unknown; random: the 50th percentile",
+    ),
+    _V(
+        "waitTime25Percentile",
+        "integer",
+        lambda f: f.p25,
+        "random: minutes within which 25 % of the visitors are let in; otherwise 0",
+    ),
+    _V(
+        "waitTime50Percentile",
+        "integer",
+        lambda f: f.p50,
+        "random: minutes within which 50 % of the visitors are let in; otherwise 0",
+    ),
+    _V(
+        "waitTime75Percentile",
+        "integer",
+        lambda f: f.p75,
+        "random: minutes within which 75 % of the visitors are let in; otherwise 0",
+    ),
+    _V(
+        "waitTimeFormatted",
+        "string",
+        _wait_formatted,
+        "in English: `10 minutes`, random `5 minutes to 15 minutes`, `unavailable`",
+    ),
     _V(
         "queueIsFull",
         "boolean",
@@ -212,65 +254,199 @@ VARIABLES: tuple[Variable, ...] = (
         lambda f: f.held.refresh_s,
         "seconds from lastUpdated to the next refresh; 0 when there is none",
     ),
-    _V("queueingMethod", "string", lambda f: f.held.method, "`fifo`, `random`, `passthrough` or `reject`"),
+    _V(
+        "queueingMethod",
+        "string",
+        lambda f: f.held.method,
+        "`fifo`, `random`, `passthrough` or `reject`",
+    ),
     _V("isFIFOQueue", "boolean", lambda f: f.held.method == "fifo", "queueingMethod is fifo"),
     _V("isRandomQueue", "boolean", lambda f: f.held.method == "random", "queueingMethod is random"),
-    _V("isPassthroughQueue", "boolean", lambda f: f.held.method == "passthrough", "queueingMethod is passthrough"),
+    _V(
+        "isPassthroughQueue",
+        "boolean",
+        lambda f: f.held.method == "passthrough",
+        "queueingMethod is passthrough",
+    ),
     _V("isRejectQueue", "boolean", lambda f: f.held.method == "reject", "queueingMethod is reject"),
-    _V("isEventActive", "boolean", lambda f: f.held.event_active, "an event is active, from the start of its pre-queue to its end"),
-    _V("isEventPrequeueing", "boolean", lambda f: f.held.event_prequeueing, "the pre-queue of an event is open"),
-    _V("timeUntilEventStart", "integer", lambda f: f.start_minutes, "minutes, rounded up, while prequeueing; otherwise 0"),
-    _V("timeUntilEventStartFormatted", "string", _start_formatted, "the same in English; otherwise `unavailable`"),
-    _V("timeUntilEventEnd", "integer", lambda f: f.end_minutes, "minutes, rounded up, while an event is active; otherwise 0"),
-    _V("timeUntilEventEndFormatted", "string", _end_formatted, "the same in English; otherwise `unavailable`"),
+    _V(
+        "isEventActive",
+        "boolean",
+        lambda f: f.held.event_active,
+        "an event is active, from the start of its pre-queue to its end",
+    ),
+    _V(
+        "isEventPrequeueing",
+        "boolean",
+        lambda f: f.held.event_prequeueing,
+        "the pre-queue of an event is open",
+    ),
+    _V(
+        "timeUntilEventStart",
+        "integer",
+        lambda f: f.start_minutes,
+        "minutes, rounded up, while prequeueing; otherwise 0",
+    ),
+    _V(
+        "timeUntilEventStartFormatted",
+        "string",
+        _start_formatted,
+        "the same in English; otherwise `unavailable`",
+    ),
+    _V(
+        "timeUntilEventEnd",
+        "integer",
+        lambda f: f.end_minutes,
+        "minutes, rounded up, while an event is active; otherwise 0",
+    ),
+    _V(
+        "timeUntilEventEndFormatted",
+        "string",
+        _end_formatted,
+        "the same in English; otherwise `unavailable`",
+    ),
     _V(
         "shuffleAtEventStart",
         "boolean",
         lambda f: f.held.event_active and f.held.shuffle_at_event_start,
         "the pre-queue is shuffled at the start",
     ),
-    _V("turnstile", "string", lambda f: f.held.turnstile, "HTML of a challenge, or empty; write `{{{turnstile}}}`"),
-    _V("infiniteQueue", "boolean", lambda f: f.held.infinite_queue, "the visitor is in the infinite queue of Turnstile"),
-    _V("waitTimeHours", "integer", lambda f: f.minutes // 60, "whole hours of waitTime", template_only=True),
-    _V("waitTimeHourMinutes", "integer", lambda f: f.minutes % 60, "minutes of waitTime beyond the whole hours", template_only=True),
+    _V(
+        "turnstile",
+        "string",
+        lambda f: f.held.turnstile,
+        "HTML of a challenge, or empty; write `{{{turnstile}}}`",
+    ),
+    _V(
+        "infiniteQueue",
+        "boolean",
+        lambda f: f.held.infinite_queue,
+        "the visitor is in the infinite queue of Turnstile",
+    ),
+    _V(
+        "waitTimeHours",
+        "integer",
+        lambda f: f.minutes // 60,
+        "whole hours of waitTime",
+        template_only=True,
+    ),
+    _V(
+        "waitTimeHourMinutes",
+        "integer",
+        lambda f: f.minutes % 60,
+        "minutes of waitTime beyond the whole hours",
+        template_only=True,
+    ),
 )
 """What Cloudflare publishes, in the published order."""
 
 EXTENSIONS: tuple[Variable, ...] = (
-    _V("inLine", "boolean", lambda f: f.held.in_line, "the ticket has come back, so the visitor has a place in line"),
-    _V("position", "integer", lambda f: f.held.position, "place in line, 1 is next; 0 when there is none yet"),
+    _V(
+        "inLine",
+        "boolean",
+        lambda f: f.held.in_line,
+        "the ticket has come back, so the visitor has a place in line",
+    ),
+    _V(
+        "position",
+        "integer",
+        lambda f: f.held.position,
+        "place in line, 1 is next; 0 when there is none yet",
+    ),
     _V("peopleAhead", "integer", lambda f: f.held.ahead, "visitors ahead in line"),
     _V("peopleWaiting", "integer", lambda f: f.held.waiting, "visitors in line"),
-    _V("waitFrom", "integer", lambda f: f.low, "minutes: 75 % wait longer than this, for every queueing method; 0 when unknown"),
-    _V("waitTo", "integer", lambda f: f.high, "minutes: 75 % are let in by then, for every queueing method; 0 when unknown"),
-    _V("waitAtMost", "integer", lambda f: f.most, "minutes: 95 % are let in by then; 0 when unknown"),
+    _V(
+        "waitFrom",
+        "integer",
+        lambda f: f.low,
+        "minutes: 75 % wait longer than this, for every queueing method; 0 when unknown",
+    ),
+    _V(
+        "waitTo",
+        "integer",
+        lambda f: f.high,
+        "minutes: 75 % are let in by then, for every queueing method; 0 when unknown",
+    ),
+    _V(
+        "waitAtMost",
+        "integer",
+        lambda f: f.most,
+        "minutes: 95 % are let in by then; 0 when unknown",
+    ),
     _V(
         "waitAtLeast",
         "integer",
         _wait_at_least,
         "minutes: visitors ahead divided by the rate limit, where waitTime is unknown; else 0",
     ),
-    _V("waitChange", "string", lambda f: f.change, "why the wait changed: `slower`, `faster`, `stale`, or empty"),
-    _V("progressKnown", "boolean", lambda f: f.progress >= 0, "whether `progress` is known (fifo, in line, wait known)"),
-    _V("progress", "integer", lambda f: max(0, f.progress), "time waited as a percentage of the whole wait estimated now, 0 to 99"),
+    _V(
+        "waitChange",
+        "string",
+        lambda f: f.change,
+        "why the wait changed: `slower`, `faster`, `stale`, or empty",
+    ),
+    _V(
+        "progressKnown",
+        "boolean",
+        lambda f: f.progress >= 0,
+        "whether `progress` is known (fifo, in line, wait known)",
+    ),
+    _V(
+        "progress",
+        "integer",
+        lambda f: max(0, f.progress),
+        "time waited as a percentage of the whole wait estimated now, 0 to 99",
+    ),
     _V(
         "joinedAt",
         "string",
         lambda f: iso(f.held.joined_ms) if f.held.joined_ms else "",
         "time of the first request, ISO 8601; empty when unknown",
     ),
-    _V("nextTrySeconds", "integer", lambda f: f.held.next_try_s, "seconds from now to the next refresh; 0 when there is none"),
-    _V("receipt", "string", lambda f: f.held.receipt, "the visitor's receipt for the draw of the pre-queue; empty when there is none"),
-    _V("drawCommitment", "string", lambda f: f.held.draw_commitment, "hash of the draw's seed, published before the pre-queue opened"),
+    _V(
+        "nextTrySeconds",
+        "integer",
+        lambda f: f.held.next_try_s,
+        "seconds from now to the next refresh; 0 when there is none",
+    ),
+    _V(
+        "receipt",
+        "string",
+        lambda f: f.held.receipt,
+        "the visitor's receipt for the draw of the pre-queue; empty when there is none",
+    ),
+    _V(
+        "drawCommitment",
+        "string",
+        lambda f: f.held.draw_commitment,
+        "hash of the draw's seed, published before the pre-queue opened",
+    ),
     _V("drawSeed", "string", lambda f: f.held.draw_seed, "the seed, once the draw has been held"),
-    _V("drawnPlace", "integer", lambda f: f.held.drawn_place, "the place drawn, 1 is first; 0 before the draw and when there is none"),
+    _V(
+        "drawnPlace",
+        "integer",
+        lambda f: f.held.drawn_place,
+        "the place drawn, 1 is first; 0 before the draw and when there is none",
+    ),
     _V("drawnOf", "integer", lambda f: f.held.drawn_size, "number of visitors in the draw"),
-    _V("admissionsPaused", "boolean", lambda f: f.held.storage_failed, "admissions are stopped, because the ledger cannot be written"),
-    _V("originUnhealthy", "boolean", lambda f: f.held.origin_unhealthy, "admissions are stopped, because the origin is unhealthy"),
+    _V(
+        "admissionsPaused",
+        "boolean",
+        lambda f: f.held.storage_failed,
+        "admissions are stopped, because the ledger cannot be written",
+    ),
+    _V(
+        "originUnhealthy",
+        "boolean",
+        lambda f: f.held.origin_unhealthy,
+        "admissions are stopped, because the origin is unhealthy",
+    ),
 )
 """Extensions of greenroom. In JSON they are in a sibling object `greenroom`; templates use `template_name`."""
 
-TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} | {row.template_name: row for row in EXTENSIONS}
+TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} | {
+    row.template_name: row for row in EXTENSIONS
+}
 """Every name a custom page may use."""
 
 _PUBLISHED = tuple((row.name, row.read) for row in VARIABLES if not row.template_only)

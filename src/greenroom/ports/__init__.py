@@ -121,7 +121,11 @@ class DrawStore(Protocol):
         """The 32 secret bytes of this draw: always the same, and secret until the draw has been held. Raises StorageFailed."""
 
     def settle(
-        self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
+        self,
+        draw_id: str,
+        here: Sequence[str],
+        hold: Callable[[Collection[str]], Draw],
+        then: Callable[[Draw | StorageFailed], None],
     ) -> None:
         """The draw of this id: the one that was held, or else what `hold` makes of everybody, kept for good and published first.
 
@@ -189,7 +193,9 @@ class ConfigStore(Protocol):
     def read(self) -> Configuration:
         """The newest configuration. Only what changed since the last call is read; nothing at all when nothing did."""
 
-    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
+    def write(
+        self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
+    ) -> Configuration:
         """Applies all changes or none, as one new revision with its entries in the audit log; the configuration after it.
 
         `expected` is the revision of the Configuration on which the changes were decided: raises RevisionConflict when it is not
@@ -198,10 +204,14 @@ class ConfigStore(Protocol):
         a parent or what is to be removed is not there. `author` is for the audit log: who, as an operator would say it.
         """
 
-    def note(self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]) -> None:
+    def note(
+        self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]
+    ) -> None:
         """An entry in the audit log about something that was made and is not part of the configuration; makes no revision."""
 
-    def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
+    def audit(
+        self, limit: int, before: int | None = None, *, removed_from: str = ""
+    ) -> list[AuditEntry]:
         """The newest entries first, at most `limit`, all with a number below `before`.
 
         `removed_from`: only removals of what belonged to this object, such as the events of a room.
@@ -246,7 +256,9 @@ class HealthStore(Protocol):
     def events(self, question: EventQuestion) -> list[CheckEvent]:
         """Newest first."""
 
-    def counts(self, check_id: str, since_ms: int, until_ms: int) -> list[tuple[str, str, str, int]]:
+    def counts(
+        self, check_id: str, since_ms: int, until_ms: int
+    ) -> list[tuple[str, str, str, int]]:
         """(region, scope, reason or empty, number of events) of one check."""
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:

@@ -71,7 +71,11 @@ class LeaderLease(Protocol):
         """All submitted reports, by data center; waits for the first one. None when the term is over."""
 
     async def commit(
-        self, term: LeaseTerm, rows: Mapping[str, bytes], forgotten: Sequence[str] = (), answers: Iterable[tuple[str, bytes]] = ()
+        self,
+        term: LeaseTerm,
+        rows: Mapping[str, bytes],
+        forgotten: Sequence[str] = (),
+        answers: Iterable[tuple[str, bytes]] = (),
     ) -> bool:
         """Writes rows, then hands out answers, in one step, and renews the term. False: the term is over, nothing was done."""
 

@@ -77,7 +77,11 @@ class AccessLog:
         self._dropped = 0
         self._writing: asyncio.Future[None] | None = None
         self._due: asyncio.TimerHandle | None = None
-        self._file = WatchedFileHandler(settings.access_file, encoding="utf-8") if settings.access_file else None
+        self._file = (
+            WatchedFileHandler(settings.access_file, encoding="utf-8")
+            if settings.access_file
+            else None
+        )
 
     def observe(self, record: RequestRecord) -> None:
         """See `RequestObserver`."""
@@ -131,7 +135,9 @@ class AccessLog:
 
 def _request_line(record: RequestRecord, queries: bool) -> str:
     arrival = record.arrival
-    return f"{_plain(arrival.method)} {_path(record, queries)} {arrival.version}" if arrival else "-"
+    return (
+        f"{_plain(arrival.method)} {_path(record, queries)} {arrival.version}" if arrival else "-"
+    )
 
 
 def _path(record: RequestRecord, queries: bool) -> str:

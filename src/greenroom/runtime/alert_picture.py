@@ -7,7 +7,13 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from greenroom.alerting.conditions import BOUND_TYPES, Certificate, MinuteOfRequests, Picture, RoomPicture
+from greenroom.alerting.conditions import (
+    BOUND_TYPES,
+    Certificate,
+    MinuteOfRequests,
+    Picture,
+    RoomPicture,
+)
 from greenroom.alerting.matching import bounds
 from greenroom.config.settings import Config
 from greenroom.control.state import ProcessState, RoomState
@@ -24,20 +30,29 @@ class PictureTaker:
     def take(self, state: ProcessState, config: Config, stored: Configuration) -> Picture:
         """The picture of this moment."""
         counts = dict(state.gateway)
-        requests, failed = self._minute.add(state.now_ms, int(counts.get("forwarded", 0)), int(counts.get("failed", 0)))
+        requests, failed = self._minute.add(
+            state.now_ms, int(counts.get("forwarded", 0)), int(counts.get("failed", 0))
+        )
         sync = state.sync
-        speaks = sync is None or (sync.syncing and sync.figures_known)  # old figures would end incidents that go on
+        speaks = sync is None or (
+            sync.syncing and sync.figures_known
+        )  # old figures would end incidents that go on
         policies = list(stored.alert_policies.records())
         return Picture(
             now_ms=state.now_ms,
             process=f"{socket.gethostname()[:60]} {config.control}",
             data_center=sync.data_center if sync else "here",
-            rooms=tuple(_room(room, config) for room in state.rooms if speaks or room.figures.storage_failed),
+            rooms=tuple(
+                _room(room, config) for room in state.rooms if speaks or room.figures.storage_failed
+            ),
             speaks_for_rooms=speaks,
             requests=requests,
             failed=failed,
             cut_off_s=(sync.answered_s or 0.0) if sync and sync.syncing and sync.cut_off else None,
-            config_problems={"file": _said(state.config.problems), "store": _said(state.store.problems)},
+            config_problems={
+                "file": _said(state.config.problems),
+                "store": _said(state.store.problems),
+            },
             certificate=certificate(Path(config.tls.cert)) if config.tls else None,
             limits={name: bounds(policies, name) for name in BOUND_TYPES},
         )
@@ -75,7 +90,13 @@ def _read(path: Path, _changed_ns: int) -> Certificate:
     """Read again only when the file has changed."""
     found = x509.load_pem_x509_certificate(path.read_bytes())
     try:
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(x509.DNSName)
+        names = found.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value.get_values_for_type(x509.DNSName)
     except x509.ExtensionNotFound:
         names = []
-    return Certificate(tuple(names), int(found.not_valid_after_utc.timestamp() * 1000), found.fingerprint(SHA256()).hex())
+    return Certificate(
+        tuple(names),
+        int(found.not_valid_after_utc.timestamp() * 1000),
+        found.fingerprint(SHA256()).hex(),
+    )

@@ -44,9 +44,13 @@ def retention_of(kept: AnalyticsRetention) -> Retention:
     return Retention(kept.minutes_days * DAY_S, kept.hours_days * DAY_S, kept.days_days * DAY_S)
 
 
-def open_keeper(where: str, data: Path, kept: AnalyticsRetention, place_of: Callable[[str], RoomPlace]) -> Keeper:
+def open_keeper(
+    where: str, data: Path, kept: AnalyticsRetention, place_of: Callable[[str], RoomPlace]
+) -> Keeper:
     """The store of these settings. Raises StorageFailed."""
-    return Keeper(_engine(where, data), place_of, retention_of(kept), breathe=lambda: time.sleep(BREATH_S))
+    return Keeper(
+        _engine(where, data), place_of, retention_of(kept), breathe=lambda: time.sleep(BREATH_S)
+    )
 
 
 def open_analytics_file(path: Path) -> Keeper:
@@ -140,7 +144,10 @@ class Analytics(NoAnalytics):
         here = config.shared.data_center if config.shared else "here"
         self._recorder = Recorder(secrets.token_hex(8), here, clock.now_ms())
         place_of = places_of(known)
-        self._writer = Writer(lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of), clock.now_ms)
+        self._writer = Writer(
+            lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of),
+            clock.now_ms,
+        )
 
     def observer(self, counts: DecisionCounts) -> Observer:
         """See `NoAnalytics`."""
@@ -160,7 +167,14 @@ class Analytics(NoAnalytics):
         """See `NoAnalytics`."""
         found = self._writer.state()
         dropped = found.dropped_minutes + self._recorder.dropped_minutes
-        return AnalyticsState(found.waiting_minutes, dropped, found.written_parts, found.failures, found.written_s, found.problem)
+        return AnalyticsState(
+            found.waiting_minutes,
+            dropped,
+            found.written_parts,
+            found.failures,
+            found.written_s,
+            found.problem,
+        )
 
     async def run(self, rooms: Rooms) -> None:
         """See `NoAnalytics`."""
@@ -185,7 +199,9 @@ class Analytics(NoAnalytics):
 class SharedAnalytics(NoAnalytics):
     """Of one of many processes: it sends its minutes to a stream, and takes those of all into the store while it is the collector."""
 
-    def __init__(self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore) -> None:
+    def __init__(
+        self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore
+    ) -> None:
         from greenroom.stores.redis.analytics_stream import RedisAnalyticsStream
         from greenroom.stores.redis.leader_lease import TIMEOUT_S
 
@@ -193,15 +209,21 @@ class SharedAnalytics(NoAnalytics):
         self._clock = clock
         self._known = known
         self._recorder = Recorder(secrets.token_hex(8), shared.data_center, clock.now_ms())
-        self._stream = RedisAnalyticsStream(shared.global_redis.client(TIMEOUT_S), self._recorder.source)
+        self._stream = RedisAnalyticsStream(
+            shared.global_redis.client(TIMEOUT_S), self._recorder.source
+        )
         place_of = places_of(known)
 
         def make_writer() -> Writer:
             return Writer(
-                lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of), clock.now_ms, records_here=False
+                lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of),
+                clock.now_ms,
+                records_here=False,
             )
 
-        self._collector = StreamCollector(self._stream, lambda: shared.data_centers, make_writer, clock.now_ms)
+        self._collector = StreamCollector(
+            self._stream, lambda: shared.data_centers, make_writer, clock.now_ms
+        )
         self._problem = ""
         self._failures = 0
 
@@ -242,7 +264,13 @@ class SharedAnalytics(NoAnalytics):
         failures, problem = found.failures + self._failures, found.problem or self._problem
         dropped = found.dropped_minutes + self._recorder.dropped_minutes
         return AnalyticsState(
-            found.waiting_minutes, dropped, found.written_parts, failures, found.written_s, problem, collector=writer is not None
+            found.waiting_minutes,
+            dropped,
+            found.written_parts,
+            failures,
+            found.written_s,
+            problem,
+            collector=writer is not None,
         )
 
     async def run(self, rooms: Rooms) -> None:

@@ -22,7 +22,11 @@ PART = 8
 def connections_most() -> int:
     """How many connections one listener of this process may have."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return CONNECTIONS_MOST if limit == resource.RLIM_INFINITY else max(1, min(CONNECTIONS_MOST, limit // PART))
+    return (
+        CONNECTIONS_MOST
+        if limit == resource.RLIM_INFINITY
+        else max(1, min(CONNECTIONS_MOST, limit // PART))
+    )
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,9 @@ class AppConnection(H11Protocol):
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
             others = cast(Iterable[AppConnection], self.connections)
-            spare = [one for one in others if not (one.under_way or one.transport.is_closing())]  # this one is among them
+            spare = [
+                one for one in others if not (one.under_way or one.transport.is_closing())
+            ]  # this one is among them
             min(spare, key=lambda one: one._since_s).transport.abort()
         self._expect_input()
 
@@ -103,7 +109,9 @@ class AppConnection(H11Protocol):
         elif self._reading is None or body is not self._reads_body:
             self._stop_reading()
             self._reads_body = body
-            self._reading = self.loop.call_later(self._limits.body_s if body else self._limits.head_s, self.transport.abort)
+            self._reading = self.loop.call_later(
+                self._limits.body_s if body else self._limits.head_s, self.transport.abort
+            )
 
     def _stop_reading(self) -> None:
         if self._reading is not None:

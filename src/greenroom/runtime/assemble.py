@@ -41,11 +41,16 @@ log = structlog.get_logger(__name__)
 
 def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
     """What the ledgers are told at a moment: every room as its events make it."""
-    return lambda now_ms: [effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms]
+    return lambda now_ms: [
+        effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms
+    ]
 
 
 async def agreed_draws(
-    shared: Shared | None, files: DrawFiles, data_centers: Callable[[], Sequence[str]], ending: contextlib.AsyncExitStack
+    shared: Shared | None,
+    files: DrawFiles,
+    data_centers: Callable[[], Sequence[str]],
+    ending: contextlib.AsyncExitStack,
 ) -> DrawStore:
     """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
     if shared is None:
@@ -53,7 +58,9 @@ async def agreed_draws(
     from greenroom.stores.redis.draws import RedisDraws
     from greenroom.stores.redis.leader_lease import TIMEOUT_S
 
-    draws = RedisDraws(shared.global_redis.client(TIMEOUT_S), files, shared.data_center, data_centers)
+    draws = RedisDraws(
+        shared.global_redis.client(TIMEOUT_S), files, shared.data_center, data_centers
+    )
     ending.push_async_callback(draws.close)
     try:
         await draws.agree()
@@ -69,11 +76,27 @@ def schedule_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tup
     draws = []
     for draw in schedule.draws:
         when, held = draw.scheduled, draw.drawn is not None
-        draws.append(DrawState(draw.draw_id, when.event_id, draw.event, draw.commitment, when.prequeue_start_ms, when.event_start_ms, held))
+        draws.append(
+            DrawState(
+                draw.draw_id,
+                when.event_id,
+                draw.event,
+                draw.commitment,
+                when.prequeue_start_ms,
+                when.event_start_ms,
+                held,
+            )
+        )
     return schedule.now.effective, tuple(draws)
 
 
-def room_state(room: Room, figures: Figures, requests: Mapping[str, int], schedule: RoomSchedule | None, origin: str) -> RoomState:
+def room_state(
+    room: Room,
+    figures: Figures,
+    requests: Mapping[str, int],
+    schedule: RoomSchedule | None,
+    origin: str,
+) -> RoomState:
     """A room as the control listener shows it."""
     now, draws = schedule_state(schedule)
     return RoomState(room, figures, requests, now, draws, origin)
@@ -82,30 +105,52 @@ def room_state(room: Room, figures: Figures, requests: Mapping[str, int], schedu
 def seats(state: RoomState) -> Seats:
     """What an explanation says about how a room is doing."""
     figures = state.figures
-    return Seats(figures.active, figures.waiting, state.origin, bool(state.now and state.now.origin_down), figures.confirms)
+    return Seats(
+        figures.active,
+        figures.waiting,
+        state.origin,
+        bool(state.now and state.now.origin_down),
+        figures.confirms,
+    )
 
 
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:
     """What rules may ask about an address. Raises ValueError when a file that was good when it was checked is not any more."""
-    geo, systems = (open_database(path) if path else None for path in (config.geo_database, config.asn_database))
+    geo, systems = (
+        open_database(path) if path else None for path in (config.geo_database, config.asn_database)
+    )
     return LocalLookups(Places(geo, systems), Crawlers(config.crawlers, names.name_of))
 
 
 def decision_service(
-    table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError, observers: Iterable[Observer] = ()
+    table: RoomTable,
+    ring: KeyRing,
+    clock: Clock,
+    on_error: OnError,
+    observers: Iterable[Observer] = (),
 ) -> DecisionService:
     """The one service that decides for every front end; `observers` are told of each decision."""
     take = Entropy().take
-    return DecisionService(table, Sealer(ring, take), clock, take, on_error, observed_by(observers, on_error))
+    return DecisionService(
+        table, Sealer(ring, take), clock, take, on_error, observed_by(observers, on_error)
+    )
 
 
 def data_centers(config: Config) -> DataCenters | None:
     """The data centers that tickets may name, where ledgers are shared."""
-    return DataCenters.of(config.shared.data_center, config.shared.data_centers) if config.shared else None
+    return (
+        DataCenters.of(config.shared.data_center, config.shared.data_centers)
+        if config.shared
+        else None
+    )
 
 
 def gateway(
-    config: Config, decision: DecisionService, on_error: OnError, on_request: RequestObserver | None, guard: OriginGuard
+    config: Config,
+    decision: DecisionService,
+    on_error: OnError,
+    on_request: RequestObserver | None,
+    guard: OriginGuard,
 ) -> Gateway:
     """The built-in data path. Make it inside the event loop."""
     return Gateway(

@@ -17,7 +17,14 @@ class BehindProxy:
     The prefix is the path that the proxy took off; links and cookies begin with it.
     """
 
-    def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], prefix_key: str, *, by_socket: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        policy: Callable[[], ForwardedPolicy],
+        prefix_key: str,
+        *,
+        by_socket: bool = False,
+    ) -> None:
         """`policy` is asked for each request, so that a reload counts at once. `by_socket`: every peer came over a Unix socket."""
         self._app = app
         self._policy = policy
@@ -26,13 +33,19 @@ class BehindProxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] == "http" and (self._by_socket or (scope.get("client") and self._policy().covers(scope["client"][0]))):
+        if scope["type"] == "http" and (
+            self._by_socket or (scope.get("client") and self._policy().covers(scope["client"][0]))
+        ):
             scope = self._said(scope)
         await self._app(scope, receive, send)
 
     def _said(self, scope: Scope) -> Scope:
         headers = list(scope["headers"])
-        said = {name: value.rpartition(b",")[2].strip() for name, value in headers if name.startswith(b"x-forwarded-")}
+        said = {
+            name: value.rpartition(b",")[2].strip()
+            for name, value in headers
+            if name.startswith(b"x-forwarded-")
+        }
         prefix, host = said.get(b"x-forwarded-prefix", b""), said.get(b"x-forwarded-host", b"")
         if _HOST.fullmatch(host):
             headers = [(name, host if name == b"host" else value) for name, value in headers]

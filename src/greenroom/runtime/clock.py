@@ -67,10 +67,16 @@ class ClockWatch:
     def look(self) -> None:
         """One look. What was said is said again only when it has changed by as much."""
         ahead_ms = ahead_of_wall_ms(self._now_ms())
-        if abs(ahead_ms - self._told_ms) < DIFFERS_MS and (not self._told_ms or abs(ahead_ms) >= DIFFERS_MS):
+        if abs(ahead_ms - self._told_ms) < DIFFERS_MS and (
+            not self._told_ms or abs(ahead_ms) >= DIFFERS_MS
+        ):
             return
         self._told_ms = ahead_ms if abs(ahead_ms) >= DIFFERS_MS else 0
         if self._told_ms:
-            log.warning("clock_differs", seconds_ahead=round(ahead_ms / 1000), effect="events begin by the clock of greenroom")
+            log.warning(
+                "clock_differs",
+                seconds_ahead=round(ahead_ms / 1000),
+                effect="events begin by the clock of greenroom",
+            )
         else:
             log.info("clock_agrees")

@@ -63,7 +63,13 @@ class Running(NamedTuple):
 class AnalyticsQueries:
     """GraphQL in the name of people who are signed in; see `dashboard.services.AsksAnalytics`."""
 
-    def __init__(self, store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAnswer], health: HealthView | None) -> None:
+    def __init__(
+        self,
+        store: ConfigStore,
+        clock: Clock,
+        answers: Mapping[str, DatasetAnswer],
+        health: HealthView | None,
+    ) -> None:
         self._make = partial(_endpoint, store, clock, all_answers(answers, health, clock))
         self._guard = threading.Lock()
         self._made: GraphqlEndpoint | None = None
@@ -76,13 +82,27 @@ class AnalyticsQueries:
             known = json.loads(variables) if variables.strip() else {}
         except (ValueError, RecursionError):
             known = None
-        body = json.dumps({"query": query, "variables": known if isinstance(known, dict) else [], "operationName": operation or None})
-        token = Token(id=person.owner, name=person.name, scopes=("analytics",), zone_ids=person.zone_ids, secret_sha256="0" * 64)
+        body = json.dumps(
+            {
+                "query": query,
+                "variables": known if isinstance(known, dict) else [],
+                "operationName": operation or None,
+            }
+        )
+        token = Token(
+            id=person.owner,
+            name=person.name,
+            scopes=("analytics",),
+            zone_ids=person.zone_ids,
+            secret_sha256="0" * 64,
+        )
         answer = self._made.ask(Caller(token), body.encode("utf-8", "replace"))
         return answer.status_code, bytes(answer.body)
 
 
-def _endpoint(store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAnswer]) -> "GraphqlEndpoint":
+def _endpoint(
+    store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAnswer]
+) -> "GraphqlEndpoint":
     from greenroom.api.graphql.endpoint import GraphqlEndpoint
 
     return GraphqlEndpoint(store, clock, ALL_DATASETS, answers)
@@ -122,7 +142,9 @@ class ConfiguredProvider:
         if settings is None:
             self._made = made = None
         elif made is None or made.settings != settings:
-            self._made = made = OidcProvider(settings, lambda: self._config().sending.outbound, self._clock, self._listening)
+            self._made = made = OidcProvider(
+                settings, lambda: self._config().sending.outbound, self._clock, self._listening
+            )
         return made
 
 
@@ -146,7 +168,11 @@ def open_dashboard(
     def fetch_logo(url: str) -> str:
         return asyncio.run(fetch_picture(Guard(outbound()), url, LOGO_BYTES_MAX))
 
-    queries = AnalyticsQueries(store, clock, answers, running.health) if answers or running.health else None
+    queries = (
+        AnalyticsQueries(store, clock, answers, running.health)
+        if answers or running.health
+        else None
+    )
     services = Services(
         config=ConfigService(store, clock),
         sessions=sessions,
@@ -175,7 +201,9 @@ class ControlListener(AppListener):
             self._tls.load_cert_chain(config.control_tls.cert, config.control_tls.key)
 
 
-def control_listeners(app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None) -> list[ControlListener]:
+def control_listeners(
+    app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None
+) -> list[ControlListener]:
     """The control listener, which reads what trusted proxies say about its clients and about where it is; none without a socket."""
 
     def policy() -> ForwardedPolicy:
@@ -197,10 +225,16 @@ async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) ->
     settings = dashboard.services.oidc_settings()
     if settings and any(row.role == "admin" for row in settings.roles):
         return []
-    hint = f"; at your proxy, or at http://127.0.0.1:8081 after ssh -L 8081:{control.path}" if control.path else ""
+    hint = (
+        f"; at your proxy, or at http://127.0.0.1:8081 after ssh -L 8081:{control.path}"
+        if control.path
+        else ""
+    )
     host = "127.0.0.1" if control.host in ("0.0.0.0", "::") else control.host  # noqa: S104  compared, not bound
     at = "" if control.path else f"http{'s' if tls else ''}://{Address(host, control.port)}"
-    with contextlib.suppress(GreenroomError):  # the store cannot be reached: signing in has to wait, visitors need not
+    with contextlib.suppress(
+        GreenroomError
+    ):  # the store cannot be reached: signing in has to wait, visitors need not
         known = await asyncio.to_thread(dashboard.services.config.store.read)
         if not known.accounts and not known.tokens:
             key = await asyncio.to_thread(dashboard.sign_in.make_link)

@@ -36,9 +36,20 @@ class DataCenterMembership:
         process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._clients = [shared.global_redis.client(TIMEOUT_S), shared.redis.client(TIMEOUT_S)]
         leader_lease = RedisLeaderLease(self._clients[0])
-        leader_loop = self._leader_loop = LeaderLoop(leader_lease, rooms, data_centers, secrets.randbits, on_error, shared.fence_s * 1000)
+        leader_loop = self._leader_loop = LeaderLoop(
+            leader_lease, rooms, data_centers, secrets.randbits, on_error, shared.fence_s * 1000
+        )
         lock = RedisSyncLock(self._clients[1], process, shared.data_center)
-        self._sync = DataCenterSync(shared.data_center, process, ledgers, self._rooms_by_id, leader_lease, lock, leader_loop, on_error)
+        self._sync = DataCenterSync(
+            shared.data_center,
+            process,
+            ledgers,
+            self._rooms_by_id,
+            leader_lease,
+            lock,
+            leader_loop,
+            on_error,
+        )
 
     async def run(self) -> None:
         """Until cancelled; then its sync lock and leader lease are free for others at once."""

@@ -45,7 +45,11 @@ class DataDir:
             (path / "rooms").mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-            reason = "it is a file" if isinstance(error, FileExistsError) else getattr(error, "strerror", None) or error
+            reason = (
+                "it is a file"
+                if isinstance(error, FileExistsError)
+                else getattr(error, "strerror", None) or error
+            )
             raise CannotStart(f"cannot use the data directory {path}: {reason}") from None
         self._take_lock(fcntl.LOCK_SH if shared else fcntl.LOCK_EX, time.monotonic() + wait_s)
 
@@ -63,7 +67,9 @@ class DataDir:
             with contextlib.suppress(OSError):
                 owner = note.read_text()[:20].strip()
             by = f"process {owner}" if owner else "another process"
-            raise CannotStart(f"the data directory {self.path} is in use by {by}; choose another with --data") from None
+            raise CannotStart(
+                f"the data directory {self.path} is in use by {by}; choose another with --data"
+            ) from None
         with contextlib.suppress(OSError):  # only a note for people; the lock is what counts
             note.write_text(f"{os.getpid()}\n")
 
@@ -80,7 +86,9 @@ class DataDir:
         for path in (self.path / "rooms").glob("*.journal"):
             with contextlib.suppress(OSError):
                 if path.stem not in rooms and path.stat().st_mtime < before_s:
-                    for suffix in reversed(JOURNAL_FILES):  # the journal last: what was cut short is finished at the next start
+                    for suffix in reversed(
+                        JOURNAL_FILES
+                    ):  # the journal last: what was cut short is finished at the next start
                         path.with_suffix(suffix).unlink(missing_ok=True)
 
     @property

@@ -51,7 +51,14 @@ LOG_LEVEL = "warning"
 """The demo prints what to do; an operator's log would bury it."""
 
 
-def run_demo(listen: str | None, control: str | None, crowd_size: int, say: Say, *, with_history: bool = False) -> None:
+def run_demo(
+    listen: str | None,
+    control: str | None,
+    crowd_size: int,
+    say: Say,
+    *,
+    with_history: bool = False,
+) -> None:
     """Until it is told to stop. Addresses that were not asked for give way when they are in use.
 
     `with_history`: the analytics begin with a generated month, marked as such.
@@ -78,13 +85,21 @@ async def _shop_only(listen: str, say: Say) -> None:
     await listener.close()
 
 
-async def _demo(listen: str | None, control: str | None, crowd_size: int, say: Say, with_history: bool) -> None:
+async def _demo(
+    listen: str | None, control: str | None, crowd_size: int, say: Say, with_history: bool
+) -> None:
     addresses = _addresses({"listen": listen, "control": control}, say)
     folder = Path(tempfile.mkdtemp(prefix="greenroom-demo-"))
     shop = Shop(time.monotonic)
     shop_socket = bind(Address("127.0.0.1", 0), "the shop")
     shop_listener = AppListener(shop.app, shop_socket)
-    raw = {"origin": f"http://{bound(shop_socket)}", "data": str(folder), "log": {"level": LOG_LEVEL}, "rooms": [ROOM], **addresses}
+    raw = {
+        "origin": f"http://{bound(shop_socket)}",
+        "data": str(folder),
+        "log": {"level": LOG_LEVEL},
+        "rooms": [ROOM],
+        **addresses,
+    }
 
     def visit() -> Address:
         return _reachable(process.listen)
@@ -94,13 +109,20 @@ async def _demo(listen: str | None, control: str | None, crowd_size: int, say: S
 
     crowd = DemoCrowd(lambda: Browser(visit().host, visit().port, str(visit())), random.Random())  # noqa: S311  people, not secrets
     crowd.resize(crowd_size)
-    process = Process(OptionSource(raw, {}), say, console_routes(crowd, lambda: f"http://{visit()}/", room))
+    process = Process(
+        OptionSource(raw, {}), say, console_routes(crowd, lambda: f"http://{visit()}/", room)
+    )
     set_up_logs(process.config.log)
     await shop_listener.start()
     if with_history:
         say("making a month of history; every minute of it is marked as generated")
-        await asyncio.to_thread(fill_with_history, folder, process.config.rooms[0], int(time.time()))
-    helpers = [asyncio.create_task(_explain(process, say)), asyncio.create_task(_play(process, crowd))]
+        await asyncio.to_thread(
+            fill_with_history, folder, process.config.rooms[0], int(time.time())
+        )
+    helpers = [
+        asyncio.create_task(_explain(process, say)),
+        asyncio.create_task(_play(process, crowd)),
+    ]
     try:
         await process.run()
     finally:
@@ -118,7 +140,9 @@ def fill_with_history(data: Path, room: Room, now_s: int) -> None:
     """
     end_s = now_s // 3_600 * 3_600
     begin_s = end_s - HISTORY_DAYS * 86_400
-    keeper = open_keeper("", data, AnalyticsRetention(), lambda _: RoomPlace(FILE_ZONE_ID, room.name))
+    keeper = open_keeper(
+        "", data, AnalyticsRetention(), lambda _: RoomPlace(FILE_ZONE_ID, room.name)
+    )
     waiting: list[Part] = []
     try:
         for parts in history(random.Random, room, begin_s * 1000, end_s * 1000):
@@ -151,14 +175,21 @@ async def _explain(process: Process, say: Say) -> None:
     say(f"  2. Open  http://{console}/demo   Switch the crowd on and watch the shop fill.")
     say("  3. Open the shop again in a private window: as a new visitor you wait in line.")
     say("  4. Switch the crowd off: the visitors in line are let in.")
-    say(f"  5. Sign in with the link above, then open  http://{console}/rooms?tour=1  for a tour of the dashboard in four steps.")
+    say(
+        f"  5. Sign in with the link above, then open  http://{console}/rooms?tour=1  for a tour of the dashboard in four steps."
+    )
     say("")
     say("Ctrl-C stops the demo.")
 
 
 def _addresses(asked: Mapping[str, str | None], say: Say) -> dict[str, str]:
     """What was asked for as it is; a default that is in use gives way to any free port, and that is said."""
-    problems = [problem for key, text in asked.items() if text is not None for problem in address_problems(f"--{key}", text)]
+    problems = [
+        problem
+        for key, text in asked.items()
+        if text is not None
+        for problem in address_problems(f"--{key}", text)
+    ]
     files = [key for key, text in asked.items() if text and text.startswith(SOCKET_FILE)]
     problems += [Problem(f"--{key}", "must be address:port in the demo") for key in files]
     if problems:

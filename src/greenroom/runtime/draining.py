@@ -7,14 +7,18 @@ from greenroom.runtime.callbacks import Say
 from greenroom.runtime.front_ends import FrontEnd, drain_all
 
 
-async def drain(front_ends: Sequence[FrontEnd], seconds: float, hurry: asyncio.Event, say: Say) -> None:
+async def drain(
+    front_ends: Sequence[FrontEnd], seconds: float, hurry: asyncio.Event, say: Say
+) -> None:
     """Waits at most so many seconds for requests under way, or until `hurry`; then cuts them off. Says how many are left, and the end."""
     told = -1
 
     def progress(left: int) -> None:
         nonlocal told
         if left != told and left:
-            say(f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or send SIGTERM again to end them")
+            say(
+                f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or send SIGTERM again to end them"
+            )
         told = left
 
     draining = asyncio.create_task(drain_all(front_ends, seconds, progress))

@@ -43,7 +43,10 @@ class DryRunProcesses:
         self._runs: OrderedDict[str, DryRunState] = OrderedDict()
         self._examples: OrderedDict[str, ExampleWait] = OrderedDict()
         self._guard = threading.Lock()
-        self._free, self._free_for_examples = threading.BoundedSemaphore(AT_ONCE), threading.BoundedSemaphore(AT_ONCE)
+        self._free, self._free_for_examples = (
+            threading.BoundedSemaphore(AT_ONCE),
+            threading.BoundedSemaphore(AT_ONCE),
+        )
 
     def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
         """The id of a new run of a DryRunRequest in plain values; None while too many wait. Raises InvalidConfig for wrong arrivals."""
@@ -51,7 +54,10 @@ class DryRunProcesses:
         crowd_of(request)
         run_id = secrets.token_hex(16)
         with self._guard:
-            if sum(run.results is None and not run.problem for run in self._runs.values()) >= WAITING_MAX:
+            if (
+                sum(run.results is None and not run.problem for run in self._runs.values())
+                >= WAITING_MAX
+            ):
                 return None
             self._runs[run_id] = DryRunState(room_id, dict(wanted))
             while len(self._runs) > KEPT:
@@ -93,7 +99,10 @@ class DryRunProcesses:
                 self._note(run_id, **news)
         run = self.find(run_id)
         if run is not None and run.results is None and not run.problem:
-            self._note(run_id, problem=f"It took longer than {LASTS_S:.0f} seconds. Try fewer visitors, or higher limits.")
+            self._note(
+                run_id,
+                problem=f"It took longer than {LASTS_S:.0f} seconds. Try fewer visitors, or higher limits.",
+            )
 
     def _note(self, run_id: str, **news: Any) -> None:
         with self._guard:
@@ -104,7 +113,9 @@ class DryRunProcesses:
 def _simulated(request: Mapping[str, Any], lasts_s: float) -> Iterator[dict[str, Any]]:
     """What a process of its own says; it is ended after so many seconds."""
     command = [sys.executable, "-m", "greenroom.runtime.dry_runs"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  our own program
+    with subprocess.Popen(  # noqa: S603 - our own program
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         end = threading.Timer(lasts_s, process.kill)
         end.start()
         assert process.stdin is not None  # noqa: S101  it was asked for
@@ -133,7 +144,15 @@ def main() -> None:
         if "example" in asked:
             _say(last_wait(asked["example"], _streams)._asdict())
         else:
-            _say({"results": dry_run(DryRunRequest(**asked["dry_run"]), _streams, lambda share: _say({"share": share}))})
+            _say(
+                {
+                    "results": dry_run(
+                        DryRunRequest(**asked["dry_run"]),
+                        _streams,
+                        lambda share: _say({"share": share}),
+                    )
+                }
+            )
     except InvalidConfig as error:
         _say({"problem": str(error)})
     except BrokenPipeError:  # the process that asked has ended

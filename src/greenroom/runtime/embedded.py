@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 from greenroom.config.settings import Config
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import USUAL_LIMITS, ArrivalLimits, CheckedLines, Sender, arrival_from, arrival_of, checked_lines
+from greenroom.decision.arrival import (
+    USUAL_LIMITS,
+    ArrivalLimits,
+    CheckedLines,
+    Sender,
+    arrival_from,
+    arrival_of,
+    checked_lines,
+)
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.known_lines import KnownLines, kind_of_pairs
@@ -67,7 +75,11 @@ class AppRequests:
     """The front end that an application is: it asks about each of its requests. `policy` and `limits` may be replaced at any time."""
 
     def __init__(
-        self, decisions: DecisionService, policy: ForwardedPolicy, on_error: OnError, limits: ArrivalLimits = USUAL_LIMITS
+        self,
+        decisions: DecisionService,
+        policy: ForwardedPolicy,
+        on_error: OnError,
+        limits: ArrivalLimits = USUAL_LIMITS,
     ) -> None:
         self._decisions = decisions
         self._policy = policy
@@ -147,7 +159,9 @@ class AppRequests:
         """A Cookie header as the application may see it, without tickets; empty when nothing is left."""
         return without_cookies(value, self._decisions.own_cookies)
 
-    def visitor_headers(self, headers: AppHeaders, cookie: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    def visitor_headers(
+        self, headers: AppHeaders, cookie: bytes
+    ) -> tuple[list[tuple[bytes, bytes]], bytes]:
         """What the visitor is given of the application's headers, and its command for the room (or nothing).
 
         The application can never set the ticket cookie, and an answer that carries a ticket is not for shared caches.
@@ -167,15 +181,29 @@ class AppRequests:
             else:
                 kept.append(pair)
         if cookie:
-            kept.append((b"cache-control", private_caching(tuple(caching)).partition(b": ")[2].rstrip(b"\r\n")))
+            kept.append(
+                (
+                    b"cache-control",
+                    private_caching(tuple(caching)).partition(b": ")[2].rstrip(b"\r\n"),
+                )
+            )
         return kept, command
 
     def _arrival(self, request: AppRequest) -> Arrival | Refusal:
         sender, lines = self._sender(request), self._lines(request.headers)
         if isinstance(lines, CheckedLines):
-            found = arrival_of(request.method, request.target, lines, sender, self._limits, request.version)
+            found = arrival_of(
+                request.method, request.target, lines, sender, self._limits, request.version
+            )
         else:
-            found = arrival_from(request.method, request.target, request.headers, sender, self._limits, request.version)
+            found = arrival_from(
+                request.method,
+                request.target,
+                request.headers,
+                sender,
+                self._limits,
+                request.version,
+            )
         return found if isinstance(found, Refusal) else altered(found) or found
 
     def _lines(self, headers: Sequence[tuple[bytes, bytes]]) -> CheckedLines | Refusal:
@@ -231,7 +259,9 @@ class Embedded:
     async def start(self) -> None:
         """Returns when it decides. Raises InvalidConfig, CannotStart or StorageFailed."""
         leave_logs_to_logging()
-        process = self._process = Process(self._source, log.info, front_ends=[self._front_end], parts=self._parts)
+        process = self._process = Process(
+            self._source, log.info, front_ends=[self._front_end], parts=self._parts
+        )
         running = self._running = asyncio.create_task(process.run())
         ready = asyncio.create_task(process.ready.wait())
         try:
@@ -256,8 +286,13 @@ class Embedded:
         return OUTAGE if requests is None else await requests.decide(request)
 
     async def _started(self) -> AppRequests | None:
-        if self.requests is None and (self._starting is not None or time.monotonic() >= self._not_before_s):
-            if self._starting is None or self._starting.get_loop() is not asyncio.get_running_loop():
+        if self.requests is None and (
+            self._starting is not None or time.monotonic() >= self._not_before_s
+        ):
+            if (
+                self._starting is None
+                or self._starting.get_loop() is not asyncio.get_running_loop()
+            ):
                 self._starting = asyncio.create_task(self._start_or_report())
             await asyncio.shield(self._starting)
         return self.requests
@@ -296,7 +331,11 @@ class Embedded:
 def report_failed_start(error: Exception) -> None:
     """Says in the log why every visitor is held."""
     expected = isinstance(error, (GreenroomError, OSError))
-    log.error("greenroom cannot start, every visitor is held: %s", error, exc_info=None if expected else error)
+    log.error(
+        "greenroom cannot start, every visitor is held: %s",
+        error,
+        exc_info=None if expected else error,
+    )
 
 
 def _report_end(running: asyncio.Task[None]) -> None:

@@ -14,7 +14,14 @@ from greenroom.config.source import ConfigSource
 from greenroom.decision.render import OUTAGE
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
-from greenroom.runtime.embedded import ANSWER_S, RETRY_S, AppRequest, AppRequests, Embedded, report_failed_start
+from greenroom.runtime.embedded import (
+    ANSWER_S,
+    RETRY_S,
+    AppRequest,
+    AppRequests,
+    Embedded,
+    report_failed_start,
+)
 from greenroom.runtime.serve import loop_factory
 
 CLOSING_S = 10.0
@@ -41,7 +48,11 @@ class EmbeddedThread:
     @property
     def requests(self) -> AppRequests | None:
         """Where to ask, inside the thread; None while greenroom does not run in this process."""
-        return self._embedded.requests if self._embedded is not None and self._owner == os.getpid() else None
+        return (
+            self._embedded.requests
+            if self._embedded is not None and self._owner == os.getpid()
+            else None
+        )
 
     @property
     def own_requests(self) -> AppRequests:
@@ -55,7 +66,9 @@ class EmbeddedThread:
         with self._starting:
             if self.requests is None and not self._closed:
                 started: Future[None] = Future()
-                self._thread = threading.Thread(target=self._run, args=(started,), name="greenroom", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, args=(started,), name="greenroom", daemon=True
+                )
                 self._thread.start()
                 started.result()
                 self._owner = os.getpid()
@@ -89,7 +102,9 @@ class EmbeddedThread:
         if requests is None or self._loop is None:
             return b""
         try:
-            self._loop.call_soon_threadsafe(lambda: found.set_result(requests.obey(forward, command)))
+            self._loop.call_soon_threadsafe(
+                lambda: found.set_result(requests.obey(forward, command))
+            )
             return found.result(ANSWER_S)
         except (RuntimeError, TimedOut):
             return b""

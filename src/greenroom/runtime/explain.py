@@ -22,19 +22,31 @@ from greenroom.stores.sql import SqlStore, default_url, store_exists
 LOOK_S = 0.01
 
 
-def explained(config: Config, asked: ExplainRequest, lookups: Lookups, now_ms: int, ledgers: Mapping[str, Seats]) -> Explanation:
+def explained(
+    config: Config,
+    asked: ExplainRequest,
+    lookups: Lookups,
+    now_ms: int,
+    ledgers: Mapping[str, Seats],
+) -> Explanation:
     """What would become of this request, and why. Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
-    arrival = dry_run(asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config))
+    arrival = dry_run(
+        asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config)
+    )
     if isinstance(arrival, Refusal):
         reason = f"Status {arrival.status}, before room lookup: {arrival.reason}."
         return Explanation(asked.method, asked.url, asked.client, "refused", "malformed", reason)
     plans = [_definition(config, room) for room in config.rooms]
-    return explain(arrival, plans, compile_lists(config.lists), lookups, now_ms, ledgers, served_hosts(config))
+    return explain(
+        arrival, plans, compile_lists(config.lists), lookups, now_ms, ledgers, served_hosts(config)
+    )
 
 
 def _definition(config: Config, room: Room) -> RoomDefinition:
     https = config.zones.get(room.id, config).always_use_https
-    return RoomDefinition(room, tuple(config.events.get(room.id, ())), rules_of(config, room), https)
+    return RoomDefinition(
+        room, tuple(config.events.get(room.id, ())), rules_of(config, room), https
+    )
 
 
 def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:

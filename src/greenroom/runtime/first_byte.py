@@ -12,7 +12,9 @@ MakeProtocol = Callable[[], asyncio.Protocol]
 class ProtocolsByFirstByte:
     """`usual` is spoken unless the first byte is one of `others`. Clients that send nothing are bounded in number and time by `limits`."""
 
-    def __init__(self, usual: MakeProtocol, others: Mapping[int, MakeProtocol], limits: Limits) -> None:
+    def __init__(
+        self, usual: MakeProtocol, others: Mapping[int, MakeProtocol], limits: Limits
+    ) -> None:
         self.usual = usual
         self.others = others
         self.limits = limits
@@ -31,7 +33,9 @@ class _Undecided(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._protocols.silent += 1
-        self._timer = asyncio.get_running_loop().call_later(self._protocols.limits.head_s, self._transport.abort)
+        self._timer = asyncio.get_running_loop().call_later(
+            self._protocols.limits.head_s, self._transport.abort
+        )
         if self._protocols.silent > self._protocols.limits.connections:
             self._transport.abort()
 

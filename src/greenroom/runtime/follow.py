@@ -29,7 +29,9 @@ Apply = Callable[[Configuration], Awaitable[None]]
 class StoreFollower:
     """Reads `store` in threads; `apply` takes a configuration over, as a whole or not at all, in the event loop."""
 
-    def __init__(self, store: ConfigStore, name: str, copy: ConfigCopy, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, store: ConfigStore, name: str, copy: ConfigCopy, now_ms: Callable[[], int]
+    ) -> None:
         """`name` is what people call the store."""
         self._store = store
         self._copy = copy
@@ -58,7 +60,9 @@ class StoreFollower:
                 raise
             await apply(copied or Configuration())
             self._running = self._copied = copied or Configuration()
-            self.state = self.state.of_revision(self._running.revision, self._now_ms(), from_copy=copied is not None)
+            self.state = self.state.of_revision(
+                self._running.revision, self._now_ms(), from_copy=copied is not None
+            )
             log.warning("config_store_copy_used", revision=self._running.revision)
         else:
             self._took_over(found)
@@ -118,12 +122,18 @@ class StoreFollower:
         self._running = found
         self.state = self.state.of_revision(found.revision, self._now_ms())
         if not first:
-            log.info("config_store_revision_loaded", revision=found.revision, rooms=len(found.rooms))
+            log.info(
+                "config_store_revision_loaded", revision=found.revision, rooms=len(found.rooms)
+            )
 
     def _refuse(self, revision: int, error: InvalidConfig | StorageFailed) -> None:
         problems = problems_of(error)
         if problems != self.state.problems or revision != self.state.tried:
-            log.error("config_store_revision_refused", revision=revision, problems=[str(problem) for problem in problems])
+            log.error(
+                "config_store_revision_refused",
+                revision=revision,
+                problems=[str(problem) for problem in problems],
+            )
         self.state = self.state.refused(revision, problems)
 
     def _report_failure(self, error: InvalidConfig | StorageFailed) -> None:

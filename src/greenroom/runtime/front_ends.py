@@ -72,13 +72,22 @@ class GatewayFrontEnd:
     """The built-in gateway on the public listener, with its TLS and its access log."""
 
     def __init__(
-        self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError, listening: Listening = tuple
+        self,
+        config: Config,
+        decision: DecisionService,
+        listener: socket.socket,
+        on_error: OnError,
+        listening: Listening = tuple,
     ) -> None:
         """Make it inside the event loop. Raises OSError when a certificate or the access log's file cannot be read or opened."""
         self._listener = listener
-        self.tls: ssl.SSLContext | None = server_context(config.tls.cert, config.tls.key) if config.tls else None
+        self.tls: ssl.SSLContext | None = (
+            server_context(config.tls.cert, config.tls.key) if config.tls else None
+        )
         self._access_log = _access_log(config)
-        self.gateway: Gateway = assemble.gateway(config, decision, on_error, self._observe(), OriginGuard(listening))
+        self.gateway: Gateway = assemble.gateway(
+            config, decision, on_error, self._observe(), OriginGuard(listening)
+        )
 
     async def start(self) -> None:
         """See `FrontEnd`."""
@@ -118,18 +127,31 @@ class GatewayFrontEnd:
 class DecideFrontEnd:
     """The listener where other proxies ask, over HTTP or SPOE. The gateway reads and writes its HTTP; nothing is forwarded from here."""
 
-    def __init__(self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError) -> None:
+    def __init__(
+        self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError
+    ) -> None:
         """Make it inside the event loop."""
         self._listener = listener
         store = VerdictStore(Entropy().take, time.monotonic)
-        self.questions = ProxyQuestions(decision, assemble.asking_policy(config), store, on_error, arrival_limits(config))
+        self.questions = ProxyQuestions(
+            decision, assemble.asking_policy(config), store, on_error, arrival_limits(config)
+        )
         read, limits = QuestionHeads(self.questions).read, _asking_limits(config)
-        self.gateway = Gateway(self.questions, lambda _: None, limits=limits, on_error=on_error, varying=IN_QUESTIONS, read=read)
+        self.gateway = Gateway(
+            self.questions,
+            lambda _: None,
+            limits=limits,
+            on_error=on_error,
+            varying=IN_QUESTIONS,
+            read=read,
+        )
         self.spoe = SpoeAgent(SpoeQuestions(self.questions, on_error))
 
     async def start(self) -> None:
         """See `FrontEnd`."""
-        protocols = ProtocolsByFirstByte(self.gateway.connection, {0: self.spoe.connection}, self.gateway.limits)
+        protocols = ProtocolsByFirstByte(
+            self.gateway.connection, {0: self.spoe.connection}, self.gateway.limits
+        )
         await self.gateway.start(sockets=[self._listener], protocol=protocols.connection)
 
     def configure(self, config: Config) -> None:
@@ -152,7 +174,11 @@ BuiltInFrontEnd = GatewayFrontEnd | DecideFrontEnd
 
 
 def built_in_front_ends(
-    config: Config, decision: DecisionService, listeners: Listeners, on_error: OnError, listening: Listening
+    config: Config,
+    decision: DecisionService,
+    listeners: Listeners,
+    on_error: OnError,
+    listening: Listening,
 ) -> list[BuiltInFrontEnd]:
     """Those that have a listener, the gateway first; `listening` gives all listeners of greenroom. Raises what they raise."""
     found: list[BuiltInFrontEnd] = []
@@ -165,7 +191,9 @@ def built_in_front_ends(
 
 def arrival_limits(config: Config) -> ArrivalLimits:
     """How large a request may be, for front ends that do not read its bytes themselves."""
-    return ArrivalLimits(config.limits.head_bytes, config.limits.header_lines, config.limits.url_bytes)
+    return ArrivalLimits(
+        config.limits.head_bytes, config.limits.header_lines, config.limits.url_bytes
+    )
 
 
 def _asking_limits(config: Config) -> Limits:
@@ -188,4 +216,8 @@ async def drain_all(front_ends: Sequence[FrontEnd], seconds: float, progress: Pr
 
         return tell
 
-    return sum(await asyncio.gather(*[one.drain(seconds, told(index)) for index, one in enumerate(front_ends)]))
+    return sum(
+        await asyncio.gather(
+            *[one.drain(seconds, told(index)) for index, one in enumerate(front_ends)]
+        )
+    )

@@ -15,7 +15,14 @@ from greenroom.config.settings import Address, Config
 from greenroom.control.state import HealthState
 from greenroom.core.health.condition import shown_status
 from greenroom.core.health.memory import Uptime
-from greenroom.core.health.origin import HOLD, RELEASE_MS, OriginChecks, OriginHold, held_after, origin_status
+from greenroom.core.health.origin import (
+    HOLD,
+    RELEASE_MS,
+    OriginChecks,
+    OriginHold,
+    held_after,
+    origin_status,
+)
 from greenroom.decision.room_table import RoomTable
 from greenroom.health.alerts import Placed
 from greenroom.health.network import probe_policy, threaded_resolver
@@ -70,20 +77,35 @@ class ProcessHealth:
     """Make it inside the event loop. `close` it when `run` has ended."""
 
     def __init__(
-        self, layers: Callable[[], Layers], data: Path, outbox: AlertOutbox, clock: Clock, listeners: Callable[[], Collection[Address]]
+        self,
+        layers: Callable[[], Layers],
+        data: Path,
+        outbox: AlertOutbox,
+        clock: Clock,
+        listeners: Callable[[], Collection[Address]],
     ) -> None:
         """`layers` are asked for again and again; `listeners` are greenroom's own, which no check may be on."""
         file = layers().file
         self._layers = layers
-        self._store = SqlHealthStore(file.store if file.store.startswith("postgres") else default_url(data))
-        self._guard = Guard(probe_policy(private=file.health.private_addresses), threaded_resolver(), lambda: own(tuple(listeners())))
+        self._store = SqlHealthStore(
+            file.store if file.store.startswith("postgres") else default_url(data)
+        )
+        self._guard = Guard(
+            probe_policy(private=file.health.private_addresses),
+            threaded_resolver(),
+            lambda: own(tuple(listeners())),
+        )
         equipment = Equipment(self._guard, TlsContexts())
         self._now_ms = clock.now_ms
         self._made_ms = clock.now_ms()
         self._speaking: dict[str, tuple[str, ...]] | None = None
         self._holds: dict[str, OriginHold] = {}
         self.service = HealthService(
-            self._store, OutboxSink(outbox, clock), clock.now_ms, partial(probe, equipment=equipment), holder=holder(file, data)
+            self._store,
+            OutboxSink(outbox, clock),
+            clock.now_ms,
+            partial(probe, equipment=equipment),
+            holder=holder(file, data),
         )
 
     async def run(self) -> None:
@@ -116,7 +138,10 @@ class ProcessHealth:
             self._holds[room_id] = hold
             schedule.hold_for_origin(hold.held)
             if hold.held is not before.held:
-                log.warning("room_held_for_origin" if hold.held else "room_released_for_origin", room=room.name)
+                log.warning(
+                    "room_held_for_origin" if hold.held else "room_released_for_origin",
+                    room=room.name,
+                )
 
     def _remembers(self, room_id: str, now_ms: int) -> bool:
         """Whether it is known what was said of a room's origin before this process began: an origin that was unhealthy is not well because
@@ -144,7 +169,10 @@ class ProcessHealth:
         service, figures = self.service, self.service.figures
         agents = service.agents()
         return HealthState(
-            checks=tuple((found.check.name, found.zone_name, self._shown(found.check)) for found in service.placed.values()),
+            checks=tuple(
+                (found.check.name, found.zone_name, self._shown(found.check))
+                for found in service.placed.values()
+            ),
             leads=service.leads,
             agents=len(agents),
             lost=sum(lost for _, lost in agents),
@@ -177,7 +205,9 @@ class ProcessHealth:
             if known is None or layers.config is not known.config:
                 known = layers
                 health = layers.file.health
-                found, self._speaking = await asyncio.to_thread(_read, layers)  # 10,000 checks take a tenth of a second
+                found, self._speaking = await asyncio.to_thread(
+                    _read, layers
+                )  # 10,000 checks take a tenth of a second
                 self._guard.policy = probe_policy(private=health.private_addresses)
                 self.service.configure(found, health.region if health.probe else None)
             await asyncio.sleep(LOOK_S)
@@ -187,8 +217,14 @@ def placed(layers: Layers) -> dict[str, Placed]:
     """Every check with its zone, by its id."""
     names = {entry.id: entry.record.name for entry in layers.stored.zones.values()}
     found = [(entry.record, entry.parent) for entry in layers.stored.health_checks.values()]
-    found += [(record, parent) for record, parent in file_records(layers.file, layers.stored) if isinstance(record, HealthCheck)]
-    return {check.id: Placed(check, zone_id, names.get(zone_id, "file")) for check, zone_id in found}
+    found += [
+        (record, parent)
+        for record, parent in file_records(layers.file, layers.stored)
+        if isinstance(record, HealthCheck)
+    ]
+    return {
+        check.id: Placed(check, zone_id, names.get(zone_id, "file")) for check, zone_id in found
+    }
 
 
 def _read(layers: Layers) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
@@ -202,7 +238,9 @@ def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[s
     found = {}
     for room in config.rooms:
         origin = origin_of(room.host)
-        found[room.id] = known.of(room, (origin.host, origin.port) if origin and not origin.path else None)
+        found[room.id] = known.of(
+            room, (origin.host, origin.port) if origin and not origin.path else None
+        )
     return found
 
 
@@ -213,7 +251,10 @@ def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
     for host, port in [address[:2] for address in listeners if not address.path]:
         found.append((host, port))
         with contextlib.suppress(OSError):
-            found += [(str(entry[4][0]), port) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+            found += [
+                (str(entry[4][0]), port)
+                for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            ]
     return found
 
 

@@ -115,7 +115,9 @@ class LocalRoom:
         """The ledger at this moment."""
         gauges = self.ledger.gauges()
         found: list[Outcome] = []
-        self.ledger.peek(bytes(TICKET_ID_BYTES), make_key(now_ms, -1), found.append)  # an unused id: changes nothing, gives the estimate
+        self.ledger.peek(
+            bytes(TICKET_ID_BYTES), make_key(now_ms, -1), found.append
+        )  # an unused id: changes nothing, gives the estimate
         return Figures(
             active=gauges.active,
             waiting=gauges.waiting,
@@ -129,13 +131,21 @@ class LocalRoom:
 
     def wants_compacting(self) -> bool:
         """Whether most of the journal is history."""
-        return self.journal.size > max(JOURNAL_LEAST_BYTES, JOURNAL_GROWTH * self.ledger.live_bytes())
+        return self.journal.size > max(
+            JOURNAL_LEAST_BYTES, JOURNAL_GROWTH * self.ledger.live_bytes()
+        )
 
 
 class LocalLedgerStore:
     """All open rooms by id. `run` makes time pass in them."""
 
-    def __init__(self, data: DataDir, clock: MonotonicClock, say: Callable[[str], None], on_error: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        data: DataDir,
+        clock: MonotonicClock,
+        say: Callable[[str], None],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
         self.open: Mapping[str, LocalRoom] = {}
         self._data = data
         self._clock = clock
@@ -159,13 +169,21 @@ class LocalLedgerStore:
             size = sum(journal.size for journal in journals.values())
             if size > TOLD_BYTES:
                 self._say(f"restoring: reading {size >> 20} MB of journals ...")
-            memories = {room_id: await asyncio.to_thread(_read, journal) for room_id, journal in journals.items()}
+            memories = {
+                room_id: await asyncio.to_thread(_read, journal)
+                for room_id, journal in journals.items()
+            }
         except BaseException:
             for journal in journals.values():
                 journal.close()
             raise
         self._clock.catch_up(max((memory.latest_ms for memory in memories.values()), default=0))
-        self._use({room.id: self._restored(room, journals[room.id], memories[room.id]) for room in rooms(self._clock.now_ms())})
+        self._use(
+            {
+                room.id: self._restored(room, journals[room.id], memories[room.id])
+                for room in rooms(self._clock.now_ms())
+            }
+        )
         self._data.drop_old_journals(self.open)
 
     async def run(self) -> None:
@@ -206,7 +224,9 @@ class LocalLedgerStore:
         for found in self.open.values():
             gauges = found.ledger.gauges()
             wait_s = wait_seconds(found.figures(now_ms).estimate) if gauges.waiting else 0
-            yield RoomLook(found.ledger.room, gauges.active, gauges.waiting, wait_s, found.ledger.tally())
+            yield RoomLook(
+                found.ledger.room, gauges.active, gauges.waiting, wait_s, found.ledger.tally()
+            )
 
     def asked(self) -> None:
         """Figures are always fresh."""
@@ -217,7 +237,11 @@ class LocalLedgerStore:
 
     def halted(self) -> Mapping[str, str]:
         """Names of the rooms whose admissions are stopped because the ledger cannot be written, with the reason."""
-        return {found.ledger.room.name: "the journal is not writable" for found in self.open.values() if found.ledger.storage_failed}
+        return {
+            found.ledger.room.name: "the journal is not writable"
+            for found in self.open.values()
+            if found.ledger.storage_failed
+        }
 
     async def flush(self) -> None:
         """Onto the disk itself, and compacted where history has piled up. Raises StorageFailed after every room had its turn."""
@@ -243,7 +267,9 @@ class LocalLedgerStore:
     async def close(self) -> None:
         """Everything onto the disk, and closed."""
         for ledgers in self.open.values():
-            with contextlib.suppress(StorageFailed):  # what was acknowledged is in the file; only a power cut could still take it
+            with contextlib.suppress(
+                StorageFailed
+            ):  # what was acknowledged is in the file; only a power cut could still take it
                 if ledgers.journal.size != ledgers.flushed:
                     ledgers.journal.sync()
             ledgers.journal.close()
@@ -266,7 +292,9 @@ class LocalLedgerStore:
         if journal.damage or journal.emptied:
             _make_up_for_lost(room, journal, memory, self._clock.now_ms())
         if memory.sessions or memory.places:
-            self._say(f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line")
+            self._say(
+                f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line"
+            )
         ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)
         return LocalRoom(ledger, journal)
 
@@ -285,16 +313,36 @@ def _make_up_for_lost(room: Room, journal: LateJournal, memory: LedgerMemory, no
     They are written down too: the next start finds a journal without damage.
     """
     entropy = Entropy()
-    lost = sum(damage.length // RECORD.size for damage in journal.damage) if journal.damage else room.total_active_users
+    lost = (
+        sum(damage.length // RECORD.size for damage in journal.damage)
+        if journal.damage
+        else room.total_active_users
+    )
     records = stand_ins(memory, lost, room, now_ms, lambda: entropy.take(TICKET_ID_BYTES))
     held = sum(record[0] == SESSION for record in records)
     for damage in journal.damage:
-        log.error("journal_damaged", room=room.name, file=str(journal.path), offset=damage.offset, length=damage.length, damage=str(damage))
+        log.error(
+            "journal_damaged",
+            room=room.name,
+            file=str(journal.path),
+            offset=damage.offset,
+            length=damage.length,
+            damage=str(damage),
+        )
     if journal.emptied:
         log.error("journal_emptied", room=room.name, file=str(journal.path))
-    log.warning("units_held", room=room.name, lost_at_most=lost, units=held, seconds=room.session_ms // 1000, kept=len(memory.sessions))
+    log.warning(
+        "units_held",
+        room=room.name,
+        lost_at_most=lost,
+        units=held,
+        seconds=room.session_ms // 1000,
+        kept=len(memory.sessions),
+    )
     for start in range(0, len(records), SNAPSHOT_RECORDS):
         payload = b"".join(records[start : start + SNAPSHOT_RECORDS])
         memory.replay(payload)
-        with contextlib.suppress(StorageFailed):  # then nothing can be written, so no visitor is let in anyway
+        with contextlib.suppress(
+            StorageFailed
+        ):  # then nothing can be written, so no visitor is let in anyway
             journal.append(payload)

@@ -38,8 +38,15 @@ class LingeringApp:
 
         async def send_end_later(message: Message) -> None:
             if body.coming and message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}  # or it is read without end
-            elif body.coming and message["type"] == "http.response.body" and not message.get("more_body"):
+                message = {
+                    **message,
+                    "headers": [*message.get("headers", ()), (b"connection", b"close")],
+                }  # or it is read without end
+            elif (
+                body.coming
+                and message["type"] == "http.response.body"
+                and not message.get("more_body")
+            ):
                 await send({**message, "more_body": True})
                 await body.discard(self._limits)
                 message = {"type": "http.response.body"}

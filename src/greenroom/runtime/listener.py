@@ -22,7 +22,9 @@ CLOSING_S = 2
 """How long answers under way on the control listener may still take when greenroom ends."""
 
 
-def bind(address: Address, what: str, *, reuse_port: bool = False, mode: int = MODE) -> socket.socket:
+def bind(
+    address: Address, what: str, *, reuse_port: bool = False, mode: int = MODE
+) -> socket.socket:
     """A bound socket that does not listen yet; with `reuse_port` one of several on that address.
 
     One on a file (`listen_on_file`, with this `mode`) listens already, and is always alone.
@@ -32,10 +34,14 @@ def bind(address: Address, what: str, *, reuse_port: bool = False, mode: int = M
     if address.path:
         return listen_on_file(address.path, what, mode)
     try:
-        family, _, _, _, name = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, _, _, _, name = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise CannotStart(f"cannot listen on {address} for {what}: {error.strerror or error}") from None
+        raise CannotStart(
+            f"cannot listen on {address} for {what}: {error.strerror or error}"
+        ) from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if reuse_port:
@@ -44,7 +50,11 @@ def bind(address: Address, what: str, *, reuse_port: bool = False, mode: int = M
         listener.bind(name)
     except OSError as error:
         listener.close()
-        reason = "another program is already listening there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        reason = (
+            "another program is already listening there"
+            if error.errno == errno.EADDRINUSE
+            else error.strerror or str(error)
+        )
         raise CannotStart(f"cannot listen on {address} for {what}: {reason}") from None
     return listener
 
@@ -61,7 +71,11 @@ class AppListener:
     """One ASGI application on one bound socket. Signals are the caller's business."""
 
     def __init__(
-        self, app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = None, limits: AppConnectionLimits | None = None
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        tls: ssl.SSLContext | None = None,
+        limits: AppConnectionLimits | None = None,
     ) -> None:
         limits = limits or AppConnectionLimits(connections_most())
         config = uvicorn.Config(

@@ -14,7 +14,9 @@ from greenroom.stores.sql import SqlStore, default_url, shown_url, store_exists
 
 
 @contextmanager
-def config_service_beside(data: Path | None, url: str | None = None, *, existing: bool = False) -> Iterator[ConfigService]:
+def config_service_beside(
+    data: Path | None, url: str | None = None, *, existing: bool = False
+) -> Iterator[ConfigService]:
     """The store at `url`, or the one in the data directory; makes it unless it must be `existing`.
 
     Raises CannotStart, StorageFailed or InvalidConfig.
@@ -26,7 +28,9 @@ def config_service_beside(data: Path | None, url: str | None = None, *, existing
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise CannotStart(f"cannot use the data directory {folder}: {error.strerror or error}") from None
+            raise CannotStart(
+                f"cannot use the data directory {folder}: {error.strerror or error}"
+            ) from None
     store = SqlStore(url or default_url(folder), seals_for_command(data, url))
     try:
         yield ConfigService(store, MonotonicClock())
@@ -45,7 +49,11 @@ def _missing(folder: Path, url: str | None) -> str:
         return ""
     if url is not None:
         return f"there is no configuration of greenroom in {shown_url(url)}: set its store with --store"
-    missing = f"no configuration store found in {folder}" if folder.is_dir() else f"the data directory {folder} does not exist"
+    missing = (
+        f"no configuration store found in {folder}"
+        if folder.is_dir()
+        else f"the data directory {folder} does not exist"
+    )
     return f"{missing}: set the data directory of greenroom with --data, or its store with --store"
 
 

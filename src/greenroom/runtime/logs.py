@@ -15,7 +15,9 @@ from structlog.typing import EventDict, WrappedLogger
 from greenroom.config.settings import Log
 from greenroom.model.printable import printable
 
-SECRET_KEYS = frozenset({"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"})
+SECRET_KEYS = frozenset(
+    {"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"}
+)
 """Values that are never logged: with a ticket a person could take over a place in line or a session."""
 
 ERRORS_PER_MINUTE = 10
@@ -33,13 +35,21 @@ def set_up_logs(log: Log) -> None:
         without_secrets,
     ]
     if log.format == "json":
-        tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+        tracebacks = structlog.processors.ExceptionRenderer(
+            structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        )
         rendering: list[Any] = [tracebacks, structlog.processors.JSONRenderer()]
     else:
         plain = structlog.dev.plain_traceback
-        rendering = [without_controls, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0, exception_formatter=plain)]
+        rendering = [
+            without_controls,
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), pad_event_to=0, exception_formatter=plain
+            ),
+        ]
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering]
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
@@ -49,7 +59,11 @@ def set_up_logs(log: Log) -> None:
     for name, level in QUIET.items():
         logging.getLogger(name).setLevel(max(level, root.level))
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
@@ -81,7 +95,10 @@ def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> E
 
 def without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Escapes control characters: what others wrote must not look like another line of the log, or move the cursor of a terminal."""
-    return {key: printable(value) if isinstance(value, str) and key != "exception" else value for key, value in event.items()}
+    return {
+        key: printable(value) if isinstance(value, str) and key != "exception" else value
+        for key, value in event.items()
+    }
 
 
 class ErrorLog:

@@ -9,7 +9,9 @@ REST_S = 1.0
 
 
 @contextlib.asynccontextmanager
-async def beside(on_error: Callable[[BaseException], None], *loops: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def beside(
+    on_error: Callable[[BaseException], None], *loops: Callable[[], Awaitable[None]]
+) -> AsyncIterator[None]:
     """Runs endless loops beside the block and ends them with it; one that fails is begun again."""
 
     async def endless(loop: Callable[[], Awaitable[None]]) -> None:

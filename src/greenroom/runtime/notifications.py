@@ -36,7 +36,9 @@ TEST_S = 20.0
 class Notifications:
     """See `control.notification_view.NotificationView`. Make it inside the event loop."""
 
-    def __init__(self, store: SqlStore, config: Config, now_ms: Callable[[], int], look: Look) -> None:
+    def __init__(
+        self, store: SqlStore, config: Config, now_ms: Callable[[], int], look: Look
+    ) -> None:
         """`look` says what the process knows now; it is asked in the event loop."""
         taker = PictureTaker()
         self._store = store
@@ -47,7 +49,9 @@ class Notifications:
         """For the metrics."""
         self._look = lambda: self._picture(taker, *look())
         self._loop = asyncio.get_running_loop()
-        self._delivery = Delivery(Guard(config.sending.outbound), now_ms, config.sending.mail_server)
+        self._delivery = Delivery(
+            Guard(config.sending.outbound), now_ms, config.sending.mail_server
+        )
         self._test_mode = config.sending.webhook_test
 
     def apply(self, config: Config) -> None:
@@ -59,7 +63,13 @@ class Notifications:
 
     async def run(self) -> None:
         """Sends, or waits to send while another process does; and raises the alerts that this process knows of."""
-        sender = NotificationSender(self._store.outbox, self._read, self._delivery.attempt, self._now_ms, SystemRandom().random)
+        sender = NotificationSender(
+            self._store.outbox,
+            self._read,
+            self._delivery.attempt,
+            self._now_ms,
+            SystemRandom().random,
+        )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sender.run())
             tasks.create_task(Watcher(self._look, self._store.outbox, self._now_ms).run())
@@ -68,7 +78,9 @@ class Notifications:
     async def _count(self) -> None:
         while True:
             with contextlib.suppress(StorageFailed):
-                count, oldest_ms = await asyncio.to_thread(self._store.outbox.backlog, self._now_ms())
+                count, oldest_ms = await asyncio.to_thread(
+                    self._store.outbox.backlog, self._now_ms()
+                )
                 self.state = NotificationState(count, oldest_ms / 1000)
             await asyncio.sleep(COUNT_S)
 
@@ -78,7 +90,9 @@ class Notifications:
     def _read(self) -> Configuration:
         return self._layered(self._store.read())
 
-    def _picture(self, taker: PictureTaker, state: ProcessState, config: Config, stored: Configuration) -> Picture:
+    def _picture(
+        self, taker: PictureTaker, state: ProcessState, config: Config, stored: Configuration
+    ) -> Picture:
         return taker.take(state, config, self._layered(stored))
 
     def incidents(self, since_ms: int) -> list[Incident]:
@@ -108,7 +122,9 @@ class Notifications:
         except concurrent.futures.TimeoutError:
             waiting.cancel()
             problem = "the receiver did not answer in time"
-        self._store.outbox.note(Destination("webhook", webhook.id).key, self._now_ms(), delivered=not problem)
+        self._store.outbox.note(
+            Destination("webhook", webhook.id).key, self._now_ms(), delivered=not problem
+        )
         return problem
 
     def states(self) -> dict[str, tuple[int | None, int | None]]:
@@ -119,7 +135,9 @@ class Notifications:
         """See NotificationView."""
         return self._store.outbox.waiting()
 
-    def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
+    def history(
+        self, since_ms: int, before_ms: int | None, skip: int, count: int
+    ) -> tuple[list[Dispatch], int]:
         """See NotificationView."""
         return self._store.outbox.history(since_ms, before_ms, skip, count)
 

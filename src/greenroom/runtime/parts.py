@@ -44,7 +44,9 @@ class Listeners(NamedTuple):
         return bound(listener) if listener else written
 
 
-def claim(config: Config, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool) -> tuple[DataDir, Listeners]:
+def claim(
+    config: Config, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool
+) -> tuple[DataDir, Listeners]:
     """Takes the data directory and every address, before anything else is begun. Raises CannotStart.
 
     With sockets from the parent process, greenroom may be replacing a process that still drains: it waits for the data directory then.
@@ -68,10 +70,16 @@ def take_addresses(
     """Takes every address before anything else is begun; one that is `inherited` counts more than what is written. Raises CannotStart."""
     mode = int(config.socket_mode, 8)
 
-    def taken(name: str, address: Address | None, purpose: str, *, shared: bool = False) -> socket.socket | None:
+    def taken(
+        name: str, address: Address | None, purpose: str, *, shared: bool = False
+    ) -> socket.socket | None:
         if address is None and name not in inherited:
             return None
-        listener = inherited[name] if name in inherited or address is None else bind(address, purpose, reuse_port=shared, mode=mode)
+        listener = (
+            inherited[name]
+            if name in inherited or address is None
+            else bind(address, purpose, reuse_port=shared, mode=mode)
+        )
         undo.callback(listener.close)
         return listener
 
@@ -83,19 +91,32 @@ def take_addresses(
 
 
 def announcement(
-    config: Config, parts: ProcessParts, listen: Address, decide: Address | None, control: Address, more: Iterable[str] = ()
+    config: Config,
+    parts: ProcessParts,
+    listen: Address,
+    decide: Address | None,
+    control: Address,
+    more: Iterable[str] = (),
 ) -> list[str]:
     """What an operator is told at the start; `more` are lines about the control listener."""
     origin = config.origin.url if config.origin else "set by each zone"
     secure = "https" if config.control_tls else "http"
     lines = [
         (parts.gateway, f"visitors   {listen.url('https' if config.tls else 'http')}"),
-        (decide is not None, f"decide     {decide.url('http') if decide else ''}  (other proxies ask here)"),
-        (parts.control, f"control    {control.url(secure)}  (dashboard, /status /metrics /healthz /readyz)"),
+        (
+            decide is not None,
+            f"decide     {decide.url('http') if decide else ''}  (other proxies ask here)",
+        ),
+        (
+            parts.control,
+            f"control    {control.url(secure)}  (dashboard, /status /metrics /healthz /readyz)",
+        ),
         *((True, line) for line in more),
         *(
             (parts.control, f"note       {note}")
-            for note in exposure_notes(config.control, private=bool(config.control_tls or config.trusted_proxies))
+            for note in exposure_notes(
+                config.control, private=bool(config.control_tls or config.trusted_proxies)
+            )
         ),
         (True, f"data       {config.data}"),
         (parts.gateway, f"origin     {origin}"),

@@ -15,15 +15,27 @@ from greenroom.outbound import Guard
 from greenroom.runtime.clock import MonotonicClock
 
 
-def run_agent(join: Sequence[str], token: str, region: str, name: str, ca_file: str, private: bool, say: Callable[[str], None]) -> None:
+def run_agent(
+    join: Sequence[str],
+    token: str,
+    region: str,
+    name: str,
+    ca_file: str,
+    private: bool,
+    say: Callable[[str], None],
+) -> None:
     """Until SIGTERM or SIGINT. Raises ReportFailed when greenroom will not have this agent, OSError when `ca_file` cannot be read."""
     tls = ssl.create_default_context(cafile=ca_file or None)
     asyncio.run(_run(AgentLink(join, token, name, tls), region, name, private, say))
 
 
-async def _run(link: AgentLink, region: str, name: str, private: bool, say: Callable[[str], None]) -> None:
+async def _run(
+    link: AgentLink, region: str, name: str, private: bool, say: Callable[[str], None]
+) -> None:
     equipment = Equipment(Guard(probe_policy(private=private), threaded_resolver()), TlsContexts())
-    agent = ProbeAgent(name, region, link.send, partial(probe, equipment=equipment), MonotonicClock().now_ms)
+    agent = ProbeAgent(
+        name, region, link.send, partial(probe, equipment=equipment), MonotonicClock().now_ms
+    )
     working = asyncio.create_task(agent.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, working.cancel)

@@ -40,12 +40,24 @@ from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import ClockWatch, MonotonicClock, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
-from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, sign_in_lines
+from greenroom.runtime.dashboard import (
+    KeyFile,
+    Running,
+    control_listeners,
+    open_dashboard,
+    sign_in_lines,
+)
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.draining import drain
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
-from greenroom.runtime.front_ends import BuiltInFrontEnd, FrontEnd, MakeFrontEnd, built_in_front_ends, configure_all
+from greenroom.runtime.front_ends import (
+    BuiltInFrontEnd,
+    FrontEnd,
+    MakeFrontEnd,
+    built_in_front_ends,
+    configure_all,
+)
 from greenroom.runtime.health import Layers, ProcessHealth, own
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.logs import ErrorLog, set_up_logs
@@ -141,23 +153,52 @@ class Process:
             data, listeners = claim(self.config, self._parts, undo, one_of_many=self._one_of_many)
             self._listen = listeners.address("visitors", self._listen)
             self._control = listeners.address("control", self._control)
-            self._decide = listeners.address("decide", self.config.listen) if listeners.decide else None
+            self._decide = (
+                listeners.address("decide", self.config.listen) if listeners.decide else None
+            )
             store = await self._begin_with_store(data, undo)
             draws = DrawFiles(data.path)
             service = self._health.service if self._health else None
             analytics = self._analytics = analytics_of(self.config, data.path, self._clock, store)
-            origins = lambda pointer, url: resolved_origin_problems(self._own_listeners(), pointer, url)  # noqa: E731
+            origins = lambda pointer, url: resolved_origin_problems(  # noqa: E731
+                self._own_listeners(), pointer, url
+            )
             answers, sessions = analytics.answers(), self._store.sessions
-            api = management_api(store, sessions, self._clock, self, origins, self, service, self._notifications, answers)
+            api = management_api(
+                store,
+                sessions,
+                self._clock,
+                self,
+                origins,
+                self,
+                service,
+                self._notifications,
+                answers,
+            )
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
-            status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
-            shown = status_preview(lambda: self.config, self._known, self._notifications, self._health)
+            status = open_status_pages(
+                self._known,
+                self._notifications,
+                self._health,
+                self._say,
+                undo,
+                shared=self._one_of_many,
+            )
+            shown = status_preview(
+                lambda: self.config, self._known, self._notifications, self._health
+            )
             keys = KeyFile(data.path, self._clock)
-            running = Running(self, self, origins, service, self._notifications, analytics.store(), shown, keys)
+            running = Running(
+                self, self, origins, service, self._notifications, analytics.store(), shown, keys
+            )
             config = lambda: self.config  # noqa: E731
-            dashboard = self._dashboard = open_dashboard(store, sessions, self._clock, running, answers, config, self._listening)
+            dashboard = self._dashboard = open_dashboard(
+                store, sessions, self._clock, running, answers, config, self._listening
+            )
             app = control_app(self, self._exposition(), routes, dashboard)
-            control = self._control_listeners = control_listeners(app, lambda: self.config, listeners.control)
+            control = self._control_listeners = control_listeners(
+                app, lambda: self.config, listeners.control
+            )
             if self._parts.signals:
                 self._take_signals()
             async with contextlib.AsyncExitStack() as ending:
@@ -175,11 +216,19 @@ class Process:
         seals = seals_of(data.path)
         store = self._store = SqlStore(self._file.store or default_url(data.path), seals)
         undo.callback(store.close)
-        self._notifications = Notifications(store, self._file, self._clock.now_ms, lambda: self._known(asked=False))
-        follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy, seals), self._clock.now_ms)
-        await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
+        self._notifications = Notifications(
+            store, self._file, self._clock.now_ms, lambda: self._known(asked=False)
+        )
+        follower = self._follower = StoreFollower(
+            store, store.name, ConfigCopy(data.config_copy, seals), self._clock.now_ms
+        )
+        await follower.begin(
+            self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists()
+        )
         layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
-        self._health = ProcessHealth(layers, data.path, store.outbox, self._clock, lambda: self._own_listeners().values())
+        self._health = ProcessHealth(
+            layers, data.path, store.outbox, self._clock, lambda: self._own_listeners().values()
+        )
         undo.callback(self._health.close)
         return LayeredStore(store, lambda: self._file, self._clock.now_ms)
 
@@ -191,7 +240,9 @@ class Process:
 
     def _own_listeners(self) -> dict[str, Address]:
         """Every listener where it really is, also when port 0 was asked for."""
-        return listeners_of(self._file, listen=self._listen, control=self._control, decide=self._decide)
+        return listeners_of(
+            self._file, listen=self._listen, control=self._control, decide=self._decide
+        )
 
     def _listening(self) -> list[tuple[str, int]]:
         return own(tuple(self._own_listeners().values()))
@@ -205,7 +256,13 @@ class Process:
         schedules = self._decision.table.rooms if self._decision else {}
         origin_of = self._health.origin_of if self._health else lambda _: ""
         rooms = [
-            assemble.room_state(room, ledgers[room.id].figures(now_ms), self._counts.of(room.id), schedules.get(room.id), origin_of(room))
+            assemble.room_state(
+                room,
+                ledgers[room.id].figures(now_ms),
+                self._counts.of(room.id),
+                schedules.get(room.id),
+                origin_of(room),
+            )
             for room in self.config.rooms
             if room.id in ledgers
         ]
@@ -232,7 +289,13 @@ class Process:
     def _exposition(self) -> Exposition:
         described = list(Counts().described())
         gauges = frozenset(name for name, _, gauge, _ in described if gauge)
-        return Exposition(self, (*EXPORTED, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges)))
+        return Exposition(
+            self,
+            (
+                *EXPORTED,
+                *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges),
+            ),
+        )
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -257,16 +320,27 @@ class Process:
             ring = KeyRing(data.path, self._clock.now_ms())
             await ledgers.restore(assemble.ledger_rooms(self.config))
             compiler = self._compiler = RoomCompiler(
-                await assemble.agreed_draws(self.config.shared, draws, self._data_centers, ending), self._on_error, self._counts.rule_failed
+                await assemble.agreed_draws(self.config.shared, draws, self._data_centers, ending),
+                self._on_error,
+                self._counts.rule_failed,
             )
-            table = compiler.table(self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True)
+            table = compiler.table(
+                self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True
+            )
             observers = [self._analytics.observer(self._counts)]
-            decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error, observers)
+            decision = self._decision = assemble.decision_service(
+                table, ring, self._clock, self._on_error, observers
+            )
             decision.data_centers = assemble.data_centers(self.config)
             self._settle(decision.table, ledgers, ledgers.open)
-            built_in = built_in_front_ends(self.config, decision, listeners, self._on_error, self._listening)
+            built_in = built_in_front_ends(
+                self.config, decision, listeners, self._on_error, self._listening
+            )
             self._gateway = next(iter(built_in), None)
-            self._front_ends = [*built_in, *[make(self.config, decision) for make in self._make_front_ends]]
+            self._front_ends = [
+                *built_in,
+                *[make(self.config, decision) for make in self._make_front_ends],
+            ]
             if not self.stopping.is_set():
                 await self._open()
                 async with beside(
@@ -302,7 +376,14 @@ class Process:
         if isinstance(self._clock, ServerClock) and self.config.shared:
             from greenroom.runtime.shared_ledger_store import SharedLedgerStore
 
-            return SharedLedgerStore(self.config.shared, self._data_centers, data.path, self._clock, self._say, self._on_error)
+            return SharedLedgerStore(
+                self.config.shared,
+                self._data_centers,
+                data.path,
+                self._clock,
+                self._say,
+                self._on_error,
+            )
         return LocalLedgerStore(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
 
     async def _open(self) -> None:
@@ -310,10 +391,18 @@ class Process:
             for front_end in self._front_ends:
                 await front_end.start()
         except OSError as error:
-            raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
+            raise CannotStart(
+                f"cannot listen on {self._listen} for visitors: {error.strerror or error}"
+            ) from None
         self._phase = "serving"
-        more = await sign_in_lines(self._dashboard, self._control, tls=bool(self.config.control_tls)) if self._parts.control else []
-        for line in announcement(self.config, self._parts, self._listen, self._decide, self._control, more):
+        more = (
+            await sign_in_lines(self._dashboard, self._control, tls=bool(self.config.control_tls))
+            if self._parts.control
+            else []
+        )
+        for line in announcement(
+            self.config, self._parts, self._listen, self._decide, self._control, more
+        ):
             self._say(line)
         self.ready.set()
 
@@ -367,11 +456,15 @@ class Process:
         self._known_places = self._known_places or assemble.lookups(self.config, self._names)
         return self._known_places
 
-    def _settle(self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]) -> None:
+    def _settle(
+        self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]
+    ) -> None:
         """Configures the ledgers for the start of the table, and holds a draw that became due while the process was not running."""
         if self._health:
             self._health.hold_rooms(table)
-        ledgers.take_over([schedule.now.effective.ledger_room for schedule in table.rooms.values()], prepared)
+        ledgers.take_over(
+            [schedule.now.effective.ledger_room for schedule in table.rooms.values()], prepared
+        )
         table.turn(self._clock.now_ms(), self._on_error)
 
     async def _follow(self) -> None:

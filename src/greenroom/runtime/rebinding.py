@@ -36,7 +36,10 @@ class OwnNamesOnly:
         client = (scope.get("client") or ("",))[0] if scope["type"] == "http" else ""
         if not _is_loopback(client) or scope["scheme"] == "https" or self._policy().covers(client):
             return False
-        return any(name == b"host" and _may_be_rebound(value.decode("latin-1")) for name, value in scope["headers"])
+        return any(
+            name == b"host" and _may_be_rebound(value.decode("latin-1"))
+            for name, value in scope["headers"]
+        )
 
 
 def _is_loopback(client: str) -> bool:

@@ -32,7 +32,11 @@ CAUSES: tuple[tuple[type[Exception], str, str], ...] = (
     (AuthenticationError, "NOAUTH", "not signed in: the server wants another password or user"),
     (AuthorizationError, "NOAUTH", "not signed in: the server wants another password or user"),
     (NoPermissionError, "NOPERM", "not allowed: the user of greenroom lacks a permission"),
-    (Exception, "MISCONF", "not saving: the server cannot write its data to its disk and refuses changes"),
+    (
+        Exception,
+        "MISCONF",
+        "not saving: the server cannot write its data to its disk and refuses changes",
+    ),
 )
 """Class that the client library gives the error or the one it came from, or else the word that the reply begins with; what it means."""
 
@@ -62,7 +66,9 @@ def is_failure_of_redis(error: BaseException) -> bool:
 class RedisFailures:
     """Tells failures of Redis as events, and hands everything else on."""
 
-    def __init__(self, name: str, on_error: OnError, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, name: str, on_error: OnError, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
         """`name` is what the log calls this Redis; `on_error` is told of everything that is no failure of Redis."""
         self._name = name
         self._on_error = on_error

@@ -36,7 +36,12 @@ class Reloader:
     """Applies what `source` says. `apply` takes a checked configuration over, as a whole or not at all."""
 
     def __init__(
-        self, source: ConfigSource, running: Config, apply: Callable[[Config], Awaitable[None]], now_ms: Callable[[], int], stamp: Stamp
+        self,
+        source: ConfigSource,
+        running: Config,
+        apply: Callable[[Config], Awaitable[None]],
+        now_ms: Callable[[], int],
+        stamp: Stamp,
     ) -> None:
         """`running` is what was loaded when the files had this `stamp`."""
         self._source = source
@@ -83,12 +88,28 @@ class Reloader:
 
     def _refuse(self, problems: tuple[Problem, ...]) -> None:
         before = self.state
-        self.state = ConfigState(before.file, before.loaded_ms, before.reloads, before.failures + 1, problems, before.pending)
-        log.error("config_refused", file=before.file, problems=[str(problem) for problem in problems])
+        self.state = ConfigState(
+            before.file,
+            before.loaded_ms,
+            before.reloads,
+            before.failures + 1,
+            problems,
+            before.pending,
+        )
+        log.error(
+            "config_refused", file=before.file, problems=[str(problem) for problem in problems]
+        )
 
     def _accept(self, config: Config) -> None:
         before = self.state
-        self.state = ConfigState(before.file, self._now_ms(), before.reloads + 1, before.failures, (), self._pending(config))
+        self.state = ConfigState(
+            before.file,
+            self._now_ms(),
+            before.reloads + 1,
+            before.failures,
+            (),
+            self._pending(config),
+        )
         log.info("config_loaded", file=before.file, rooms=len(config.rooms))
         for change in self.state.pending:
             log.warning("config_restart_required", change=change)

@@ -27,7 +27,9 @@ from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.ledger_store import OpenRoom
 from greenroom.runtime.work_pieces import WorkPieces
 
-SEARCH_ENGINES = (Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),)
+SEARCH_ENGINES = (
+    Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),
+)
 """The setting search_engine_crawler_bypass is a rule of every room it holds for."""
 
 
@@ -37,14 +39,22 @@ _NAMED = re.compile(r"\$([a-z0-9_]+)")
 def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
     """Every rule of a room: its own, and what settings add."""
     settings = config.zones.get(room.id, config)
-    added = (*(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()), *((WELL_KNOWN_RULE,) if settings.pass_well_known else ()))
+    added = (
+        *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()),
+        *((WELL_KNOWN_RULE,) if settings.pass_well_known else ()),
+    )
     return (*config.rules.get(room.id, ()), *added)
 
 
 class RoomCompiler:
     """What it made for the running table is used again where nothing behind it changed."""
 
-    def __init__(self, draws: DrawStore, on_error: OnError, rule_failed: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        draws: DrawStore,
+        on_error: OnError,
+        rule_failed: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """`rule_failed` is told the id of a room each time one of its rules cannot be evaluated."""
         self._draws = draws
         self._on_error = on_error
@@ -55,7 +65,9 @@ class RoomCompiler:
         self._rooms_ahead: dict[str, tuple[tuple[Any, ...], RoomSchedule]] = {}
         self._asleep: list[LazyRules] = []
 
-    async def compile_ahead(self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups) -> None:
+    async def compile_ahead(
+        self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups
+    ) -> None:
         """Compiles what `table` is about to need, piece by piece: visitors are served in between. What is wrong, `table` tells.
 
         The next call of `table` uses it, or drops it.
@@ -68,11 +80,19 @@ class RoomCompiler:
         memberships = {name: membership for name, (_, membership) in self._lists_ahead.items()}
         for room in config.rooms:
             with contextlib.suppress(InvalidConfig):
-                self._rooms_ahead[room.id] = self._room(config, room, ledgers[room.id], memberships, now_ms, lookups, False)
+                self._rooms_ahead[room.id] = self._room(
+                    config, room, ledgers[room.id], memberships, now_ms, lookups, False
+                )
             await pieces.breathe()
 
     def table(
-        self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups, *, rules_later: bool = False
+        self,
+        config: Config,
+        ledgers: Mapping[str, OpenRoom],
+        now_ms: int,
+        lookups: Lookups,
+        *,
+        rules_later: bool = False,
     ) -> RoomTable:
         """Every room of the configuration with its ledger; the one reference that a change swaps.
 
@@ -83,15 +103,27 @@ class RoomCompiler:
         finally:
             self._lists_ahead, self._rooms_ahead = {}, {}
 
-    def _table(self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups, rules_later: bool) -> RoomTable:
+    def _table(
+        self,
+        config: Config,
+        ledgers: Mapping[str, OpenRoom],
+        now_ms: int,
+        lookups: Lookups,
+        rules_later: bool,
+    ) -> RoomTable:
         lists = self._compiled_lists(config.lists)
         memberships = {name: membership for name, (_, membership) in lists.items()}
         rooms, problems = {}, []
         for room in config.rooms:
             try:
-                rooms[room.id] = self._room(config, room, ledgers[room.id], memberships, now_ms, lookups, rules_later)
+                rooms[room.id] = self._room(
+                    config, room, ledgers[room.id], memberships, now_ms, lookups, rules_later
+                )
             except InvalidConfig as error:
-                problems += [Problem(f"room {room.name}: {problem.pointer}", problem.reason) for problem in error.problems]
+                problems += [
+                    Problem(f"room {room.name}: {problem.pointer}", problem.reason)
+                    for problem in error.problems
+                ]
         if problems:
             raise InvalidConfig(problems)
         self._lists, self._rooms = lists, rooms
@@ -103,14 +135,19 @@ class RoomCompiler:
             self._asleep.pop().wake()
         return bool(self._asleep)
 
-    def _compiled_lists(self, lists: Iterable[RuleList]) -> dict[str, tuple[RuleList, ListMembership]]:
+    def _compiled_lists(
+        self, lists: Iterable[RuleList]
+    ) -> dict[str, tuple[RuleList, ListMembership]]:
         compiled: dict[str, tuple[RuleList, ListMembership]] = {}
         problems = []
         for found in lists:
             try:
                 compiled[found.name] = self._compiled_list(found)
             except InvalidConfig as error:
-                problems += [Problem(f"list {found.name}: {problem.pointer}", problem.reason) for problem in error.problems]
+                problems += [
+                    Problem(f"list {found.name}: {problem.pointer}", problem.reason)
+                    for problem in error.problems
+                ]
         if problems:
             raise InvalidConfig(problems)
         return compiled
@@ -134,10 +171,26 @@ class RoomCompiler:
         """(everything it was made of, the room)."""
         settings = config.zones.get(room.id, config)
         events = config.events.get(room.id, ())
-        rules = tuple(rule for rule in rules_of(config, room) if rule is not WELL_KNOWN_RULE)  # `decide` knows that one by itself
-        named = {name: lists[name] for rule in rules for name in _NAMED.findall(rule.expression) if name in lists}
+        rules = tuple(
+            rule for rule in rules_of(config, room) if rule is not WELL_KNOWN_RULE
+        )  # `decide` knows that one by itself
+        named = {
+            name: lists[name]
+            for rule in rules
+            for name in _NAMED.findall(rule.expression)
+            if name in lists
+        }
         https, well_known = settings.always_use_https, settings.pass_well_known
-        made_of: tuple[Any, ...] = (room, events, rules, named, https, well_known, id(ledgers.ledger), id(lookups))
+        made_of: tuple[Any, ...] = (
+            room,
+            events,
+            rules,
+            named,
+            https,
+            well_known,
+            id(ledgers.ledger),
+            id(lookups),
+        )
         if room.native_pass in ANY_PASS and config.pass_keys is not None:
             made_of += (config.pass_keys, no_pass_because(room, config.pass_keys, config.rooms))
         for known in (self._rooms_ahead.get(room.id), self._rooms.get(room.id)):
@@ -152,13 +205,20 @@ class RoomCompiler:
             draws=self._draws,
             on_error=self._on_error,
             bypass=self._bypass(room.id, rules, named, lookups, rules_later),
-            passes=lambda stage: pass_writer(stage, config.pass_keys, config.rooms, settings.always_use_https),
+            passes=lambda stage: pass_writer(
+                stage, config.pass_keys, config.rooms, settings.always_use_https
+            ),
             passes_well_known=settings.pass_well_known,
         )
         return made_of, schedule
 
     def _bypass(
-        self, room_id: str, rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, later: bool
+        self,
+        room_id: str,
+        rules: Sequence[Rule],
+        lists: Mapping[str, ListMembership],
+        lookups: Lookups,
+        later: bool,
     ) -> Bypass | None:
         def failed(error: Exception) -> None:
             self._rule_failed(room_id)
@@ -174,11 +234,18 @@ class RoomCompiler:
 
 
 def bypass(
-    rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, failed: Callable[[Exception], None]
+    rules: Sequence[Rule],
+    lists: Mapping[str, ListMembership],
+    lookups: Lookups,
+    failed: Callable[[Exception], None],
 ) -> Bypass | None:
     """What lets by in one room; None when no rule counts. A rule that fails is told to `failed`, and lets no visitor by."""
     question: BypassRules = compile_bypass(rules, lists, lambda _, error: failed(error))
-    return (lambda arrival, now_ms: question(arrival, now_ms, lookups)) if any(rule.enabled for rule in rules) else None
+    return (
+        (lambda arrival, now_ms: question(arrival, now_ms, lookups))
+        if any(rule.enabled for rule in rules)
+        else None
+    )
 
 
 class LazyRules:
@@ -186,7 +253,9 @@ class LazyRules:
 
     __slots__ = ("_compile", "_failed", "_question")
 
-    def __init__(self, compile: Callable[[], Bypass | None], failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, compile: Callable[[], Bypass | None], failed: Callable[[Exception], None]
+    ) -> None:
         self._compile = compile
         self._failed = failed
         self._question: Bypass | None = None

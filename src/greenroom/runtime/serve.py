@@ -16,7 +16,9 @@ from greenroom.runtime.process import Process
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
 
 
-def serve_until_stopped(source: ConfigSource, say: Say, *, one_of_many: bool = False, parts: ProcessParts = EVERYTHING) -> None:
+def serve_until_stopped(
+    source: ConfigSource, say: Say, *, one_of_many: bool = False, parts: ProcessParts = EVERYTHING
+) -> None:
     """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start; returns after a clean end."""
 
     async def serve() -> None:
@@ -57,7 +59,9 @@ def _allow_open_files() -> None:
 def rotate_keys(data: Path) -> str:
     """Makes a new key for the tickets of this data directory; says what happens next. Raises StorageFailed or InvalidConfig."""
     if not (data / KEY_FILE).exists():
-        raise CannotStart(f"no keys found in {data}: set the data directory of greenroom with --data")
+        raise CannotStart(
+            f"no keys found in {data}: set the data directory of greenroom with --data"
+        )
     now_ms = MonotonicClock().now_ms()
     KeyRing(data, now_ms).rotate(now_ms)
     seconds, minutes = ACTIVATION_DELAY_MS // 1000, KEY_OVERLAP_MS // 60_000

@@ -99,10 +99,18 @@ class SharedLedgerStore:
         self._clock = clock
         self._name = str(shared.redis)
         self._failed = RedisFailures(self._name, on_error)
-        both = self._name if shared.redis == shared.global_redis else f"{self._name} or {shared.global_redis}"
+        both = (
+            self._name
+            if shared.redis == shared.global_redis
+            else f"{self._name} or {shared.global_redis}"
+        )
         self._client = shared.redis.client(TIMEOUT_S)
-        self._ledgers = RedisLedgerStore(self._client, shared.data_center, clock, Entropy().bits, on_failure=self._report_failure)
-        self.membership = DataCenterMembership(shared, self._ledgers, self._open_rooms, data_centers, RedisFailures(both, on_error))
+        self._ledgers = RedisLedgerStore(
+            self._client, shared.data_center, clock, Entropy().bits, on_failure=self._report_failure
+        )
+        self.membership = DataCenterMembership(
+            shared, self._ledgers, self._open_rooms, data_centers, RedisFailures(both, on_error)
+        )
         self._ledgers.borrow = self.membership.borrow
         self._global = shared.global_redis.client(TIMEOUT_S)
         self._keys = KeyExchange(self._global, data)
@@ -121,7 +129,9 @@ class SharedLedgerStore:
         """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
         self.take_over((), await self.prepare(rooms))
         await self._look()
-        self._say(f"ledgers    {self._name}{'' if not self.failing else '  (no answer yet: visitors are held until it answers)'}")
+        self._say(
+            f"ledgers    {self._name}{'' if not self.failing else '  (no answer yet: visitors are held until it answers)'}"
+        )
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -173,13 +183,20 @@ class SharedLedgerStore:
             room, gauges = found.ledger.room, found.gauges
             wait_s = wait_seconds(found.estimate) if gauges.waiting else 0
             tally = self._tallies.pop(room.id, None)
-            yield RoomLook(room, gauges.active, gauges.waiting, wait_s, tally) if telling else RoomLook(room, tally=tally)
+            yield (
+                RoomLook(room, gauges.active, gauges.waiting, wait_s, tally)
+                if telling
+                else RoomLook(room, tally=tally)
+            )
 
     def halted(self) -> Mapping[str, str]:
         """Names of the rooms whose admissions are stopped because Redis does not answer or refuses; what it said."""
         if not self.failing:
             return {}
-        return {room.ledger.room.name: f"{self._name}: {self._reason or 'no answer'}" for room in self.open.values()}
+        return {
+            room.ledger.room.name: f"{self._name}: {self._reason or 'no answer'}"
+            for room in self.open.values()
+        }
 
     async def flush(self) -> None:
         """Nothing is kept here but the keys of tickets. Raises StorageFailed."""
@@ -223,7 +240,11 @@ class SharedLedgerStore:
 
     def _wanted(self) -> bool:
         """A failure goes on until a look ends it: keys are not exchanged meanwhile."""
-        return self.failing or self.membership.state().syncing or time.monotonic() - self._asked_s < ASKED_S
+        return (
+            self.failing
+            or self.membership.state().syncing
+            or time.monotonic() - self._asked_s < ASKED_S
+        )
 
     async def _ping(self) -> None:
         """Where no visitor asks and no room is read, this notices that Redis is gone."""

@@ -50,14 +50,18 @@ def listen_on_file(path: str, what: str, mode: int = MODE) -> SocketFile:
         listener.setblocking(False)
         with _one_at_a_time(Path(path).parent):
             _make_way(path)
-            os.fchmod(listener.fileno(), mode & 0o600)  # what Linux gives the file; opened to others only when it has the right group
+            os.fchmod(
+                listener.fileno(), mode & 0o600
+            )  # what Linux gives the file; opened to others only when it has the right group
             listener.bind(path)
             listener.path, listener.made = path, _identity(path)
             os.chmod(path, mode)
             listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise CannotStart(f"cannot listen on unix:{path} for {what}: {error.strerror or error}") from None
+        raise CannotStart(
+            f"cannot listen on unix:{path} for {what}: {error.strerror or error}"
+        ) from None
     except BaseException:
         listener.close()
         raise
@@ -85,7 +89,10 @@ def _make_way(path: str) -> None:
     elif reason in (0, errno.EAGAIN):
         raise OSError(errno.EADDRINUSE, "another program is already listening there")
     elif reason != errno.ENOENT:
-        raise OSError(reason, f"there is a socket that cannot be asked whether it is in use ({os.strerror(reason)})")
+        raise OSError(
+            reason,
+            f"there is a socket that cannot be asked whether it is in use ({os.strerror(reason)})",
+        )
 
 
 @contextlib.contextmanager

@@ -36,11 +36,16 @@ class StatusFactsSource:
         state, config, stored = self._look()
         rooms = tuple(_room(found, config) for found in state.rooms)
         checks = self._checks()
-        notes = tuple(NoteFacts(note.id, note.incident, note.title, note.text, note.at_ms) for note in stored.incident_notes.records())
+        notes = tuple(
+            NoteFacts(note.id, note.incident, note.title, note.text, note.at_ms)
+            for note in stored.incident_notes.records()
+        )
 
         def remembered() -> StatusFacts:
             incidents = self._notifications.incidents(state.now_ms - DAYS * DAY_MS)
-            return StatusFacts(state.now_ms, rooms, self._with_days(checks, state.now_ms), incidents, notes)
+            return StatusFacts(
+                state.now_ms, rooms, self._with_days(checks, state.now_ms), incidents, notes
+            )
 
         return await asyncio.to_thread(remembered)
 
@@ -48,24 +53,37 @@ class StatusFactsSource:
         found = []
         for placed in self._health.placed().values():
             condition = self._health.service.condition(placed.check.id)
-            status = "suspended" if placed.check.suspended else condition.status if condition else "unknown"
+            status = (
+                "suspended"
+                if placed.check.suspended
+                else condition.status
+                if condition
+                else "unknown"
+            )
             found.append(CheckFacts(placed.check.id, placed.check.name, status, placed.zone_name))
         return found
 
     def _with_days(self, checks: list[CheckFacts], now_ms: int) -> list[CheckFacts]:
-        since = (datetime.fromtimestamp(now_ms // 1000, UTC) - timedelta(days=DAYS)).date().isoformat()
+        since = (
+            (datetime.fromtimestamp(now_ms // 1000, UTC) - timedelta(days=DAYS)).date().isoformat()
+        )
         days: dict[str, dict[str, tuple[int, int]]] = {}
         newest: dict[str, float] = {}
         for uptime in self._health.uptimes([check.id for check in checks], since) if checks else ():
             days.setdefault(uptime.check_id, {})[uptime.day] = (uptime.good, uptime.total)
             newest[uptime.check_id] = uptime.rtt_ms or newest.get(uptime.check_id, 0.0)
-        return [replace(check, days=days.get(check.id, {}), response_ms=newest.get(check.id, 0.0)) for check in checks]
+        return [
+            replace(check, days=days.get(check.id, {}), response_ms=newest.get(check.id, 0.0))
+            for check in checks
+        ]
 
 
 class ShownStatusPages:
     """The pages for the dashboard; see `dashboard.services.StatusPreview`."""
 
-    def __init__(self, config: Callable[[], Config], gather: Callable[[], Awaitable[StatusFacts]]) -> None:
+    def __init__(
+        self, config: Callable[[], Config], gather: Callable[[], Awaitable[StatusFacts]]
+    ) -> None:
         self._config = config
         self._gather = gather
 
@@ -83,17 +101,25 @@ class ShownStatusPages:
     def pages(self) -> list[ServedStatusPage]:
         """See StatusPreview."""
         served = self._config().status_pages
-        return [ServedStatusPage(page.title, page.where) for page in served] or [ServedStatusPage(EVERYTHING.title, "")]
+        return [ServedStatusPage(page.title, page.where) for page in served] or [
+            ServedStatusPage(EVERYTHING.title, "")
+        ]
 
     async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
         """See StatusPreview."""
-        shown = page if isinstance(page, PageSettings) else (*self._config().status_pages, EVERYTHING)[page]
+        shown = (
+            page
+            if isinstance(page, PageSettings)
+            else (*self._config().status_pages, EVERYTHING)[page]
+        )
         facts = await self._gather()
         if draft is not None:
             others = [note for note in facts.notes if note.id != draft.id]
             facts = replace(facts, notes=[*others, NoteFacts(*draft)])
         base = shown.path.rstrip("/")
-        return IN_FRAME, html(view(shown, facts), f"{base}/feed.atom", f"{base}/status.json", refreshes=False)
+        return IN_FRAME, html(
+            view(shown, facts), f"{base}/feed.atom", f"{base}/status.json", refreshes=False
+        )
 
 
 EVERYTHING = PageSettings(title="Status", rooms=("*",), health_checks=("*",))
@@ -102,7 +128,10 @@ IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbo
 
 
 def status_preview(
-    config: Callable[[], Config], look: Look, notifications: Notifications | None, health: ProcessHealth | None
+    config: Callable[[], Config],
+    look: Look,
+    notifications: Notifications | None,
+    health: ProcessHealth | None,
 ) -> ShownStatusPages | None:
     """The pages for the dashboard; None in a process that cannot know what is on them."""
     if notifications is None or health is None:
@@ -143,8 +172,19 @@ def open_status_pages(
     address = look()[1].status_listen
     if address is None or notifications is None or health is None:
         return []
-    listener = bind(address, "the status pages", reuse_port=shared, mode=int(look()[1].socket_mode, 8))
+    listener = bind(
+        address, "the status pages", reuse_port=shared, mode=int(look()[1].socket_mode, 8)
+    )
     undo.callback(listener.close)
     say(f"status     {bound(listener).url('http')}")
-    pages = status_pages(lambda: look()[1].status_pages, StatusFactsSource(look, notifications, health).gather)
-    return [AppListener(WithClientAddress(pages, lambda: process_policy(look()[1]), by_socket=bool(address.path)), listener)]
+    pages = status_pages(
+        lambda: look()[1].status_pages, StatusFactsSource(look, notifications, health).gather
+    )
+    return [
+        AppListener(
+            WithClientAddress(
+                pages, lambda: process_policy(look()[1]), by_socket=bool(address.path)
+            ),
+            listener,
+        )
+    ]

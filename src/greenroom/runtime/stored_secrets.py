@@ -40,7 +40,9 @@ async def keep_sealed(store: SqlStore) -> None:
     """Until cancelled: seals what an older greenroom, or a command on another machine, stored as it was; logs what is unreadable here."""
     looked = None
     while True:
-        with contextlib.suppress(StorageFailed):  # of a store that cannot be reached its follower tells
+        with contextlib.suppress(
+            StorageFailed
+        ):  # of a store that cannot be reached its follower tells
             revision = await asyncio.to_thread(store.revision)
             if revision != looked:
                 await _seal(store)
@@ -63,7 +65,9 @@ async def _seal(store: SqlStore) -> None:
 def rotate_secrets(data: Path, url: str | None) -> str:
     """Makes a new key and seals everything in the store with it; says what was done. Raises CannotStart, StorageFailed or InvalidConfig."""
     if not (data / SECRETS_FILE).exists():
-        raise CannotStart(f"no {SECRETS_FILE} found in {data}: set the data directory of greenroom with --data")
+        raise CannotStart(
+            f"no {SECRETS_FILE} found in {data}: set the data directory of greenroom with --data"
+        )
     box = SealedSecrets(data, MonotonicClock().now_ms)
     store = SqlStore(url or default_url(data), SealedFields(box))
     try:
@@ -72,5 +76,9 @@ def rotate_secrets(data: Path, url: str | None) -> str:
         sealed, unreadable = store.seal_stored(again=True)
     finally:
         store.close()
-    left = f"; {unreadable} could not be read with the keys of {data} and are left as they were" if unreadable else ""
+    left = (
+        f"; {unreadable} could not be read with the keys of {data} and are left as they were"
+        if unreadable
+        else ""
+    )
     return f"new key {key} written to {data}; {sealed} record{'' if sealed == 1 else 's'} sealed with it{left}"

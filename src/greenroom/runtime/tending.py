@@ -15,12 +15,19 @@ TEND_S = 1.0
 log = structlog.get_logger(__name__)
 
 
-async def tend(ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], int], data: str) -> None:
+async def tend(
+    ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], int], data: str
+) -> None:
     """Until cancelled. What changes for the worse or better is said; `data` is the data directory, for the log."""
     failure, halted = "", set[str]()
     while True:
         await asyncio.sleep(TEND_S)
-        found = "; ".join([*_failure_of_keys(ring, now_ms(), ledgers.exchanges_keys()), *await _failure_of_ledgers(ledgers)])
+        found = "; ".join(
+            [
+                *_failure_of_keys(ring, now_ms(), ledgers.exchanges_keys()),
+                *await _failure_of_ledgers(ledgers),
+            ]
+        )
         if found and found != failure:
             log.error("data_directory_failed", reason=found)
         reasons = ledgers.halted()

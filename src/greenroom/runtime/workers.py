@@ -75,7 +75,9 @@ class PrivateRedis:
                 time.sleep(LOOK_S)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CannotStart(f"the data directory {data} is in use by another greenroom; choose another with --data") from None
+            raise CannotStart(
+                f"the data directory {data} is in use by another greenroom; choose another with --data"
+            ) from None
         except OSError as error:
             raise CannotStart(f"cannot use {folder}: {error.strerror or error}") from None
         self._path = folder / "socket"
@@ -110,7 +112,11 @@ class PrivateRedis:
 
         Raises OSError when the machine does not let it start; it is tried again then, too.
         """
-        if self._process is None or self._process.poll() is None or time.monotonic() < self._rest_until_s:
+        if (
+            self._process is None
+            or self._process.poll() is None
+            or time.monotonic() < self._rest_until_s
+        ):
             return
         code, self._rest_until_s = self._process.returncode, time.monotonic() + REST_S
         self._process = self._begun()
@@ -118,7 +124,13 @@ class PrivateRedis:
 
     def _begun(self) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
-            return subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_as_child)  # noqa: S603
+            return subprocess.Popen(  # noqa: S603 - our own program
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_as_child,
+            )
 
     def stop(self) -> None:
         """An orderly end."""
@@ -165,7 +177,9 @@ class Worker:
         """Begins it."""
         self._began_s = time.monotonic()
         kept = (self._listener,)
-        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, preexec_fn=_as_child, pass_fds=kept)  # noqa: S603
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            self._command, stdin=subprocess.DEVNULL, preexec_fn=_as_child, pass_fds=kept
+        )
 
     def signal(self, number: int) -> None:
         """Passes a signal on."""
@@ -181,7 +195,11 @@ class Worker:
     def refused(self) -> int:
         """Its exit code when it ended by itself before it had lived; 0 otherwise."""
         code = None if self._process is None else self._process.poll()
-        return code if code is not None and code > 0 and time.monotonic() - self._began_s < LIVED_S else 0
+        return (
+            code
+            if code is not None and code > 0 and time.monotonic() - self._began_s < LIVED_S
+            else 0
+        )
 
     def keep(self, say: Say) -> None:
         """Starts it again when it has died, after a rest when it did not live long.
@@ -206,28 +224,41 @@ def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say
     Raises CannotStart.
     """
     if config.status_listen and config.status_listen.path:
-        raise CannotStart("status_listen must be an address and port with --workers: only one process can have a Unix socket")
+        raise CannotStart(
+            "status_listen must be an address and port with --workers: only one process can have a Unix socket"
+        )
     with ExitStack() as undo:
         given = inherited_sockets(os.environ, os.getpid(), "visitors")
         sockets = _sockets(config.listen, count, given, int(config.socket_mode, 8))
         for one in sockets:
             undo.callback(one.close)
         place = sockets[0]
-        redis = PrivateRedis(config.data, config.drain_seconds + HANDOVER_S if given else 0.0) if config.shared is None else None
+        redis = (
+            PrivateRedis(config.data, config.drain_seconds + HANDOVER_S if given else 0.0)
+            if config.shared is None
+            else None
+        )
         if redis:
             redis.start()
             undo.callback(redis.stop)
         workers = [
-            Worker(number, _command(arguments, number, one, config.control, redis), one.fileno()) for number, one in enumerate(sockets, 1)
+            Worker(number, _command(arguments, number, one, config.control, redis), one.fileno())
+            for number, one in enumerate(sockets, 1)
         ]
         say(f"visitors   {bound(place).url('https' if config.tls else 'http')}")
-        say(f"workers    {count}, ledgers in {redis.url if redis else config.shared and config.shared.redis}")
+        say(
+            f"workers    {count}, ledgers in {redis.url if redis else config.shared and config.shared.redis}"
+        )
         return _Foreman(workers, redis, say).run()
 
 
-def _sockets(listen: Address, count: int, given: Mapping[str, socket.socket], mode: int) -> list[socket.socket]:
+def _sockets(
+    listen: Address, count: int, given: Mapping[str, socket.socket], mode: int
+) -> list[socket.socket]:
     if given.keys() - {"visitors"}:
-        raise CannotStart("socket activation: several workers can be passed a socket for visitors only")
+        raise CannotStart(
+            "socket activation: several workers can be passed a socket for visitors only"
+        )
     if given:
         return [given["visitors"]] * count
     if listen.path:
@@ -240,7 +271,13 @@ def _sockets(listen: Address, count: int, given: Mapping[str, socket.socket], mo
     return sockets
 
 
-def _command(arguments: Sequence[str], number: int, listener: socket.socket, control: Address, redis: PrivateRedis | None) -> list[str]:
+def _command(
+    arguments: Sequence[str],
+    number: int,
+    listener: socket.socket,
+    control: Address,
+    redis: PrivateRedis | None,
+) -> list[str]:
     own = Address(control.host, control.port + number - 1 if control.port else 0)
     if control.path:
         own = Address("", 0, control.path + (f".{number}" if number > 1 else ""))
@@ -268,8 +305,14 @@ class _Foreman:
         began_s = time.monotonic()
         while not self._stopping:
             time.sleep(LOOK_S)
-            refused = max(worker.refused for worker in self._workers) if time.monotonic() - began_s < LIVED_S else 0
-            if refused and not self._stopping:  # what is wrong for one is wrong for all, and has been said
+            refused = (
+                max(worker.refused for worker in self._workers)
+                if time.monotonic() - began_s < LIVED_S
+                else 0
+            )
+            if (
+                refused and not self._stopping
+            ):  # what is wrong for one is wrong for all, and has been said
                 self._end()
                 return refused
             self._look()
@@ -279,7 +322,10 @@ class _Foreman:
     def _look(self) -> None:
         if self._stopping:
             return
-        children: list[PrivateRedis | Worker] = [*([self._redis] if self._redis else []), *self._workers]
+        children: list[PrivateRedis | Worker] = [
+            *([self._redis] if self._redis else []),
+            *self._workers,
+        ]
         for child in children:
             try:
                 child.keep(self._say)

@@ -12,7 +12,9 @@ LASTS_MAX_S = 7 * 24 * 3600
 CENTERS_MAX = 1_000
 
 
-def arrivals(draw: RandomDraw, lasts_s: float, rates: Callable[[float], Sequence[float]], step_s: float = 1.0) -> list[tuple[int, int]]:
+def arrivals(
+    draw: RandomDraw, lasts_s: float, rates: Callable[[float], Sequence[float]], step_s: float = 1.0
+) -> list[tuple[int, int]]:
     """Poisson arrivals: `rates(second)` are arrivals per second in each data center."""
     found: list[tuple[int, int]] = []
     second = 0.0
@@ -23,7 +25,10 @@ def arrivals(draw: RandomDraw, lasts_s: float, rates: Callable[[float], Sequence
             total += rate
             sums.append(total)
         count = poisson(draw, total * step_s)
-        found += [(int((second + draw.random() * step_s) * 1000), weighted(draw, sums)) for _ in range(count)]
+        found += [
+            (int((second + draw.random() * step_s) * 1000), weighted(draw, sums))
+            for _ in range(count)
+        ]
         second += step_s
     found.sort()
     return found
@@ -69,13 +74,17 @@ def bell(part: float) -> float:
 CURVES: dict[str, Callable[[float], float]] = {"flat": flat, "rush": rush, "bell": bell}
 
 
-def from_curve(draw: RandomDraw, curve: str, visitors: int, minutes: float, centers: int) -> list[tuple[int, int]]:
+def from_curve(
+    draw: RandomDraw, curve: str, visitors: int, minutes: float, centers: int
+) -> list[tuple[int, int]]:
     """So many visitors within so many minutes."""
     slices = max(1, min(3600, int(minutes * 60)))
     shape = [CURVES[curve]((place + 0.5) / slices) for place in range(slices)]
     rows = spread([visitors * one / sum(shape) for one in shape])
     wide_s = minutes * 60 / slices
-    return from_rows(draw, [(place * wide_s, count, -1) for place, count in enumerate(rows)], wide_s, centers)
+    return from_rows(
+        draw, [(place * wide_s, count, -1) for place, count in enumerate(rows)], wide_s, centers
+    )
 
 
 def spread(counts: Iterable[float]) -> list[int]:
@@ -93,7 +102,9 @@ ArrivalRow = tuple[float, int, int]
 """Seconds from the start, visitors from then until the next row, data center (-1: all of them)."""
 
 
-def from_rows(draw: RandomDraw, rows: Sequence[ArrivalRow], last_s: float, centers: int) -> list[tuple[int, int]]:
+def from_rows(
+    draw: RandomDraw, rows: Sequence[ArrivalRow], last_s: float, centers: int
+) -> list[tuple[int, int]]:
     """Visitors spread over the time until the next row; those of the last row over `last_s` seconds."""
     part = shares(draw, centers)
     sums = [sum(part[: place + 1]) for place in range(centers)]
@@ -133,7 +144,9 @@ def read_rows(text: str, centers: int) -> tuple[list[ArrivalRow], list[Problem]]
 
 def _wrong(cells: Sequence[str], centers: int) -> str:
     if len(cells) not in (2, 3):
-        return f"must be second,visitors or second,visitors,data center, and has {len(cells)} columns"
+        return (
+            f"must be second,visitors or second,visitors,data center, and has {len(cells)} columns"
+        )
     if not _number(cells[0]) or not 0 <= float(cells[0]) <= LASTS_MAX_S:
         return f"second must be a number from 0 to {LASTS_MAX_S}, not {cells[0][:40]!r}"
     if not cells[1].isdecimal() or int(cells[1]) > VISITORS_MAX:

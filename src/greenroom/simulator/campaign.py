@@ -7,7 +7,14 @@ from greenroom.simulator.arrivals import arrivals, shares
 from greenroom.simulator.campaign_actions import operator_actions, some
 from greenroom.simulator.chance import RandomDraw, Streams, between, choice
 from greenroom.simulator.progress import calm_s
-from greenroom.simulator.scenario import FAULTS, OPERATOR_ACTIONS, Behaviour, Fault, NetworkProfile, Scenario
+from greenroom.simulator.scenario import (
+    FAULTS,
+    OPERATOR_ACTIONS,
+    Behaviour,
+    Fault,
+    NetworkProfile,
+    Scenario,
+)
 
 LASTS_S = 600
 FAULTS_MOST = 6
@@ -47,19 +54,46 @@ def random_scenario(streams: Streams) -> Scenario:
         sleeping=choice(streams("asleep"), (0.0, 0.0, 0.1, 0.5)),
         dropping=0.2,
     )
-    network = NetworkProfile(loss=choice(draw, (0.0, 0.05, 0.3)), twice=choice(draw, (0.0, 0.1)), jitter=draw.random() * 3, skew_ms=30_000)
+    network = NetworkProfile(
+        loss=choice(draw, (0.0, 0.05, 0.3)),
+        twice=choice(draw, (0.0, 0.1)),
+        jitter=draw.random() * 3,
+        skew_ms=30_000,
+    )
     capacity = min(per_minute / 60, total / (habits.visit_s + 60))
     found = _arrivals(draw, centers, max(0.1, capacity))
-    faults = (*[_fault(draw, centers) for _ in range(between(draw, 0, FAULTS_MOST))], *_clock_steps(streams("steps"), centers))
+    faults = (
+        *[_fault(draw, centers) for _ in range(between(draw, 0, FAULTS_MOST))],
+        *_clock_steps(streams("steps"), centers),
+    )
     faults += (
-        _floods(streams("flood"), centers) + _provisional_floods(streams("provisional flood"), centers) + _stops(streams("stop"), centers)
+        _floods(streams("flood"), centers)
+        + _provisional_floods(streams("provisional flood"), centers)
+        + _stops(streams("stop"), centers)
     )
     fence_s = choice(streams("fence"), (0, 10, 30, 120))
-    faults += _long_faults(streams("long faults"), centers) + operator_actions(streams("operators"), room, centers, LASTS_S)
-    if any(fault.kind == "old disk" for fault in faults):  # a copy has places as they were before a draw
-        faults = tuple(replace(fault, amount=0) if fault.kind == "pre-queue" else fault for fault in faults)
+    faults += _long_faults(streams("long faults"), centers) + operator_actions(
+        streams("operators"), room, centers, LASTS_S
+    )
+    if any(
+        fault.kind == "old disk" for fault in faults
+    ):  # a copy has places as they were before a draw
+        faults = tuple(
+            replace(fault, amount=0) if fault.kind == "pre-queue" else fault for fault in faults
+        )
     lasts_s = LASTS_S + calm_s(room, faults) + WATCHED_S
-    return Scenario("campaign", room, centers, found, lasts_s, habits, network, faults, laws_every_s=1, fence_s=fence_s)
+    return Scenario(
+        "campaign",
+        room,
+        centers,
+        found,
+        lasts_s,
+        habits,
+        network,
+        faults,
+        laws_every_s=1,
+        fence_s=fence_s,
+    )
 
 
 def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int, int]]:
@@ -70,7 +104,10 @@ def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int
 
     def rates(second: float) -> list[float]:
         load, spot = loads[int(second // 60)], spots[int(second // 60)]
-        return [load * (0.9 * (center == spot) + 0.1 * one if spot < centers else one) for center, one in enumerate(part)]
+        return [
+            load * (0.9 * (center == spot) + 0.1 * one if spot < centers else one)
+            for center, one in enumerate(part)
+        ]
 
     return arrivals(draw, LASTS_S, rates)
 
@@ -81,7 +118,15 @@ def _clock_steps(draw: RandomDraw, centers: int) -> list[Fault]:
         return []
     at_s = between(draw, 20, LASTS_S - 60)
     amount = choice(draw, (-3_600, -60, -5, 5, 60, 3_600))
-    return [Fault("clock step", at_s, between(draw, at_s, LASTS_S - 10), (between(draw, 0, centers - 1),), amount)]
+    return [
+        Fault(
+            "clock step",
+            at_s,
+            between(draw, at_s, LASTS_S - 10),
+            (between(draw, 0, centers - 1),),
+            amount,
+        )
+    ]
 
 
 def _floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
@@ -90,7 +135,9 @@ def _floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
         return ()
     at_s = between(draw, 20, LASTS_S - 150)
     struck = tuple(range(centers)) if draw.random() < 0.5 else (between(draw, 0, centers - 1),)
-    return (Fault("flood", at_s, at_s + choice(draw, (20, 120)), struck, choice(draw, (1, 10, 50))),)
+    return (
+        Fault("flood", at_s, at_s + choice(draw, (20, 120)), struck, choice(draw, (1, 10, 50))),
+    )
 
 
 def _provisional_floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
@@ -99,7 +146,15 @@ def _provisional_floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
         return ()
     at_s = between(draw, 5, LASTS_S - 150)
     struck = tuple(range(centers)) if draw.random() < 0.5 else (between(draw, 0, centers - 1),)
-    return (Fault("provisional flood", at_s, at_s + choice(draw, (20, 120)), struck, choice(draw, (0.2, 2, 50, 500))),)
+    return (
+        Fault(
+            "provisional flood",
+            at_s,
+            at_s + choice(draw, (20, 120)),
+            struck,
+            choice(draw, (0.2, 2, 50, 500)),
+        ),
+    )
 
 
 def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
@@ -108,7 +163,11 @@ def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
         return ()
     struck, at_s = (between(draw, 0, centers - 1),), between(draw, 20, LASTS_S - 300)
     first = Fault("stop", at_s, at_s + choice(draw, (1, 5, 60, 150)), struck)
-    return (first, Fault("stop", first.until_s + 5, first.until_s + 65, struck)) if draw.random() < 0.3 else (first,)
+    return (
+        (first, Fault("stop", first.until_s + 5, first.until_s + 65, struck))
+        if draw.random() < 0.3
+        else (first,)
+    )
 
 
 def _long_faults(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
@@ -116,7 +175,14 @@ def _long_faults(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
     if centers == 1 or draw.random() >= 0.25:
         return ()
     at_s = between(draw, 20, 200)
-    return (Fault(choice(draw, ("partition", "outage", "coordinator down")), at_s, at_s + choice(draw, (200, 300)), some(draw, centers)),)
+    return (
+        Fault(
+            choice(draw, ("partition", "outage", "coordinator down")),
+            at_s,
+            at_s + choice(draw, (200, 300)),
+            some(draw, centers),
+        ),
+    )
 
 
 def _fault(draw: RandomDraw, centers: int) -> Fault:

@@ -42,13 +42,23 @@ def _passthrough(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: in
     """Often because of a crowd that nothing is to hold up, while the room has more capacity than at other times."""
     found: Chosen = (Fault("passthrough", at_s, until_s),)
     if draw.random() < 0.5:
-        found += (Fault("flood", at_s, at_s + choice(draw, (20, 60)), tuple(range(centers)), choice(draw, (10, 50))),)
+        found += (
+            Fault(
+                "flood",
+                at_s,
+                at_s + choice(draw, (20, 60)),
+                tuple(range(centers)),
+                choice(draw, (10, 50)),
+            ),
+        )
         found += (Fault("limits", at_s, until_s + 80, amount=1_000),) * (draw.random() < 0.7)
     return found
 
 
 def _let_in(draw: RandomDraw, room: Room, _: int, at_s: int, __: int) -> Chosen:
-    return (Fault("let in", at_s, at_s + LET_IN_S, amount=between(draw, 1, room.total_active_users)),)
+    return (
+        Fault("let in", at_s, at_s + LET_IN_S, amount=between(draw, 1, room.total_active_users)),
+    )
 
 
 def _end_sessions(_: RandomDraw, __: Room, ___: int, at_s: int, ____: int) -> Chosen:
@@ -71,16 +81,25 @@ def _removed(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: int) -
 
 def _event(draw: RandomDraw, _: Room, __: int, at_s: int, until_s: int) -> Chosen:
     """Its own limits and method, with a pre-queue before it, and a draw at its start."""
-    found: Chosen = (Fault("limits", at_s, until_s, amount=choice(draw, (30, 150, 300))),) if draw.random() < 0.7 else ()
+    found: Chosen = (
+        (Fault("limits", at_s, until_s, amount=choice(draw, (30, 150, 300))),)
+        if draw.random() < 0.7
+        else ()
+    )
     if draw.random() < 0.4:
         found += (Fault(choice(draw, ("method", "passthrough", "reject")), at_s, until_s),)
     start_s = at_s + (until_s - at_s) // 2
-    return (*found, *(Fault("pre-queue", at_s, start_s, amount=choice(draw, (0, 1))),) * (draw.random() < 0.6))
+    return (
+        *found,
+        *(Fault("pre-queue", at_s, start_s, amount=choice(draw, (0, 1))),) * (draw.random() < 0.6),
+    )
 
 
 def some(draw: RandomDraw, centers: int) -> tuple[int, ...]:
     """At least one data center."""
-    return tuple(center for center in range(centers) if draw.random() < 0.5) or (between(draw, 0, centers - 1),)
+    return tuple(center for center in range(centers) if draw.random() < 0.5) or (
+        between(draw, 0, centers - 1),
+    )
 
 
 def _plain(kind: str) -> Chooser:
@@ -96,6 +115,17 @@ CHOICES: dict[str, Chooser] = {
     "confirm newcomers": _confirm,
     "removed": _removed,
     "event": _event,
-    **{kind: _plain(kind) for kind in ("method", "reject", "queue all", "suspended", "renewal", "pacing", "provisional sessions")},
+    **{
+        kind: _plain(kind)
+        for kind in (
+            "method",
+            "reject",
+            "queue all",
+            "suspended",
+            "renewal",
+            "pacing",
+            "provisional sessions",
+        )
+    },
 }
 """Each as likely as any other."""

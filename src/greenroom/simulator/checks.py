@@ -52,16 +52,28 @@ class Watch:
     def _lookahead(self, now_ms: int) -> None:
         system = self.world.system
         self.progress.sample(now_ms)
-        if (now_ms - START_MS) % (self.world.scenario.laws_every_s * 1000) or not isinstance(system, LeaseModel):
+        if (now_ms - START_MS) % (self.world.scenario.laws_every_s * 1000) or not isinstance(
+            system, LeaseModel
+        ):
             return
-        for problem in problems(system.coordinator, [center.ledger for center in system.centers if center.listed]):
+        for problem in problems(
+            system.coordinator, [center.ledger for center in system.centers if center.listed]
+        ):
             self.note("I1", problem)
-        leases = [one.ledger.lease for one in system.centers if one.listed and not one.ledger.lease.fenced(system.local_ms(one))]
-        spendable = sum(lease.permits + min(lease.freed, lease.disconnected_rate) for lease in leases)
+        leases = [
+            one.ledger.lease
+            for one in system.centers
+            if one.listed and not one.ledger.lease.fenced(system.local_ms(one))
+        ]
+        spendable = sum(
+            lease.permits + min(lease.freed, lease.disconnected_rate) for lease in leases
+        )
         in_use = self.world.ground_truth.in_use - self.world.ground_truth.on_trust
         largest = max(self.world.ground_truth.limits.most_active, system.coordinator.total)
         if spendable and spendable + in_use > largest:
-            self.note("I7", f"{spendable} units could be spent and {in_use} are in use, of {largest}")
+            self.note(
+                "I7", f"{spendable} units could be spent and {in_use} are in use, of {largest}"
+            )
         for center in system.centers:
             self._keys(center)
 
@@ -75,16 +87,36 @@ class Watch:
         if ledger._method != "fifo" or len(line) > WATCHED_MOST:
             return
         due_ms = now_ms - GRACE_MS  # later ones may be swept by this very try
-        ahead = sum(1 for slot in line.slots.values() if line.keys[slot] < key and line.attempted[slot] + line.refresh[slot] > due_ms)
-        self._ahead = visitor.number, ahead, ledger.lease.spendable(now_ms) + int(ledger.lookahead.permits)
+        ahead = sum(
+            1
+            for slot in line.slots.values()
+            if line.keys[slot] < key and line.attempted[slot] + line.refresh[slot] > due_ms
+        )
+        self._ahead = (
+            visitor.number,
+            ahead,
+            ledger.lease.spendable(now_ms) + int(ledger.lookahead.permits),
+        )
 
-    def _answered(self, center: Center, visitor: SimulatedVisitor, now_ms: int, outcome: Outcome) -> None:
+    def _answered(
+        self, center: Center, visitor: SimulatedVisitor, now_ms: int, outcome: Outcome
+    ) -> None:
         """What there is may have grown during the try, which also sweeps."""
-        if self._ahead and outcome.standing is Standing.ADMITTED and self._ahead[0] == visitor.number:
+        if (
+            self._ahead
+            and outcome.standing is Standing.ADMITTED
+            and self._ahead[0] == visitor.number
+        ):
             _, ahead, permits = self._ahead
-            permits = max(permits, center.ledger.lease.spendable(now_ms) + 1 + int(center.ledger.lookahead.permits))
+            permits = max(
+                permits,
+                center.ledger.lease.spendable(now_ms) + 1 + int(center.ledger.lookahead.permits),
+            )
             if ahead >= permits:
-                self.note("I4", f"visitor {visitor.number} entered with {permits} permits there or expected, and {ahead} ahead")
+                self.note(
+                    "I4",
+                    f"visitor {visitor.number} entered with {permits} permits there or expected, and {ahead} ahead",
+                )
         self._ahead = None
 
     def _keys(self, center: Center) -> None:
@@ -92,12 +124,17 @@ class Watch:
         for ticket_id, slot in line.slots.items():
             visitor = visitors[int.from_bytes(ticket_id, "big") - 1]
             if line.keys[slot] != visitor.key:
-                self.note("I8", f"visitor {visitor.number} stands by {line.keys[slot]}, not by {visitor.key}")
+                self.note(
+                    "I8",
+                    f"visitor {visitor.number} stands by {line.keys[slot]}, not by {visitor.key}",
+                )
 
 
 def _active(watch: Watch) -> list[str]:
     ground_truth = watch.world.ground_truth
-    found = [f"{ground_truth.over_beyond_trust} too many active"] * (ground_truth.over_beyond_trust > 0)
+    found = [f"{ground_truth.over_beyond_trust} too many active"] * (
+        ground_truth.over_beyond_trust > 0
+    )
     if watch.world.scenario.room.strong_sessions and ground_truth.most_on_trust:
         found.append(f"{ground_truth.most_on_trust} served on trust in strong mode")
     return found
@@ -110,10 +147,18 @@ def _minute(watch: Watch) -> list[str]:
 
 def _fair(watch: Watch) -> list[str]:
     world = watch.world
-    if world.scenario.room.queueing_method != "random" or world.scenario.faults or len(world.scenario.arrivals) < ENOUGH_FOR_FAIRNESS:
+    if (
+        world.scenario.room.queueing_method != "random"
+        or world.scenario.faults
+        or len(world.scenario.arrivals) < ENOUGH_FOR_FAIRNESS
+    ):
         return []
     found = fairness(world)
-    return [f"winners' ranks are {found.distance:.2f} off"] if found and found.winners >= ENOUGH_WINNERS and found.distance > UNFAIR else []
+    return (
+        [f"winners' ranks are {found.distance:.2f} off"]
+        if found and found.winners >= ENOUGH_WINNERS and found.distance > UNFAIR
+        else []
+    )
 
 
 FORGETFUL = {"crash", "old disk", "coordinator loss", "removed"}
@@ -123,7 +168,9 @@ FORGETFUL = {"crash", "old disk", "coordinator loss", "removed"}
 def _sent_back(watch: Watch) -> list[str]:
     scenario, sent_back = watch.world.scenario, watch.world.crowd.sent_back
     forgotten = FORGETFUL & {fault.kind for fault in scenario.faults}
-    return [f"{sent_back} who had been let in were told to wait"] * (sent_back > 0 and not forgotten)
+    return [f"{sent_back} who had been let in were told to wait"] * (
+        sent_back > 0 and not forgotten
+    )
 
 
 def _kept(watch: Watch) -> list[str]:
@@ -138,7 +185,10 @@ def living_sessions(system: LeaseModel) -> Iterator[int]:
     """Of each data center, how many have not ended yet, swept or not."""
     for center in system.centers:
         ledger, now_ms = center.ledger, system.local_ms(center)
-        yield sum(renewed_ms + ledger.life_ms > now_ms for renewed_ms in ledger.sessions.renewals().values())
+        yield sum(
+            renewed_ms + ledger.life_ms > now_ms
+            for renewed_ms in ledger.sessions.renewals().values()
+        )
 
 
 def _calm(watch: Watch) -> list[str]:
@@ -155,14 +205,18 @@ def _calm(watch: Watch) -> list[str]:
         "the coordinator still waits for data centers to report": coordinator.doubting,
     }
     sessions, in_use = sum(living_sessions(system)), world.ground_truth.in_use
-    idle[f"{sessions} sessions of {in_use} visitors"] = not world.scenario.behaviour.moving and sessions > in_use
+    idle[f"{sessions} sessions of {in_use} visitors"] = (
+        not world.scenario.behaviour.moving and sessions > in_use
+    )
     return [problem for problem, held in idle.items() if held]
 
 
 def _provisional(watch: Watch) -> list[str]:
     scenario, over = watch.world.scenario, watch.world.provisional.over_share
     restarted = {"crash", "old disk"} & {fault.kind for fault in scenario.faults}
-    return [f"provisional sessions used {over} more than their share of a limit"] * (over > 0 and not restarted)
+    return [f"provisional sessions used {over} more than their share of a limit"] * (
+        over > 0 and not restarted
+    )
 
 
 def _nothing(_: Watch) -> list[str]:
@@ -177,21 +231,45 @@ class Check(NamedTuple):
 
 
 CHECKS: dict[str, Check] = {
-    "I1": Check("units in the pool, held and orphaned add up to total_active_users, in all ledgers at any moment", _nothing),
-    "I2": Check("active visitors are never more than total_active_users, but for counted movers outside strong mode", _active),
+    "I1": Check(
+        "units in the pool, held and orphaned add up to total_active_users, in all ledgers at any moment",
+        _nothing,
+    ),
+    "I2": Check(
+        "active visitors are never more than total_active_users, but for counted movers outside strong mode",
+        _active,
+    ),
     "I3": Check("admissions of any 60 seconds are never more than new_users_per_minute", _minute),
-    "I4": Check("in a fifo line a visitor enters only when there is a permit for everyone ahead", _nothing),
-    "I5": Check("no visitor waits long while both limits have room, in touch or behind a cut, or after all faults", _nothing),
+    "I4": Check(
+        "in a fifo line a visitor enters only when there is a permit for everyone ahead", _nothing
+    ),
+    "I5": Check(
+        "no visitor waits long while both limits have room, in touch or behind a cut, or after all faults",
+        _nothing,
+    ),
     "I6": Check("in a random room early and late comers have the same chance", _fair),
-    "I7": Check("no message that is lost, late, doubled or out of order lets ledgers hold more than total_active_users", _nothing),
+    "I7": Check(
+        "no message that is lost, late, doubled or out of order lets ledgers hold more than total_active_users",
+        _nothing,
+    ),
     "I8": Check("a place keeps its key through pauses and changes of method", _nothing),
     "I9": Check("all of it with limits of 1", _nothing),
-    "I10": Check("who was let in is not told to wait, but for movers in strong mode and lost ledgers", _sent_back),
-    "I11": Check(
-        "provisional sessions use a quarter of either limit at most, and one for each data center, but for lost ledgers", _provisional
+    "I10": Check(
+        "who was let in is not told to wait, but for movers in strong mode and lost ledgers",
+        _sent_back,
     ),
-    "I12": Check("a session lasts as long as was said, and a ticket that is in time keeps its place, but for lost ledgers", _kept),
-    "I13": Check("when nothing has gone wrong for a session no unit is held for what may have been lost", _calm),
+    "I11": Check(
+        "provisional sessions use a quarter of either limit at most, and one for each data center, but for lost ledgers",
+        _provisional,
+    ),
+    "I12": Check(
+        "a session lasts as long as was said, and a ticket that is in time keeps its place, but for lost ledgers",
+        _kept,
+    ),
+    "I13": Check(
+        "when nothing has gone wrong for a session no unit is held for what may have been lost",
+        _calm,
+    ),
 }
 
 

@@ -33,7 +33,14 @@ AGAIN_MS = 1_000
 class Crowd:
     """All visitors of one scenario, in front of one door."""
 
-    def __init__(self, scenario: Scenario, agenda: Agenda, system: SystemUnderTest, ground_truth: GroundTruth, streams: Streams) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        agenda: Agenda,
+        system: SystemUnderTest,
+        ground_truth: GroundTruth,
+        streams: Streams,
+    ) -> None:
         self.visitors: list[SimulatedVisitor] = []
         self.guesses: list[tuple[SimulatedVisitor, int, float, float, float]] = []
         """At tries: who, when, and the quartiles in seconds."""
@@ -72,7 +79,9 @@ class Crowd:
     @property
     def share_done(self) -> float:
         """Which part of the crowd has come and does not wait."""
-        return (len(self.visitors) - self._ground_truth.waiting) / max(1, self._expected, len(self.visitors))
+        return (len(self.visitors) - self._ground_truth.waiting) / max(
+            1, self._expected, len(self.visitors)
+        )
 
     # -- coming --------------------------------------------------------------------------------------------------------------
 
@@ -119,7 +128,12 @@ class Crowd:
 
     def _reach(self, visitor: SimulatedVisitor) -> bool:
         """Routes a request: to the data center of before, to another one if that is gone; False when there is none."""
-        if self._habits.moving and self._centers > 1 and visitor.tries and self._draw.random() < self._habits.moving:
+        if (
+            self._habits.moving
+            and self._centers > 1
+            and visitor.tries
+            and self._draw.random() < self._habits.moving
+        ):
             visitor.center = int(self._draw.random() * self._centers)
         for step in range(self._centers):
             center = (visitor.center + step) % self._centers
@@ -215,10 +229,14 @@ class Crowd:
             self._ground_truth.gone(visitor)
             return
         self.looks += 1
-        table = self._system.line_table(visitor.center) if self._system.open(visitor.center) else None
+        table = (
+            self._system.line_table(visitor.center) if self._system.open(visitor.center) else None
+        )
         if table and arrival_ms_of(visitor.key) <= table.up_to_ms:
             visitor.plan += 1
-            self._agenda.after(between(self._draw, 0, table.spread_s * 1000), self._tries, visitor, visitor.plan)
+            self._agenda.after(
+                between(self._draw, 0, table.spread_s * 1000), self._tries, visitor, visitor.plan
+            )
         else:
             self._look_later(visitor, due_ms)
 
@@ -264,7 +282,9 @@ class Crowd:
             visitor.done_ms = min(visitor.done_ms, promised_ms - 1)
         self._ground_truth.entering(visitor, promised_ms, now_ms)
         if habits.parts:
-            self._agenda.after(between(self._draw, PARTS_LEAST_MS, PARTS_MOST_MS), self._loads_parts, visitor)
+            self._agenda.after(
+                between(self._draw, PARTS_LEAST_MS, PARTS_MOST_MS), self._loads_parts, visitor
+            )
         self._browses(visitor)
 
     def _browses(self, visitor: SimulatedVisitor) -> None:
@@ -282,7 +302,9 @@ class Crowd:
     def _loaded(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         self._hear(visitor, outcome)
         if outcome.standing is Standing.ACTIVE:
-            self._ground_truth.page(visitor, self._promised_ms(visitor, outcome), self._agenda.now_ms)
+            self._ground_truth.page(
+                visitor, self._promised_ms(visitor, outcome), self._agenda.now_ms
+            )
 
     def _promised_ms(self, visitor: SimulatedVisitor, outcome: Outcome) -> int:
         promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
@@ -302,14 +324,18 @@ class Crowd:
         now_ms, standing = self._agenda.now_ms, outcome.standing
         if standing is Standing.GONE:
             self.lost += 1
-            self.cut_short += now_ms < visitor.promised_ms - EARLY_MS and not (self._strong and self._habits.moving)
+            self.cut_short += now_ms < visitor.promised_ms - EARLY_MS and not (
+                self._strong and self._habits.moving
+            )
             self._begins_anew(visitor)
         elif standing is Standing.WAITING:  # on the way to another data center
             self.sent_back += not self._strong
             self._agenda.after(outcome.refresh_ms, self._looks, visitor)
         else:
             promised_ms = self._promised_ms(visitor, outcome)
-            if standing is Standing.ADMITTED:  # a session of its own, because the old one cannot be reached
+            if (
+                standing is Standing.ADMITTED
+            ):  # a session of its own, because the old one cannot be reached
                 self._ground_truth.entering(visitor, promised_ms, now_ms)
             else:
                 self._ground_truth.page(visitor, promised_ms, now_ms)

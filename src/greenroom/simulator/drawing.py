@@ -8,7 +8,13 @@ from math import floor, log10
 INK, SOFT, FAINT, PAPER = "#1f2933", "#616e7c", "#e4e7eb", "#ffffff"
 FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif'"
 LEFT, RIGHT, TOP, BOTTOM = 64, 24, 70, 46
-HEAT = ((0.0, (247, 250, 252)), (0.15, (190, 227, 219)), (0.4, (86, 180, 172)), (0.7, (31, 119, 140)), (1.0, (13, 51, 89)))
+HEAT = (
+    (0.0, (247, 250, 252)),
+    (0.15, (190, 227, 219)),
+    (0.4, (86, 180, 172)),
+    (0.7, (31, 119, 140)),
+    (1.0, (13, 51, 89)),
+)
 """From light to dark, told apart without seeing colours."""
 
 Point = tuple[float, float]
@@ -42,35 +48,51 @@ class Panel:
         for value in ticks(*self._y):
             place = self.up(value)
             if grid:
-                self._parts.append(f"<line x1='{LEFT}' x2='{right}' y1='{place:.1f}' y2='{place:.1f}' stroke='{FAINT}'/>")
+                self._parts.append(
+                    f"<line x1='{LEFT}' x2='{right}' y1='{place:.1f}' y2='{place:.1f}' stroke='{FAINT}'/>"
+                )
             self._parts.append(_text(LEFT - 8, place + 4, shown(value), "end"))
         for value in ticks(*self._x):
             self._parts.append(_text(self.across(value), base + 18, shown(value), "middle"))
-        self._parts.append(f"<line x1='{LEFT}' x2='{right}' y1='{base}' y2='{base}' stroke='{SOFT}'/>")
+        self._parts.append(
+            f"<line x1='{LEFT}' x2='{right}' y1='{base}' y2='{base}' stroke='{SOFT}'/>"
+        )
         self._parts.append(_text(right, base + 36, x_name, "end"))
         self._parts.append(_text(LEFT, TOP - 8, y_name, "start"))
 
-    def line(self, points: Sequence[Point], colour: str, name: str = "", dashed: bool = False) -> None:
+    def line(
+        self, points: Sequence[Point], colour: str, name: str = "", dashed: bool = False
+    ) -> None:
         """A line through these points; with a name it is in the legend."""
         if not points:
             return
         path = " ".join(f"{self.across(x):.1f},{self.up(y):.1f}" for x, y in thinned(points))
         dash = " stroke-dasharray='5 4'" if dashed else ""
-        self._parts.append(f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='1.8'{dash} stroke-linejoin='round'/>")
+        self._parts.append(
+            f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='1.8'{dash} stroke-linejoin='round'/>"
+        )
         self._named(colour, name, dash)
 
-    def band(self, lower: Sequence[Point], upper: Sequence[Point], colour: str, name: str = "") -> None:
+    def band(
+        self, lower: Sequence[Point], upper: Sequence[Point], colour: str, name: str = ""
+    ) -> None:
         """The area between two lines."""
         if not lower:
             return
-        path = " ".join(f"{self.across(x):.1f},{self.up(y):.1f}" for x, y in [*lower, *reversed(upper)])
-        self._parts.append(f"<polygon points='{path}' fill='{colour}' fill-opacity='0.22' stroke='none'/>")
+        path = " ".join(
+            f"{self.across(x):.1f},{self.up(y):.1f}" for x, y in [*lower, *reversed(upper)]
+        )
+        self._parts.append(
+            f"<polygon points='{path}' fill='{colour}' fill-opacity='0.22' stroke='none'/>"
+        )
         self._named(colour, name, " stroke-opacity='0.35' stroke-width='8'")
 
     def dots(self, points: Iterable[Point], colour: str, name: str = "") -> None:
         """One small dot for each."""
         for x, y in points:
-            self._parts.append(f"<circle cx='{self.across(x):.1f}' cy='{self.up(y):.1f}' r='1.6' fill='{colour}' fill-opacity='0.45'/>")
+            self._parts.append(
+                f"<circle cx='{self.across(x):.1f}' cy='{self.up(y):.1f}' r='1.6' fill='{colour}' fill-opacity='0.45'/>"
+            )
         self._named(colour, name, " stroke-width='4'")
 
     def cells(self, counts: Sequence[Sequence[int]]) -> None:
@@ -83,14 +105,18 @@ class Panel:
             for row, count in enumerate(column):
                 box = f"x='{LEFT + place * wide:.1f}' y='{self.height - BOTTOM - (row + 1) * high:.1f}' width='{wide + 0.2:.1f}'"
                 colour = heat((count / most) ** 0.6)
-                self._parts.append(f"<rect {box} height='{high + 0.2:.1f}' fill='{colour}'><title>{count:,}</title></rect>")
+                self._parts.append(
+                    f"<rect {box} height='{high + 0.2:.1f}' fill='{colour}'><title>{count:,}</title></rect>"
+                )
 
     def _named(self, colour: str, name: str, style: str) -> None:
         if not name:
             return
         place, base = self._legend_x, self.height - 10
         style = style if "stroke-width" in style else f"{style} stroke-width='2.4'"
-        self._parts.append(f"<line x1='{place}' x2='{place + 18}' y1='{base - 4}' y2='{base - 4}' stroke='{colour}'{style}/>")
+        self._parts.append(
+            f"<line x1='{place}' x2='{place + 18}' y1='{base - 4}' y2='{base - 4}' stroke='{colour}'{style}/>"
+        )
         self._parts.append(_text(place + 24, base, name, "start"))
         self._legend_x += 44 + int(6.4 * len(name))
 
@@ -118,7 +144,9 @@ def heat(share: float) -> str:
     for (low, one), (high, other) in pairwise(HEAT):
         if share <= high:
             part = (share - low) / (high - low)
-            red, green, blue = (round(start + (end - start) * part) for start, end in zip(one, other, strict=True))
+            red, green, blue = (
+                round(start + (end - start) * part) for start, end in zip(one, other, strict=True)
+            )
             return f"#{red:02x}{green:02x}{blue:02x}"
     return "#0d3359"
 

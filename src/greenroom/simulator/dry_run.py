@@ -56,28 +56,44 @@ def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
         return [], request.visitors
     rows, problems = read_rows(request.rows, 1)
     if problems:
-        raise InvalidConfig([Problem(f"rows: {problem.pointer}", problem.reason) for problem in problems])
+        raise InvalidConfig(
+            [Problem(f"rows: {problem.pointer}", problem.reason) for problem in problems]
+        )
     return rows, sum(count for _, count, _ in rows)
 
 
-def dry_run(request: DryRunRequest, streams: Callable[[], Streams], progress: Callable[[float], None]) -> list[dict[str, Any]]:
+def dry_run(
+    request: DryRunRequest, streams: Callable[[], Streams], progress: Callable[[float], None]
+) -> list[dict[str, Any]]:
     """One result for each of the settings, in their order; `streams` makes the same random numbers for each. Raises InvalidConfig."""
     rows, visitors = crowd_of(request)
     found = []
     for number, settings in enumerate(request.settings):
         part = scale_of(visitors, settings)
         draw = streams()
-        arrivals = _thinned(rows, part, draw) if rows else _shaped(request, round(visitors / part), draw)
+        arrivals = (
+            _thinned(rows, part, draw) if rows else _shaped(request, round(visitors / part), draw)
+        )
         world = _world(request, scaled(settings, part), arrivals, draw)
         world.run(lambda share, number=number: progress((number + share) / len(request.settings)))  # type: ignore[misc]
         found.append(_result(world, request, settings, visitors, part))
     return found
 
 
-def _world(request: DryRunRequest, settings: Mapping[str, Any], arrivals: list[tuple[int, int]], draw: Streams) -> World:
+def _world(
+    request: DryRunRequest,
+    settings: Mapping[str, Any],
+    arrivals: list[tuple[int, int]],
+    draw: Streams,
+) -> World:
     """With a pre-queue it begins as a room that holds all, until the start."""
     held = {"queue_all": True} if request.prequeue_s else {}
-    scenario = sale({**settings, **held}, arrivals, 1, Behaviour(visit_s=request.visit_s, patience_s=request.patience_s))
+    scenario = sale(
+        {**settings, **held},
+        arrivals,
+        1,
+        Behaviour(visit_s=request.visit_s, patience_s=request.patience_s),
+    )
     world = World(scenario, draw)
     start_ms = START_MS + round(request.prequeue_s * 1000)
     if held:
@@ -119,10 +135,16 @@ def _thinned(rows: Sequence[ArrivalRow], part: float, streams: Streams) -> list[
     return from_rows(streams("arrivals"), fewer, LAST_ROW_S, 1)
 
 
-def _result(world: World, request: DryRunRequest, settings: Mapping[str, Any], visitors: int, part: float) -> dict[str, Any]:
+def _result(
+    world: World, request: DryRunRequest, settings: Mapping[str, Any], visitors: int, part: float
+) -> dict[str, Any]:
     """Waits count from the start for those who came before it."""
     start_ms = START_MS + round(request.prequeue_s * 1000)
-    waits = sorted((one.entered_ms - max(one.came_ms, start_ms)) / 1000 for one in world.crowd.visitors if one.entered_ms)
+    waits = sorted(
+        (one.entered_ms - max(one.came_ms, start_ms)) / 1000
+        for one in world.crowd.visitors
+        if one.entered_ms
+    )
     series = world.ground_truth.series
     step = max(1, -(-len(series) // POINTS))
     kept = [*series[::step], *series[-1:]]
@@ -137,8 +159,17 @@ def _result(world: World, request: DryRunRequest, settings: Mapping[str, Any], v
         "wait_p95_s": quantile(waits, 0.95),
         "wait_longest_s": waits[-1] if waits else 0.0,
         "peak_waiting": round(world.ground_truth.most_waiting * part),
-        "peak_active": min(round(world.ground_truth.most_active * part), int(settings["total_active_users"])),
-        "empty_after_s": max(0.0, next((second for second, _, waiting, _ in reversed(series) if waiting), 0.0) - request.prequeue_s),
+        "peak_active": min(
+            round(world.ground_truth.most_active * part), int(settings["total_active_users"])
+        ),
+        "empty_after_s": max(
+            0.0,
+            next((second for second, _, waiting, _ in reversed(series) if waiting), 0.0)
+            - request.prequeue_s,
+        ),
         "prequeue_s": request.prequeue_s,
-        "series": [[second, round(active * part), round(waiting * part)] for second, active, waiting, _ in kept],
+        "series": [
+            [second, round(active * part), round(waiting * part)]
+            for second, active, waiting, _ in kept
+        ],
     }

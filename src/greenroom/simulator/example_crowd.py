@@ -47,16 +47,26 @@ class LastWait(NamedTuple):
 def last_wait(settings: Mapping[str, Any], streams: Callable[[], Streams]) -> LastWait:
     """With these settings of a Room: both limits, session_duration, disable_session_renewal, queueing_method. Raises InvalidConfig."""
     part = scale_of(VISITORS, settings)
-    stay_s = settings["session_duration"] * 60 + (0.0 if settings["disable_session_renewal"] else VISIT_S)
+    stay_s = settings["session_duration"] * 60 + (
+        0.0 if settings["disable_session_renewal"] else VISIT_S
+    )
     expected = round(VISITORS / part)
     limits = {**scaled(settings, part), "refresh_max_seconds": REFRESH_S}
-    fitting = max(SIMULATED_LEAST, int(TRIES_MAX * REFRESH_S / (2 * STAYS * stay_s)), FILLINGS * limits["total_active_users"])
+    fitting = max(
+        SIMULATED_LEAST,
+        int(TRIES_MAX * REFRESH_S / (2 * STAYS * stay_s)),
+        FILLINGS * limits["total_active_users"],
+    )
     simulated = min(expected, fitting)
     world = _world(limits, simulated, MINUTES * simulated / expected, streams())
     _run(world)
     if world.crowd.settled and simulated == expected:
         return LastWait(max(visitor.wait_s for visitor in world.crowd.visitors))
-    entered = sorted((visitor.entered_ms - START_MS) / 1000 for visitor in world.crowd.visitors if visitor.entered_ms)
+    entered = sorted(
+        (visitor.entered_ms - START_MS) / 1000
+        for visitor in world.crowd.visitors
+        if visitor.entered_ms
+    )
     seen_s = entered[-1] if world.crowd.settled else (world.agenda.now_ms - START_MS) / 1000
     return _projected(entered, expected, seen_s, stay_s)
 

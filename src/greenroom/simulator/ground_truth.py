@@ -89,7 +89,9 @@ class GroundTruth:
         """Both limits, as large as they have been in this run."""
         return self._largest
 
-    def entering(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int, lasts_ms: int = 0) -> None:
+    def entering(
+        self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int, lasts_ms: int = 0
+    ) -> None:
         """A visitor was let in, for `lasts_ms` unless a page is served meanwhile; 0: for the duration of a session."""
         self.gone(visitor)
         self._trim(now_ms)
@@ -113,7 +115,9 @@ class GroundTruth:
         """An active visitor was served."""
         self._trim(now_ms)
         until_ms = now_ms + self._session_ms if self._renews else 0
-        self._served(visitor, min(until_ms, promised_ms) if self._fenced else until_ms, promised_ms, now_ms)
+        self._served(
+            visitor, min(until_ms, promised_ms) if self._fenced else until_ms, promised_ms, now_ms
+        )
 
     def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
         """A visitor ended the session."""
@@ -122,7 +126,9 @@ class GroundTruth:
         self.in_use -= visitor.uses
         visitor.uses = False
 
-    def _served(self, visitor: SimulatedVisitor, inside_until_ms: int, promised_ms: int, now_ms: int) -> None:
+    def _served(
+        self, visitor: SimulatedVisitor, inside_until_ms: int, promised_ms: int, now_ms: int
+    ) -> None:
         self.limits.ebb(self.in_use, now_ms)
         visitor.inside_until_ms = max(visitor.inside_until_ms, inside_until_ms)
         visitor.promised_ms = max(visitor.promised_ms, promised_ms)
@@ -150,8 +156,13 @@ class GroundTruth:
         """
         self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
         self._largest = (max(self._largest[0], self.total), max(self._largest[1], self.per_minute))
-        self.limits.change(*((UNLIMITED, UNLIMITED) if unlimited(room) else (self.total, self.per_minute)))
-        self._session_ms, self._renews = min(self._session_ms, room.session_ms), self._renews and not room.disable_session_renewal
+        self.limits.change(
+            *((UNLIMITED, UNLIMITED) if unlimited(room) else (self.total, self.per_minute))
+        )
+        self._session_ms, self._renews = (
+            min(self._session_ms, room.session_ms),
+            self._renews and not room.disable_session_renewal,
+        )
 
     def settle(self, room: Room) -> None:
         """These settings have reached everybody."""
@@ -184,7 +195,9 @@ class GroundTruth:
             self.waited_ms += SAMPLE_MS
             self.unused_ms += SAMPLE_MS * max(0.0, free)
         if (now_ms - START_MS) % SERIES_MS == 0:
-            self.series.append(((now_ms - START_MS) // 1000, self.active, self.waiting, len(self.minute)))
+            self.series.append(
+                ((now_ms - START_MS) // 1000, self.active, self.waiting, len(self.minute))
+            )
 
     def _inactive(self, visitor: SimulatedVisitor) -> None:
         self.active -= visitor.active

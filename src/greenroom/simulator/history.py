@@ -38,12 +38,22 @@ REFRESHES_A_SLOT = 0.25
 SOURCE = "history"
 
 
-def history(streams: Streams, room: Room, begin_ms: int, end_ms: int, habits: Behaviour | None = None) -> Iterator[list[Part]]:
+def history(
+    streams: Streams, room: Room, begin_ms: int, end_ms: int, habits: Behaviour | None = None
+) -> Iterator[list[Part]]:
     """What analytics would have of the room: the minutes of one hour after the other. Times are Unix milliseconds; whole hours."""
     habits = habits or Behaviour(visit_s=45.0, patience_s=1_200.0)
     _, per_minute = bottleneck(room, habits)
     draw = streams("history")
-    came = deque(at_ms for at_ms, _ in arrivals(draw, (end_ms - begin_ms) / 1000, lambda s: [_rate(begin_ms // 1000, s, per_minute)], 60.0))
+    came = deque(
+        at_ms
+        for at_ms, _ in arrivals(
+            draw,
+            (end_ms - begin_ms) / 1000,
+            lambda s: [_rate(begin_ms // 1000, s, per_minute)],
+            60.0,
+        )
+    )
     line = _Line(room, habits, draw, Recorder(SOURCE, "here", begin_ms))
     for hour_ms in range(begin_ms, end_ms, 3_600_000):
         for now_ms in range(hour_ms + SLOT_MS, hour_ms + 3_600_000 + 1, SLOT_MS):
@@ -92,16 +102,28 @@ class _Line:
         room, recorder = self._room, self._recorder
         self._pass_on(now_ms)
         refreshes = len(self._waiting) * REFRESHES_A_SLOT
-        recorder.counted(room.id, "held", int(refreshes) + (self._draw.random() < refreshes % 1), now_ms)
+        recorder.counted(
+            room.id, "held", int(refreshes) + (self._draw.random() < refreshes % 1), now_ms
+        )
         wait_s = round(len(self._waiting) * 60 / per_minute)
         recorder.looked(room.id, len(self._ends), len(self._waiting), wait_s, now_ms)
-        recorder.limited(room.id, RoomLimits(now_ms, room.total_active_users, room.new_users_per_minute, room.session_duration))
+        recorder.limited(
+            room.id,
+            RoomLimits(
+                now_ms, room.total_active_users, room.new_users_per_minute, room.session_duration
+            ),
+        )
 
     def minutes(self, now_ms: int) -> list[Part]:
         """Those that are over."""
         self._recorder.close(now_ms)
         parts = [part for minute in self._recorder.fetch() for part in minute.parts()]
-        return [msgspec.structs.replace(part, rollup=msgspec.structs.replace(part.rollup, generated=True)) for part in parts]
+        return [
+            msgspec.structs.replace(
+                part, rollup=msgspec.structs.replace(part.rollup, generated=True)
+            )
+            for part in parts
+        ]
 
     def _pass_on(self, now_ms: int) -> None:
         """Sessions that are over end, and those who have waited longest take their places."""
@@ -111,7 +133,9 @@ class _Line:
             self._recorder.counted(self._room.id, "passed", int(stayed_ms / 1000 / PAGE_S), now_ms)
         while self._waiting and self._has_room(now_ms):
             waited_ms = now_ms - self._waiting.popleft()
-            if self._habits.patience_s and waited_ms > 1000 * exponential(self._draw, self._habits.patience_s):
+            if self._habits.patience_s and waited_ms > 1000 * exponential(
+                self._draw, self._habits.patience_s
+            ):
                 self._recorder.counted(self._room.id, "abandoned", 1, now_ms)
             else:
                 self._admit(now_ms, waited_ms)
@@ -119,11 +143,16 @@ class _Line:
     def _has_room(self, now_ms: int) -> bool:
         while self._minute and self._minute[0] <= now_ms - MINUTE_MS:
             self._minute.popleft()
-        return len(self._ends) < self._room.total_active_users and len(self._minute) < self._room.new_users_per_minute
+        return (
+            len(self._ends) < self._room.total_active_users
+            and len(self._minute) < self._room.new_users_per_minute
+        )
 
     def _admit(self, now_ms: int, waited_ms: int) -> None:
         self._minute.append(now_ms)
         stays_ms = int(1000 * exponential(self._draw, self._habits.visit_s))
         leaves = self._draw.random() < self._habits.leaving
-        heapq.heappush(self._ends, (now_ms + stays_ms + (0 if leaves else self._room.session_ms), stays_ms))
+        heapq.heappush(
+            self._ends, (now_ms + stays_ms + (0 if leaves else self._room.session_ms), stays_ms)
+        )
         self._recorder.decided(self._room.id, "admitted", now_ms, waited_ms)

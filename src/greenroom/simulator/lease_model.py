@@ -58,7 +58,9 @@ class LeaseModel:
         self.centers: list[Center] = []
         for number, name in enumerate(names):
             skew_ms = between(clocks, -most_ms, most_ms)
-            self.centers.append(Center(name, Ledger(self._room, name, 1, agenda.now_ms + skew_ms), skew_ms))
+            self.centers.append(
+                Center(name, Ledger(self._room, name, 1, agenda.now_ms + skew_ms), skew_ms)
+            )
             agenda.after(between(clocks, 0, 500), self._sync_again, number)
         self.coordinator = self._make_coordinator()
         if any(fault.kind == "old disk" for fault in scenario.faults):
@@ -88,7 +90,12 @@ class LeaseModel:
         if any(not one.calls for one in center.behind) or ledger.borrows(now_ms):
             self._wait_behind(visitor.center, Behind(visitor, then, self._agenda.now_ms))
         else:
-            then(visitor, self._done(visitor, ledger.arrive(visitor.id, now_ms, self._random_bits.getrandbits(64))))
+            then(
+                visitor,
+                self._done(
+                    visitor, ledger.arrive(visitor.id, now_ms, self._random_bits.getrandbits(64))
+                ),
+            )
 
     def arrive_provisionally(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
@@ -115,7 +122,9 @@ class LeaseModel:
         if len(center.behind) == 1:
             self.global_calls += 1
             if one.calls:
-                self._agenda.after(0, self._call, number)  # for all that are answered at this moment
+                self._agenda.after(
+                    0, self._call, number
+                )  # for all that are answered at this moment
             else:
                 self._call(number)
 
@@ -124,7 +133,9 @@ class LeaseModel:
         gap_ms = self._agenda.now_ms - visitor.attempted_ms
         outcome = self._try(visitor)
         if outcome.called and gap_ms - visitor.refresh_ms > GRACE_MS:
-            self._agenda.after(AGAIN_MS, self._again, visitor, then, gap_ms, outcome, HELD_MS // AGAIN_MS)
+            self._agenda.after(
+                AGAIN_MS, self._again, visitor, then, gap_ms, outcome, HELD_MS // AGAIN_MS
+            )
         else:
             then(visitor, outcome)
 
@@ -133,12 +144,21 @@ class LeaseModel:
         now_ms = self.local_ms(center)
         if self.before_poll:
             self.before_poll(center, visitor, now_ms)
-        outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, self._random_bits.getrandbits(64))
+        outcome = center.ledger.poll(
+            visitor.id, visitor.key, now_ms, self._random_bits.getrandbits(64)
+        )
         if self.after_poll:
             self.after_poll(center, visitor, now_ms, outcome)
         return self._done(visitor, outcome)
 
-    def _again(self, visitor: SimulatedVisitor, then: OutcomeHandler, gap_ms: int, outcome: Outcome, tries: int) -> None:
+    def _again(
+        self,
+        visitor: SimulatedVisitor,
+        then: OutcomeHandler,
+        gap_ms: int,
+        outcome: Outcome,
+        tries: int,
+    ) -> None:
         """As the gateway does with the answer to a late visitor in front (`gateway.visitor.late_tries`)."""
         center = self.centers[visitor.center]
         if center.down:
@@ -155,7 +175,12 @@ class LeaseModel:
     def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
-        then(visitor, center.ledger.peek(visitor.id, visitor.key, self.local_ms(center), self._random_bits.getrandbits(64)))
+        then(
+            visitor,
+            center.ledger.peek(
+                visitor.id, visitor.key, self.local_ms(center), self._random_bits.getrandbits(64)
+            ),
+        )
 
     def line_table(self, center: int) -> LineTable | None:
         """See `visitor.SystemUnderTest`."""
@@ -175,7 +200,15 @@ class LeaseModel:
             claims = len(ledger.moves.claims)
             renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
             home = self.centers[visitor.home].name
-            outcome = visit(ledger, visitor.id, visitor.key, home, renewed_ms, now_ms, self._random_bits.getrandbits(64))
+            outcome = visit(
+                ledger,
+                visitor.id,
+                visitor.key,
+                home,
+                renewed_ms,
+                now_ms,
+                self._random_bits.getrandbits(64),
+            )
             if len(ledger.moves.claims) > claims:
                 self.messages += 1
                 self._send(visitor.center, 0)
@@ -190,7 +223,9 @@ class LeaseModel:
     def look(self, center: int) -> CenterLook:
         """See `visitor.SystemUnderTest`."""
         ledger = self.centers[center].ledger
-        return CenterLook(len(ledger.sessions.inside), len(ledger.line), ledger.sessions.tally.take())
+        return CenterLook(
+            len(ledger.sessions.inside), len(ledger.line), ledger.sessions.tally.take()
+        )
 
     # -- what goes wrong -----------------------------------------------------------------------------------------------------------
 
@@ -221,7 +256,9 @@ class LeaseModel:
         contact_ms, fence_ms = one.ledger.lease.contact_ms, one.ledger.lease.fence_ms
         self.lose_ledger(center)
         if old:
-            renewed_ms = min(now_ms, contact_ms + fence_ms) if fence_ms else now_ms  # behind the fence it renewed none
+            renewed_ms = (
+                min(now_ms, contact_ms + fence_ms) if fence_ms else now_ms
+            )  # behind the fence it renewed none
             one.ledger.restore(doubted(old, renewed_ms), now_ms)
             one.ledger.lease.fence_ms = fence_ms
             one.ledger.log.clear()
@@ -250,9 +287,13 @@ class LeaseModel:
     def configure(self, room: Room) -> None:
         """New settings reach everybody within a second, the coordinator first or last."""
         self._room = room
-        self._agenda.after(between(self._random_bits, 0, HEARS_MOST_MS), self._configure_coordinator)
+        self._agenda.after(
+            between(self._random_bits, 0, HEARS_MOST_MS), self._configure_coordinator
+        )
         for number in range(len(self.centers)):
-            self._agenda.after(between(self._random_bits, 0, HEARS_MOST_MS), self._configure, number)
+            self._agenda.after(
+                between(self._random_bits, 0, HEARS_MOST_MS), self._configure, number
+            )
 
     def _configure_coordinator(self) -> None:
         self.coordinator.configure(self._room)
@@ -276,19 +317,33 @@ class LeaseModel:
     def follows(self, since_ms: int) -> bool:
         """Whether what was written down then is in force everywhere, and what passthrough let in beyond the limits is paid for."""
         listed = [one for one in self.centers if one.listed]
-        return all(one.contacts[0] > since_ms + HEARS_MOST_MS and not one.ledger.lease.debt for one in listed)
+        return all(
+            one.contacts[0] > since_ms + HEARS_MOST_MS and not one.ledger.lease.debt
+            for one in listed
+        )
 
     def draw(self) -> tuple[dict[bytes, int], int]:
         """See `visitor.SystemUnderTest`."""
         floor_key = make_key(self._coordinator_ms(), 0)
-        drawn = sorted({one for center in self.centers for one, key in center.ledger.line.in_order() if key < floor_key})
+        drawn = sorted(
+            {
+                one
+                for center in self.centers
+                for one, key in center.ledger.line.in_order()
+                if key < floor_key
+            }
+        )
         places = list(range(len(drawn)))
         for place in range(len(drawn) - 1, 0, -1):
             other = between(self._random_bits, 0, place)
             places[place], places[other] = places[other], places[place]
-        keys = {one: floor_key - len(drawn) + place for one, place in zip(drawn, places, strict=True)}
+        keys = {
+            one: floor_key - len(drawn) + place for one, place in zip(drawn, places, strict=True)
+        }
         for center in self.centers:
-            center.ledger.rekey({one: key for one, key in keys.items() if one in center.ledger.line.slots})
+            center.ledger.rekey(
+                {one: key for one, key in keys.items() if one in center.ledger.line.slots}
+            )
             center.ledger.log.clear()
         return keys, floor_key
 
@@ -309,7 +364,9 @@ class LeaseModel:
             return
         line_ms = down.time_ms + round_trip_ms // 2 - lease.line_ahead_ms
         expected_ms, _ = center.expectation.at(steady_ms)
-        center.expectation.hear(center.time.put_right(steady_ms + center.skew_ms, expected_ms, line_ms), steady_ms)
+        center.expectation.hear(
+            center.time.put_right(steady_ms + center.skew_ms, expected_ms, line_ms), steady_ms
+        )
 
     def _coordinator_ms(self) -> int:
         return self._agenda.now_ms + self._coordinator_skew_ms
@@ -318,7 +375,9 @@ class LeaseModel:
         """Nothing is written down here; the ticket is, as a gateway would."""
         center = self.centers[visitor.center]
         center.ledger.log.clear()
-        visitor.trusted = outcome.standing is Standing.ACTIVE and visitor.id not in center.ledger.sessions.inside
+        visitor.trusted = (
+            outcome.standing is Standing.ACTIVE and visitor.id not in center.ledger.sessions.inside
+        )
         if outcome.renewed_ms and not visitor.trusted:
             visitor.home = visitor.center
             visitor.checked_ms = center.ledger.line_ms(outcome.renewed_ms)
@@ -333,7 +392,10 @@ class LeaseModel:
             ledger.sweep(now_ms)
             self.messages += 1
             self._send(number, 0)
-        rate = max(ledger.arrivals_per_s, self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0)
+        rate = max(
+            ledger.arrivals_per_s,
+            self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0,
+        )
         pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, int(500 / max(rate, 1e-6))))
         self._agenda.after(pause_ms, self._sync_again, number)
 
@@ -345,7 +407,9 @@ class LeaseModel:
 
     def _coordinator_hears(self, number: int, up: SyncUp) -> None:
         if not self.coordinator_down and self.centers[number].listed:
-            down = self.coordinator.sync(up, self._coordinator_ms(), self._random_bits.getrandbits(64))
+            down = self.coordinator.sync(
+                up, self._coordinator_ms(), self._random_bits.getrandbits(64)
+            )
             self._links.send(number, self._center_hears, number, down, up.want > 0)
 
     def _center_hears(self, number: int, down: SyncDown, called: bool) -> None:
@@ -365,7 +429,13 @@ class LeaseModel:
         self._agenda.after(DISK_EVERY_MS, self._save)
         for center in self.centers:
             kept = center.ledger.memory(self.local_ms(center))
-            center.disk = LedgerMemory(dict(kept.sessions), dict(kept.places), dict(kept.spent), list(kept.window), kept.latest_ms)
+            center.disk = LedgerMemory(
+                dict(kept.sessions),
+                dict(kept.places),
+                dict(kept.spent),
+                list(kept.window),
+                kept.latest_ms,
+            )
 
     def _call(self, number: int) -> None:
         """The lease is empty: one call, and visitors who arrive meanwhile wait for the same answer."""
@@ -387,12 +457,24 @@ class LeaseModel:
         now_ms = self.local_ms(center)
         for one in behind:
             one.visitor.latency_ms += self._agenda.now_ms - one.since_ms
-        for one in behind:  # newcomers first: where they met a call that was made for others, it costs them nothing
-            if not one.calls and not center.for_newcomers and not center.down and center.ledger.borrows(now_ms):
+        for one in (
+            behind
+        ):  # newcomers first: where they met a call that was made for others, it costs them nothing
+            if (
+                not one.calls
+                and not center.for_newcomers
+                and not center.down
+                and center.ledger.borrows(now_ms)
+            ):
                 self._wait_behind(number, one._replace(since_ms=self._agenda.now_ms))
             elif not one.calls:
                 random_bits = self._random_bits.getrandbits(64)
-                one.then(one.visitor, self._done(one.visitor, center.ledger.arrive(one.visitor.id, now_ms, random_bits)))
+                one.then(
+                    one.visitor,
+                    self._done(
+                        one.visitor, center.ledger.arrive(one.visitor.id, now_ms, random_bits)
+                    ),
+                )
         for one in behind:
             if one.calls:
                 self._pass(one._replace(since_ms=self._agenda.now_ms, calls=one.calls - 1))

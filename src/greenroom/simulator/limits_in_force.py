@@ -34,7 +34,10 @@ class LimitsInForce:
 
     def follow(self, now_ms: int) -> None:
         """Every data center has followed."""
-        self._old = [(total, per_minute, until_ms or now_ms + MINUTE_MS) for total, per_minute, until_ms in self._old]
+        self._old = [
+            (total, per_minute, until_ms or now_ms + MINUTE_MS)
+            for total, per_minute, until_ms in self._old
+        ]
 
     def ebb(self, in_use: int, now_ms: int) -> None:
         """So many units are in use at this moment: where the limit was lowered, not more again."""

@@ -13,11 +13,15 @@ DOUBLE_LATE_MS = 10_000
 class Links:
     """One link for each data center."""
 
-    def __init__(self, network: NetworkProfile, centers: int, agenda: Agenda, streams: Streams) -> None:
+    def __init__(
+        self, network: NetworkProfile, centers: int, agenda: Agenda, streams: Streams
+    ) -> None:
         self._network = network
         self._agenda = agenda
         self._draw = streams("network")
-        self._distance = [between(self._draw, network.least_ms, network.most_ms) for _ in range(centers)]
+        self._distance = [
+            between(self._draw, network.least_ms, network.most_ms) for _ in range(centers)
+        ]
         self._cut = [0] * centers
         self.loss = network.loss
 
@@ -39,7 +43,9 @@ class Links:
         delay_ms = int(self._distance[center] * (1 + network.jitter * draw.random()))
         self._agenda.after(delay_ms, self._arrives, center, receive, message)
         if network.twice and draw.random() < network.twice:
-            self._agenda.after(delay_ms + between(draw, 0, DOUBLE_LATE_MS), self._arrives, center, receive, message)
+            self._agenda.after(
+                delay_ms + between(draw, 0, DOUBLE_LATE_MS), self._arrives, center, receive, message
+            )
 
     def _arrives(self, center: int, receive: Callable[..., None], message: tuple[Any, ...]) -> None:
         if not self._cut[center]:

@@ -15,11 +15,15 @@ RoomChange = Callable[[Room, Room, Fault], Room]
 
 
 def _capacity(room: Room, own: Room, action: Fault) -> Room:
-    return replace(room, total_active_users=max(1, int(own.total_active_users * action.amount / 100)))
+    return replace(
+        room, total_active_users=max(1, int(own.total_active_users * action.amount / 100))
+    )
 
 
 def _rate(room: Room, own: Room, action: Fault) -> Room:
-    return replace(room, new_users_per_minute=max(1, int(own.new_users_per_minute * action.amount / 100)))
+    return replace(
+        room, new_users_per_minute=max(1, int(own.new_users_per_minute * action.amount / 100))
+    )
 
 
 def _limits(room: Room, own: Room, action: Fault) -> Room:
@@ -27,7 +31,9 @@ def _limits(room: Room, own: Room, action: Fault) -> Room:
 
 
 def _let_in(room: Room, _: Room, action: Fault) -> Room:
-    total, per_minute = (limit + int(action.amount) for limit in (room.total_active_users, room.new_users_per_minute))
+    total, per_minute = (
+        limit + int(action.amount) for limit in (room.total_active_users, room.new_users_per_minute)
+    )
     return replace(room, total_active_users=total, new_users_per_minute=per_minute)
 
 
@@ -35,16 +41,22 @@ CHANGES: dict[str, RoomChange] = {
     "limits": _limits,
     "capacity": _capacity,
     "rate": _rate,
-    "method": lambda room, own, _: replace(room, queueing_method="random" if own.queueing_method == "fifo" else "fifo"),
+    "method": lambda room, own, _: replace(
+        room, queueing_method="random" if own.queueing_method == "fifo" else "fifo"
+    ),
     "passthrough": lambda room, _, __: replace(room, queueing_method="passthrough"),
     "reject": lambda room, _, __: replace(room, queueing_method="reject"),
     "queue all": lambda room, _, __: replace(room, queue_all=True),
     "suspended": lambda room, _, __: replace(room, suspended=True),
     "session duration": lambda room, _, action: replace(room, session_duration=int(action.amount)),
-    "renewal": lambda room, own, _: replace(room, disable_session_renewal=not own.disable_session_renewal),
+    "renewal": lambda room, own, _: replace(
+        room, disable_session_renewal=not own.disable_session_renewal
+    ),
     "confirm newcomers": lambda room, _, action: replace(room, confirm_newcomers=action.amount > 0),
     "pacing": lambda room, own, _: replace(room, pace_admissions=not own.pace_admissions),
-    "provisional sessions": lambda room, own, _: replace(room, provisional_sessions=not own.provisional_sessions),
+    "provisional sessions": lambda room, own, _: replace(
+        room, provisional_sessions=not own.provisional_sessions
+    ),
     "let in": _let_in,
     "pre-queue": lambda room, _, __: replace(room, queue_all=True),
 }

@@ -17,15 +17,26 @@ GROUPS = 120
 
 def picture(world: World) -> str:
     """Everything about one run, as SVG."""
-    return page([inside(world), waiting(world), told(world), heatmap(world)], f"{world.scenario.name}, {world.algorithm}")
+    return page(
+        [inside(world), waiting(world), told(world), heatmap(world)],
+        f"{world.scenario.name}, {world.algorithm}",
+    )
 
 
 def inside(world: World) -> Panel:
     """Active visitors and admissions, under their limits."""
     series, room = world.ground_truth.series, world.scenario.room
     minutes = [(second / 60, active, minute) for second, active, _, minute in series]
-    top = 1.08 * max(room.total_active_users, room.new_users_per_minute, *[max(one[1:]) for one in minutes])
-    panel = Panel("Inside", "active visitors, and admissions within the last 60 seconds", (WIDE, HIGH), (0, _end(minutes)), (0, top))
+    top = 1.08 * max(
+        room.total_active_users, room.new_users_per_minute, *[max(one[1:]) for one in minutes]
+    )
+    panel = Panel(
+        "Inside",
+        "active visitors, and admissions within the last 60 seconds",
+        (WIDE, HIGH),
+        (0, _end(minutes)),
+        (0, top),
+    )
     panel.axes("minutes", "visitors")
     for limit, colour in ((room.total_active_users, BLUE), (room.new_users_per_minute, ORANGE)):
         panel.line([(0, limit), (_end(minutes), limit)], colour, dashed=True)
@@ -38,7 +49,13 @@ def waiting(world: World) -> Panel:
     """The line."""
     points = [(second / 60, float(count)) for second, _, count, _ in world.ground_truth.series]
     top = 1.08 * max([count for _, count in points], default=1)
-    panel = Panel("Waiting", "visitors who were told to wait and are still there", (WIDE, HIGH - 60), (0, _end(points)), (0, top))
+    panel = Panel(
+        "Waiting",
+        "visitors who were told to wait and are still there",
+        (WIDE, HIGH - 60),
+        (0, _end(points)),
+        (0, top),
+    )
     panel.axes("minutes", "visitors")
     panel.line(points, GREEN, "waiting")
     return panel
@@ -48,20 +65,35 @@ def told(world: World) -> Panel:
     """Forecast against truth, by time of arrival."""
     guesses = sorted(
         (
-            ((guess[0] - START_MS) / 60_000, (visitor.entered_ms - guess[0]) / 60_000, *[one / 60 for one in guess[1:]])
+            (
+                (guess[0] - START_MS) / 60_000,
+                (visitor.entered_ms - guess[0]) / 60_000,
+                *[one / 60 for one in guess[1:]],
+            )
             for visitor in world.crowd.visitors
             if visitor.entered_ms and (guess := visitor.guess)
         ),
         key=lambda one: one[0],
     )
     note = "when joining the line: the middle half that was told, its median, and the wait that came of it"
-    top = 1.1 * max([quantile(sorted(one[column] for one in guesses), 0.995) for column in (1, 4)] if guesses else [1])
+    top = 1.1 * max(
+        [quantile(sorted(one[column] for one in guesses), 0.995) for column in (1, 4)]
+        if guesses
+        else [1]
+    )
     panel = Panel("Told and true", note, (WIDE, HIGH), (0, _end(guesses)), (0, top))
     panel.axes("minute of joining", "minutes of waiting")
-    panel.dots([(one[0], min(one[1], top)) for one in guesses[:: max(1, len(guesses) // DOTS)]], GREY, "waited")
+    panel.dots(
+        [(one[0], min(one[1], top)) for one in guesses[:: max(1, len(guesses) // DOTS)]],
+        GREY,
+        "waited",
+    )
     size = max(1, len(guesses) // GROUPS)
     groups = [guesses[start : start + size] for start in range(0, len(guesses), size)]
-    middle = [tuple(quantile(sorted(one[column] for one in group), 0.5) for column in (0, 2, 3, 4)) for group in groups]
+    middle = [
+        tuple(quantile(sorted(one[column] for one in group), 0.5) for column in (0, 2, 3, 4))
+        for group in groups
+    ]
     low, high = ([(one[0], min(one[column], top)) for one in middle] for column in (1, 3))
     panel.band(low, high, ORANGE, "told: middle half")
     panel.line([(at, min(median, top)) for at, _, median, _ in middle], ORANGE, "told: median")
@@ -70,10 +102,16 @@ def told(world: World) -> Panel:
 
 def heatmap(world: World) -> Panel:
     """How many waited how long, by minute of arrival: the published check of fairness."""
-    last_ms = START_MS + (world.scenario.arrivals[-1][0] if world.scenario.arrivals else 0)  # not those who come again after a session
-    counts, arrivals_min, longest_min = bins([one for one in world.crowd.visitors if one.entered_ms and one.came_ms <= last_ms])
+    last_ms = START_MS + (
+        world.scenario.arrivals[-1][0] if world.scenario.arrivals else 0
+    )  # not those who come again after a session
+    counts, arrivals_min, longest_min = bins(
+        [one for one in world.crowd.visitors if one.entered_ms and one.came_ms <= last_ms]
+    )
     note = f"{BINS} by {BINS} cells; the darker, the more visitors"
-    panel = Panel("Waits by time of arrival", note, (WIDE, 520), (0, arrivals_min), (0, longest_min))
+    panel = Panel(
+        "Waits by time of arrival", note, (WIDE, 520), (0, arrivals_min), (0, longest_min)
+    )
     panel.cells(counts)
     panel.axes("minute of arrival", "minutes of waiting", grid=False)
     return panel
@@ -81,7 +119,9 @@ def heatmap(world: World) -> Panel:
 
 def bins(visitors: Sequence[SimulatedVisitor]) -> tuple[list[list[int]], float, float]:
     """Counts by arrival and wait, and both ranges in minutes."""
-    last_min = max([(visitor.came_ms - START_MS) / 60_000 for visitor in visitors], default=0.0) or 1.0
+    last_min = (
+        max([(visitor.came_ms - START_MS) / 60_000 for visitor in visitors], default=0.0) or 1.0
+    )
     longest_min = max([visitor.wait_s / 60 for visitor in visitors], default=0.0) or 1.0
     counts = [[0] * BINS for _ in range(BINS)]
     for visitor in visitors:

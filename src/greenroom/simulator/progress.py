@@ -41,7 +41,12 @@ MOVING_FACTOR = 5
 
 def calm_s(room: Room, faults: Iterable[Fault]) -> int:
     """How long after everything is over no unit is held for what may have been lost: the longest session, and the slack of its orphans."""
-    minutes = max([room.session_duration, *(int(fault.amount) for fault in faults if fault.kind == "session duration")])
+    minutes = max(
+        [
+            room.session_duration,
+            *(int(fault.amount) for fault in faults if fault.kind == "session duration"),
+        ]
+    )
     return minutes * 60 + (5_000 + ORPHAN_SLACK_MS + 4 * SYNC_MOST_MS) // 1_000
 
 
@@ -75,35 +80,70 @@ class LineProgress:
             return PLAIN_MS
         factor = 1 + MOVING_FACTOR * scenario.behaviour.moving
         soon_ms = SOON_MS.get(self.world.room.queueing_method, 0)
-        return int(factor * (soon_ms + 2 * tries * SYNC_MOST_MS + 60_000 // (self.world.room.new_users_per_minute + 1)))
+        return int(
+            factor
+            * (
+                soon_ms
+                + 2 * tries * SYNC_MOST_MS
+                + 60_000 // (self.world.room.new_users_per_minute + 1)
+            )
+        )
 
     def _as_people_see_it(self, now_ms: int) -> None:
         truth = self.world.ground_truth
-        able = truth.in_use < truth.total and len(truth.minute) < truth.per_minute and truth.waiting > 0
+        able = (
+            truth.in_use < truth.total
+            and len(truth.minute) < truth.per_minute
+            and truth.waiting > 0
+        )
         if now_ms < self._calm_ms and self.world.scenario.faults:
             able = False
         if self._stands("everywhere", able, (truth.entered,), now_ms):
-            self._note(f"no visitor entered for {self._bound_ms() / 1000:.0f} s although there was room and {truth.waiting} waited")
+            self._note(
+                f"no visitor entered for {self._bound_ms() / 1000:.0f} s although there was room and {truth.waiting} waited"
+            )
 
     def _in_touch(self, system: LeaseModel, now_ms: int) -> None:
         coordinator = system.coordinator
-        centers = [one for one in system.centers if one.listed and not one.down and one.ledger.lease.connected(system.local_ms(one))]
+        centers = [
+            one
+            for one in system.centers
+            if one.listed and not one.down and one.ledger.lease.connected(system.local_ms(one))
+        ]
         heard = bool(centers) and not system.coordinator_down and not coordinator.doubting
-        spare = min(coordinator.pool, coordinator.per_minute - coordinator.sums.value) - coordinator.sums.owed
-        held = sum(max(0, coordinator.data_centers[one.name].outstanding) for one in centers) if heard else 0
+        spare = (
+            min(coordinator.pool, coordinator.per_minute - coordinator.sums.value)
+            - coordinator.sums.owed
+        )
+        held = (
+            sum(max(0, coordinator.data_centers[one.name].outstanding) for one in centers)
+            if heard
+            else 0
+        )
         able = heard and spare >= 0 and spare + held > 0
-        mark = (*(one.ledger.lease.admitted for one in centers), *(one.ledger.epoch for one in centers))
-        if self._stands("in touch", able, mark, now_ms) and (waiting := self._present(centers, now_ms)):
-            self._note(f"{spare} and {held} permits were of no use to {waiting} in line for {self._bound_ms() / 1000:.0f} s")
+        mark = (
+            *(one.ledger.lease.admitted for one in centers),
+            *(one.ledger.epoch for one in centers),
+        )
+        if self._stands("in touch", able, mark, now_ms) and (
+            waiting := self._present(centers, now_ms)
+        ):
+            self._note(
+                f"{spare} and {held} permits were of no use to {waiting} in line for {self._bound_ms() / 1000:.0f} s"
+            )
 
     def _cut_off(self, system: LeaseModel, center: Center, now_ms: int) -> None:
         lease, local_ms = center.ledger.lease, system.local_ms(center)
         cut_off = not center.down and not lease.connected(local_ms) and not lease.fenced(local_ms)
         if cut_off:
             lease.trim(local_ms)
-        able = cut_off and (lease.permits > 0 or (lease.freed > 0 and len(lease.window) < lease.disconnected_rate))
+        able = cut_off and (
+            lease.permits > 0 or (lease.freed > 0 and len(lease.window) < lease.disconnected_rate)
+        )
         mark = lease.admitted, center.ledger.epoch
-        if self._stands(center.name, able, mark, now_ms) and (waiting := self._present([center], now_ms)):
+        if self._stands(center.name, able, mark, now_ms) and (
+            waiting := self._present([center], now_ms)
+        ):
             self._note(
                 f"{center.name}, cut off, has {lease.permits} permits and {lease.freed} units, of no use to {waiting} in line"
                 f" for {self._bound_ms() / 1000:.0f} s"
@@ -131,7 +171,9 @@ class LineProgress:
     @property
     def _excused(self) -> bool:
         system = self.world.system
-        kept = isinstance(system, LeaseModel) and any(center.ledger.line.kept for center in system.centers)
+        kept = isinstance(system, LeaseModel) and any(
+            center.ledger.line.kept for center in system.centers
+        )
         return kept or self.world.links.loss > LOSS_MOST
 
     def _present(self, centers: list[Center], now_ms: int) -> int:

@@ -20,7 +20,14 @@ COMING_BACK = 0.05
 class ProvisionalFlood:
     """What such requests get, and what they use of both limits."""
 
-    def __init__(self, scenario: Scenario, agenda: Agenda, system: SystemUnderTest, ground_truth: GroundTruth, streams: Streams) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        agenda: Agenda,
+        system: SystemUnderTest,
+        ground_truth: GroundTruth,
+        streams: Streams,
+    ) -> None:
         self.sent = self.passed = self.kept = 0
         """Requests, those that reached the origin, and those of them whose session became a full one."""
         self.most_active = self.most_minute = 0
@@ -31,7 +38,9 @@ class ProvisionalFlood:
         self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
         self._centers = scenario.centers
         self._draw = streams("provisional flood")
-        self._active: dict[int, int] = {}  # number -> when it was admitted; those that are not full sessions
+        self._active: dict[
+            int, int
+        ] = {}  # number -> when it was admitted; those that are not full sessions
         self._minute: deque[int] = deque()
         self._made = 0
         self._one = self._another()
@@ -63,10 +72,17 @@ class ProvisionalFlood:
         self.passed += 1
         if self._answered_at_once:
             self._one = self._another()
-        self._ground_truth.entering(visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), now_ms, PROVISIONAL_MS)
+        self._ground_truth.entering(
+            visitor,
+            outcome.expires_ms - self._system.skew_ms(visitor.center),
+            now_ms,
+            PROVISIONAL_MS,
+        )
         self._count(visitor, now_ms)
         if self._draw.random() < COMING_BACK:
-            self._agenda.after(between(self._draw, 50, PROVISIONAL_MS - 500), self._comes_back, visitor)
+            self._agenda.after(
+                between(self._draw, 50, PROVISIONAL_MS - 500), self._comes_back, visitor
+            )
 
     def _count(self, one: SimulatedVisitor, now_ms: int) -> None:
         active, minute = self._active, self._minute
@@ -76,9 +92,15 @@ class ProvisionalFlood:
             del active[oldest]
         while minute[0] <= now_ms - WINDOW_MS:
             minute.popleft()
-        self.most_active, self.most_minute = max(self.most_active, len(active)), max(self.most_minute, len(minute))
+        self.most_active, self.most_minute = (
+            max(self.most_active, len(active)),
+            max(self.most_minute, len(minute)),
+        )
         total, per_minute = self._ground_truth.largest
-        over = max(len(active) - share_of(total, self._centers), len(minute) - share_of(per_minute, self._centers))
+        over = max(
+            len(active) - share_of(total, self._centers),
+            len(minute) - share_of(per_minute, self._centers),
+        )
         self.over_share = max(self.over_share, over)
 
     def _comes_back(self, one: SimulatedVisitor) -> None:
@@ -90,7 +112,9 @@ class ProvisionalFlood:
             return
         self.kept += 1
         self._active.pop(visitor.number, None)
-        self._ground_truth.page(visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), self._agenda.now_ms)
+        self._ground_truth.page(
+            visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), self._agenda.now_ms
+        )
 
 
 def share_of(limit: int, centers: int) -> int:

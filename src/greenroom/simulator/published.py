@@ -50,7 +50,9 @@ class Site:
         self.came: Counter[int] = Counter()  # new visitors by minute
         self.sent = 0  # this minute
         self.sent_by: Counter[int] = Counter()  # worker -> sent this minute from slots
-        self.bucket_sent: Counter[int] = Counter()  # since the last picture, from a bucket that was divided
+        self.bucket_sent: Counter[int] = (
+            Counter()
+        )  # since the last picture, from a bucket that was divided
         self.minute = -1
         self.workers = list(range(workers))
         self.world = PublishedView(0, 0, {}, 1.0, {}, 1)
@@ -61,7 +63,15 @@ class PublishedView:
 
     __slots__ = ("active", "anywhere", "buckets", "sent", "shares", "workers")
 
-    def __init__(self, active: int, sent: int, shares: dict[int, float], anywhere: float, buckets: dict[int, int], workers: int) -> None:
+    def __init__(
+        self,
+        active: int,
+        sent: int,
+        shares: dict[int, float],
+        anywhere: float,
+        buckets: dict[int, int],
+        workers: int,
+    ) -> None:
         self.active, self.sent, self.shares, self.anywhere = active, sent, shares, anywhere
         self.buckets, self.workers = buckets, workers
 
@@ -69,7 +79,9 @@ class PublishedView:
 class Published:
     """A `visitor.SystemUnderTest`."""
 
-    def __init__(self, generation: int, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams) -> None:
+    def __init__(
+        self, generation: int, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams
+    ) -> None:
         self._generation = generation
         self._room = scenario.room
         self._agenda, self._links = agenda, links
@@ -119,8 +131,13 @@ class Published:
         bucket = visitor.came_ms // MINUTE_MS
         before = sum(count for other, count in site.world.buckets.items() if other < bucket)
         mine = max(1, site.world.buckets.get(bucket, 0))
-        free = min(self._room.total_active_users - site.world.active, self._room.new_users_per_minute - site.world.sent)
-        if free - before >= mine or (free > before and self._takes_share(visitor, site, free - before)):
+        free = min(
+            self._room.total_active_users - site.world.active,
+            self._room.new_users_per_minute - site.world.sent,
+        )
+        if free - before >= mine or (
+            free > before and self._takes_share(visitor, site, free - before)
+        ):
             then(visitor, self._admit(visitor, site))
         else:
             then(visitor, self._hold(visitor, site))
@@ -136,7 +153,11 @@ class Published:
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """The cookie is proof enough, in any data center."""
         site, now_ms = self._site(visitor), self._agenda.now_ms
-        expires_ms = now_ms + self._room.session_ms if not self._room.disable_session_renewal else visitor.promised_ms
+        expires_ms = (
+            now_ms + self._room.session_ms
+            if not self._room.disable_session_renewal
+            else visitor.promised_ms
+        )
         if visitor.home != visitor.center:
             self.sites[visitor.home].sessions.pop(visitor.id, None)
             visitor.home = visitor.center
@@ -150,7 +171,9 @@ class Published:
     def look(self, center: int) -> CenterLook:
         """See `visitor.SystemUnderTest`; of sessions that ended nothing is published."""
         site, now_ms = self.sites[center], self._agenda.now_ms
-        return CenterLook(sum(until_ms > now_ms for until_ms in site.sessions.values()), len(site.waiting))
+        return CenterLook(
+            sum(until_ms > now_ms for until_ms in site.sessions.values()), len(site.waiting)
+        )
 
     # -- what goes wrong ------------------------------------------------------------------------------------------------------------
 
@@ -209,7 +232,10 @@ class Published:
 
     def _slots(self, site: Site) -> int:
         """Of this minute: what was free at its beginning or became free since, as far as this data center knows."""
-        return min(self._room.total_active_users - (site.world.active - site.world.sent), self._room.new_users_per_minute)
+        return min(
+            self._room.total_active_users - (site.world.active - site.world.sent),
+            self._room.new_users_per_minute,
+        )
 
     def _takes_slot(self, visitor: SimulatedVisitor, site: Site, free: int) -> bool:
         """A slot of this minute for a newcomer."""
@@ -223,8 +249,14 @@ class Published:
         worker = site.workers[weighted(self._draw, self._busy)]
         factor = 1.0
         if self._generation == 2:
-            factor = min(1.0, max(0.0, site.world.active / self._room.total_active_users)) ** CURVE_FACTOR
-        here, everywhere = max(1.0, len(site.workers) * factor), max(1.0, site.world.workers * factor)
+            factor = (
+                min(1.0, max(0.0, site.world.active / self._room.total_active_users))
+                ** CURVE_FACTOR
+            )
+        here, everywhere = (
+            max(1.0, len(site.workers) * factor),
+            max(1.0, site.world.workers * factor),
+        )
         if site.sent_by[worker] < own / here + anywhere / everywhere:
             site.sent_by[worker] += 1
             return True
@@ -248,7 +280,10 @@ class Published:
         share = site.world.shares.get(visitor.center, site.world.anywhere / max(1, len(self.sites)))
         counter, parts = -1, 1.0
         if self._generation < 3:
-            counter, parts = site.workers[weighted(self._draw, self._busy)], float(len(site.workers))
+            counter, parts = (
+                site.workers[weighted(self._draw, self._busy)],
+                float(len(site.workers)),
+            )
         if site.bucket_sent[counter] < slots * share / parts:
             site.bucket_sent[counter] += 1
             return True
@@ -275,7 +310,9 @@ class Published:
         rate = len(self._admitted)
         wait_s = ahead * 60 / rate if rate else 0.0
         guess = Estimate(wait_s, wait_s, wait_s) if rate else None
-        return Outcome(Standing.WAITING, 0, 0, now_ms, REFRESH_MS, ahead + 1, ahead, len(site.waiting), guess)
+        return Outcome(
+            Standing.WAITING, 0, 0, now_ms, REFRESH_MS, ahead + 1, ahead, len(site.waiting), guess
+        )
 
     # -- the picture ----------------------------------------------------------------------------------------------------
 
@@ -286,17 +323,30 @@ class Published:
         if site.down:
             return
         self.messages += 1
-        site.sessions = {one: until_ms for one, until_ms in site.sessions.items() if until_ms > now_ms}
+        site.sessions = {
+            one: until_ms for one, until_ms in site.sessions.items() if until_ms > now_ms
+        }
         if now_ms - site.swept_ms >= SWEEP_MS:
             site.swept_ms = now_ms
-            site.waiting = {one: place for one, place in site.waiting.items() if now_ms - place[1] <= FORGOTTEN_MS}
+            site.waiting = {
+                one: place
+                for one, place in site.waiting.items()
+                if now_ms - place[1] <= FORGOTTEN_MS
+            }
             site.buckets = Counter(bucket for bucket, _ in site.waiting.values())
         minute = now_ms // MINUTE_MS
         sent = site.sent if site.minute == minute else 0
         buckets = {bucket: count for bucket, count in site.buckets.items() if count > 0}
-        self._links.send(number, self._heard, number, (len(site.sessions), sent, buckets, dict(site.came), minute))
+        self._links.send(
+            number,
+            self._heard,
+            number,
+            (len(site.sessions), sent, buckets, dict(site.came), minute),
+        )
 
-    def _heard(self, number: int, told: tuple[int, int, dict[int, int], dict[int, int], int]) -> None:
+    def _heard(
+        self, number: int, told: tuple[int, int, dict[int, int], dict[int, int], int]
+    ) -> None:
         if self._silent:
             return
         self._reported[number] = told
@@ -310,7 +360,9 @@ class Published:
         workers = sum(len(self.sites[other].workers) for other in self._reported)
         active = sum(one[0] for one in self._reported.values())
         sent = sum(one[1] for one in self._reported.values() if one[4] == minute)
-        picture = PublishedView(active, sent, shares, max(0.0, 1 - sum(shares.values())), dict(buckets), workers)
+        picture = PublishedView(
+            active, sent, shares, max(0.0, 1 - sum(shares.values())), dict(buckets), workers
+        )
         self._links.send(number, self._sees, number, picture)
 
     def _sees(self, number: int, picture: PublishedView) -> None:

@@ -22,11 +22,23 @@ OUTCOME_OF = {Standing.ADMITTED: "admitted", Standing.ACTIVE: "passed", Standing
 """What an answer counts as. An answer to a ticket that is worth nothing any more is not counted: its visitor comes as a new one."""
 
 WHOLE_RUN = Question(
-    0, FOREVER_S, metrics=tuple(Wanted(aggregate, metric.name) for metric in METRICS.values() for aggregate in metric.aggregates)
+    0,
+    FOREVER_S,
+    metrics=tuple(
+        Wanted(aggregate, metric.name)
+        for metric in METRICS.values()
+        for aggregate in metric.aggregates
+    ),
 )
 """Every metric over all that was recorded: one row."""
 
-OF_TALLIES = frozenset({"usersAbandoned", "sessionsEnded", *(name for name in METRICS if name.startswith("timeOnOrigin"))})
+OF_TALLIES = frozenset(
+    {
+        "usersAbandoned",
+        "sessionsEnded",
+        *(name for name in METRICS if name.startswith("timeOnOrigin")),
+    }
+)
 """Metrics that need a ledger's tally; the published methods keep none."""
 
 RecordedFigures = dict[str, dict[str, float]]
@@ -39,7 +51,10 @@ class RunRecording:
     def __init__(self, world: World) -> None:
         self._world = world
         now_ms = world.agenda.now_ms
-        self._recorders = [Recorder(name, name, now_ms) for name in (f"dc{number:03}" for number in range(world.scenario.centers))]
+        self._recorders = [
+            Recorder(name, name, now_ms)
+            for name in (f"dc{number:03}" for number in range(world.scenario.centers))
+        ]
         self._told_s: dict[int, int] = {}
         """Data center -> the median wait that the latest visitor to join was told in this slot, on the first page that tells one."""
         self._parts: list[Part] = []
@@ -52,8 +67,12 @@ class RunRecording:
         if counted := OUTCOME_OF.get(outcome.standing):
             if visitor.guess is None and outcome.estimate and isfinite(outcome.estimate.p50_s):
                 self._told_s[visitor.center] = ceil(outcome.estimate.p50_s)
-            waited = outcome.standing is Standing.ADMITTED and visitor.tries and not visitor.entered_ms
-            self._recorders[visitor.center].decided(ROOM, counted, now_ms, now_ms - visitor.first_ms if waited else NOT_WAITED)
+            waited = (
+                outcome.standing is Standing.ADMITTED and visitor.tries and not visitor.entered_ms
+            )
+            self._recorders[visitor.center].decided(
+                ROOM, counted, now_ms, now_ms - visitor.first_ms if waited else NOT_WAITED
+            )
 
     def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
         """See `visitor.CrowdListener`."""
@@ -74,7 +93,9 @@ class RunRecording:
         for wanted in WHOLE_RUN.metrics:
             value = row.get(wanted, 0)
             if wanted.metric not in self._unknown:
-                found.setdefault(wanted.aggregate, {})[wanted.metric] = value if isinstance(value, int | float) else 0
+                found.setdefault(wanted.aggregate, {})[wanted.metric] = (
+                    value if isinstance(value, int | float) else 0
+                )
         return found
 
     def _look(self) -> None:
@@ -84,13 +105,21 @@ class RunRecording:
 
     def _look_at_all(self) -> None:
         world, room, now_ms = self._world, self._world.room, self._world.agenda.now_ms
-        limits = RoomLimits(now_ms, room.total_active_users, room.new_users_per_minute, room.session_duration)
+        limits = RoomLimits(
+            now_ms, room.total_active_users, room.new_users_per_minute, room.session_duration
+        )
         for number, recorder in enumerate(self._recorders):
             recorder.close(now_ms)
             if not world.system.open(number):
                 continue
             look = world.system.look(number)
-            recorder.looked(ROOM, look.active, look.queued, self._told_s.get(number) if look.queued else 0, now_ms)
+            recorder.looked(
+                ROOM,
+                look.active,
+                look.queued,
+                self._told_s.get(number) if look.queued else 0,
+                now_ms,
+            )
             recorder.limited(ROOM, limits)
             if look.tally is None:
                 self._unknown = OF_TALLIES

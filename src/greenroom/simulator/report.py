@@ -63,10 +63,17 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 def report(world: World) -> SimulationReport:
     """The figures so far."""
-    scenario, ground_truth, crowd, system = world.scenario, world.ground_truth, world.crowd, world.system
+    scenario, ground_truth, crowd, system = (
+        world.scenario,
+        world.ground_truth,
+        world.crowd,
+        world.system,
+    )
     inside = [visitor for visitor in crowd.visitors if visitor.entered_ms]
     waits = sorted(visitor.wait_s for visitor in inside)
-    overtaken = sorted(visitor.overtaken_ms / 1000 for visitor in inside if visitor.overtaken_ms >= 0)
+    overtaken = sorted(
+        visitor.overtaken_ms / 1000 for visitor in inside if visitor.overtaken_ms >= 0
+    )
     latencies = sorted(visitor.latency_ms for visitor in crowd.visitors)
     joining = [(visitor, *visitor.guess) for visitor in inside if visitor.guess]
     first = [(visitor, *visitor.first_guess) for visitor in inside if visitor.first_guess]
@@ -114,19 +121,31 @@ def relative_error(guesses: Sequence[Guess]) -> float | None:
     actual = [(visitor.entered_ms - now_ms) / 1000 for visitor, now_ms, *_ in guesses]
     if not actual or not sum(actual):
         return None
-    return sum(abs(guess[3] - wait_s) for guess, wait_s in zip(guesses, actual, strict=True)) / sum(actual)
+    return sum(abs(guess[3] - wait_s) for guess, wait_s in zip(guesses, actual, strict=True)) / sum(
+        actual
+    )
 
 
 def coverage(guesses: Sequence[Guess]) -> QuartileShares | None:
     """How many waits ended by each of the quartiles that were told; those told no interval are left out."""
-    waits = [((visitor.entered_ms - now_ms) / 1000, told) for visitor, now_ms, *told in guesses if told[2] > told[0]]
+    waits = [
+        ((visitor.entered_ms - now_ms) / 1000, told)
+        for visitor, now_ms, *told in guesses
+        if told[2] > told[0]
+    ]
     if not waits:
         return None
-    p25, p50, p75 = (sum(wait_s <= told[which] for wait_s, told in waits) / len(waits) for which in range(3))
+    p25, p50, p75 = (
+        sum(wait_s <= told[which] for wait_s, told in waits) / len(waits) for which in range(3)
+    )
     return p25, p50, p75
 
 
 def inside_quartiles(guesses: Sequence[Guess]) -> float | None:
     """How many waits ended between the quartiles that were told; half of them would be right."""
-    inside = [p25 <= (visitor.entered_ms - now_ms) / 1000 <= p75 for visitor, now_ms, p25, _, p75 in guesses if p75 > p25]
+    inside = [
+        p25 <= (visitor.entered_ms - now_ms) / 1000 <= p75
+        for visitor, now_ms, p25, _, p75 in guesses
+        if p75 > p25
+    ]
     return sum(inside) / len(inside) if inside else None

@@ -14,13 +14,24 @@ VISIT_S = 120.0
 """Default mean length of a visit, with the purchase."""
 
 
-def sale(limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour) -> Scenario:
+def sale(
+    limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour
+) -> Scenario:
     """Ends when all visitors have arrived and none waits, or after a week. Raises InvalidConfig with every problem of the limits."""
     problems = room_problems({"name": "sale", "host": "*", **limits})
     if problems:
         raise InvalidConfig(problems)
     room = Room(name="sale", host="*", **limits)
-    return Scenario("sale", room, centers, arrivals, LASTS_MAX_S, behaviour, NetworkProfile(), ends_with_crowd=True)
+    return Scenario(
+        "sale",
+        room,
+        centers,
+        arrivals,
+        LASTS_MAX_S,
+        behaviour,
+        NetworkProfile(),
+        ends_with_crowd=True,
+    )
 
 
 def changed(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
@@ -100,9 +111,20 @@ def figure(name: str, value: float | None) -> str:
         return f"{value:.1f} ms"
     if name.endswith("_s") and not name.startswith("messages"):
         return duration(value)
-    if name in ("unused", "queued_early", "queued_in_flood", "error_joining", "error_polls", "inside_quartiles", "unknown", "flood"):
+    if name in (
+        "unused",
+        "queued_early",
+        "queued_in_flood",
+        "error_joining",
+        "error_polls",
+        "inside_quartiles",
+        "unknown",
+        "flood",
+    ):
         return f"{100 * value:.2f} %"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if value < 1 else f"{value:.2f}"
+    return (
+        f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if value < 1 else f"{value:.2f}"
+    )
 
 
 def duration(seconds: float) -> str:

@@ -35,7 +35,14 @@ def level(part: Sequence[float], total: float) -> list[float]:
     return [total * one for one in part]
 
 
-def wave(part: Sequence[float], second: float, from_s: float, until_s: float, high: float = 1.3, low: float = 0.7) -> list[float]:
+def wave(
+    part: Sequence[float],
+    second: float,
+    from_s: float,
+    until_s: float,
+    high: float = 1.3,
+    low: float = 0.7,
+) -> list[float]:
     """More than may enter between two moments, fewer before and after; in parts of what the room can take."""
     return level(part, PER_S * (high if from_s <= second < until_s else low))
 
@@ -44,7 +51,13 @@ def steady(streams: Streams) -> Scenario:
     """A third more visitors than can enter for 15 minutes, fewer before and after."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
-    return Scenario("steady", room(), CENTERS, arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200)), 2100)
+    return Scenario(
+        "steady",
+        room(),
+        CENTERS,
+        arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200)),
+        2100,
+    )
 
 
 def one_site_spike(streams: Streams) -> Scenario:
@@ -88,7 +101,9 @@ def flash_sale(streams: Streams) -> Scenario:
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 60, lambda _: level(part, 100_000 / 60))
-    return Scenario("flash sale", room(20_000, 12_000), CENTERS, found, 900, Behaviour(patience_s=7200))
+    return Scenario(
+        "flash sale", room(20_000, 12_000), CENTERS, found, 900, Behaviour(patience_s=7200)
+    )
 
 
 def surge(streams: Streams) -> Scenario:
@@ -99,7 +114,14 @@ def surge(streams: Streams) -> Scenario:
     def rates(second: float) -> list[float]:
         return level(part, PER_S * (3.0 if 600 <= second < 780 else 0.9 if second < 600 else 1.0))
 
-    return Scenario("surge", room(minutes=2), CENTERS, arrivals(draw, 1800, rates), 2400, Behaviour(visit_s=60, leaving=0.5))
+    return Scenario(
+        "surge",
+        room(minutes=2),
+        CENTERS,
+        arrivals(draw, 1800, rates),
+        2400,
+        Behaviour(visit_s=60, leaving=0.5),
+    )
 
 
 def heavy_tail(streams: Streams) -> Scenario:
@@ -107,7 +129,14 @@ def heavy_tail(streams: Streams) -> Scenario:
     draw = streams("trace")
     part = shares(draw, CENTERS, 1.6)
     found = arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200))
-    return Scenario("heavy tail", room(1_500), CENTERS, found, 2100, Behaviour(visit_s=60, heavy_tail=True, patience_s=1200))
+    return Scenario(
+        "heavy tail",
+        room(1_500),
+        CENTERS,
+        found,
+        2100,
+        Behaviour(visit_s=60, heavy_tail=True, patience_s=1200),
+    )
 
 
 def day_curve(streams: Streams) -> Scenario:
@@ -117,7 +146,10 @@ def day_curve(streams: Streams) -> Scenario:
 
     def rates(second: float) -> list[float]:
         turn = 2 * pi * second / 3600
-        return [PER_S * one * (0.75 + 0.55 * sin(turn - pi / 2 + place / CENTERS * pi / 2)) for place, one in enumerate(part)]
+        return [
+            PER_S * one * (0.75 + 0.55 * sin(turn - pi / 2 + place / CENTERS * pi / 2))
+            for place, one in enumerate(part)
+        ]
 
     return Scenario("day curve", room(), CENTERS, arrivals(draw, 3600, rates), 3900)
 
@@ -129,7 +161,15 @@ def outage(streams: Streams) -> Scenario:
     large = sorted(range(CENTERS), key=lambda center: -part[center])[1:3]
     found = arrivals(draw, 1500, lambda second: wave(part, second, 200, 1300, 1.2))
     return Scenario(
-        "outage", room(), CENTERS, found, 1800, Behaviour(), NetworkProfile(), (Fault("outage", 600, 780, tuple(large)),), FENCE_S
+        "outage",
+        room(),
+        CENTERS,
+        found,
+        1800,
+        Behaviour(),
+        NetworkProfile(),
+        (Fault("outage", 600, 780, tuple(large)),),
+        FENCE_S,
     )
 
 
@@ -139,7 +179,15 @@ def stopped(streams: Streams) -> Scenario:
     part = shares(draw, CENTERS)
     large = tuple(sorted(range(CENTERS), key=lambda center: -part[center])[1:3])
     found = arrivals(draw, 1500, lambda second: wave(part, second, 200, 1300, 1.2))
-    return Scenario("stopped", room(), CENTERS, found, 1800, faults=(Fault("stop", 400, 1120, large),), fence_s=FENCE_S)
+    return Scenario(
+        "stopped",
+        room(),
+        CENTERS,
+        found,
+        1800,
+        faults=(Fault("stop", 400, 1120, large),),
+        fence_s=FENCE_S,
+    )
 
 
 def outage_and_partition(streams: Streams) -> Scenario:
@@ -150,7 +198,9 @@ def outage_and_partition(streams: Streams) -> Scenario:
     cut = tuple([center for center in range(0, CENTERS, 4) if center not in large])
     found = arrivals(draw, 1500, lambda second: wave(part, second, 200, 1300, 1.2))
     faults = (Fault("outage", 400, 1120, large), Fault("partition", 800, 980, cut))
-    return Scenario("outage and partition", room(), CENTERS, found, 1800, faults=faults, fence_s=FENCE_S)
+    return Scenario(
+        "outage and partition", room(), CENTERS, found, 1800, faults=faults, fence_s=FENCE_S
+    )
 
 
 def partition(streams: Streams) -> Scenario:
@@ -178,15 +228,28 @@ def spike_inside_a_partition(streams: Streams) -> Scenario:
         return found
 
     faults = (Fault("partition", 600, 780, cut),)
-    return Scenario("spike inside a partition", room(), CENTERS, arrivals(draw, 1500, rates), 1800, faults=faults, fence_s=FENCE_S)
+    return Scenario(
+        "spike inside a partition",
+        room(),
+        CENTERS,
+        arrivals(draw, 1500, rates),
+        1800,
+        faults=faults,
+        fence_s=FENCE_S,
+    )
 
 
 def coordinator_down(streams: Streams) -> Scenario:
     """No data center reaches the coordinator for three minutes."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
-    faults, found = (Fault("coordinator down", 600, 780),), arrivals(draw, 1500, lambda s: wave(part, s, 200, 1300, 1.2))
-    return Scenario("coordinator down", room(), CENTERS, found, 1800, faults=faults, fence_s=FENCE_S)
+    faults, found = (
+        (Fault("coordinator down", 600, 780),),
+        arrivals(draw, 1500, lambda s: wave(part, s, 200, 1300, 1.2)),
+    )
+    return Scenario(
+        "coordinator down", room(), CENTERS, found, 1800, faults=faults, fence_s=FENCE_S
+    )
 
 
 def worker_churn(streams: Streams) -> Scenario:
@@ -194,7 +257,14 @@ def worker_churn(streams: Streams) -> Scenario:
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults = (Fault("churn", 0, 1800),)
-    return Scenario("worker churn", room(), CENTERS, arrivals(draw, 1500, lambda s: wave(part, s, 300, 1200)), 1800, faults=faults)
+    return Scenario(
+        "worker churn",
+        room(),
+        CENTERS,
+        arrivals(draw, 1500, lambda s: wave(part, s, 300, 1200)),
+        1800,
+        faults=faults,
+    )
 
 
 def flood_of_documents(streams: Streams) -> Scenario:
@@ -203,7 +273,15 @@ def flood_of_documents(streams: Streams) -> Scenario:
     part = shares(draw, 4)
     faults = (Fault("flood", 300, 900, (0, 1, 2, 3), 100),)
     found = arrivals(draw, 1200, lambda _: level(part, 0.5))
-    return Scenario("flood of documents", room(1_000, 1_000, minutes=5), 4, found, 1500, Behaviour(parts=True), faults=faults)
+    return Scenario(
+        "flood of documents",
+        room(1_000, 1_000, minutes=5),
+        4,
+        found,
+        1500,
+        Behaviour(parts=True),
+        faults=faults,
+    )
 
 
 def random_fair(streams: Streams) -> Scenario:
@@ -231,7 +309,15 @@ def thirty_minutes(streams: Streams) -> Scenario:
     draw = streams("trace")
     part = shares(draw, 4)
     found = arrivals(draw, 1800, lambda _: level(part, 10_000 / 1800))
-    return Scenario("thirty minutes", room(200, 400), 4, found, 6 * 3600, Behaviour(leaving=1.0), ends_with_crowd=True)
+    return Scenario(
+        "thirty minutes",
+        room(200, 400),
+        4,
+        found,
+        6 * 3600,
+        Behaviour(leaving=1.0),
+        ends_with_crowd=True,
+    )
 
 
 Maker = Callable[[Streams], Scenario]

@@ -32,14 +32,20 @@ class SimulatedVisitor:
         self.done_ms = 0  # the last page is before this
         self.gives_up_ms = 0  # 0: never
         self.once = self.pauses = self.reloads = self.waits = False
-        self.gap_ms = self.drops_ms = 0  # between two tries at least; when the connection of this try breaks, 0: it does not
+        self.gap_ms = self.drops_ms = (
+            0  # between two tries at least; when the connection of this try breaks, 0: it does not
+        )
         self.tries = 0
         self.plan = 0  # number of the next try that is planned; earlier plans are void
         self.active = self.uses = self.trusted = self.on_trust = False
         """`trusted`: the last page was served without a unit here; `on_trust`: active, and counted as such."""
         self.ahead = -1
-        self.first_guess: tuple[int, float, float, float] | None = None  # on the first page, before the place is real
-        self.guess: tuple[int, float, float, float] | None = None  # when joining: moment, quartiles in seconds
+        self.first_guess: tuple[int, float, float, float] | None = (
+            None  # on the first page, before the place is real
+        )
+        self.guess: tuple[int, float, float, float] | None = (
+            None  # when joining: moment, quartiles in seconds
+        )
         self.inside_until_ms = 0  # last page plus session duration: active until then
         self.renewed_ms = 0  # the last renewal of the session, as the last page said it
         self.promised_ms = 0  # the unit is held at least until then

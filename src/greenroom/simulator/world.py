@@ -39,12 +39,16 @@ class World:
         self.ground_truth = GroundTruth(scenario)
         self.system = self._make_system(algorithm, streams)
         self.crowd = Crowd(scenario, self.agenda, self.system, self.ground_truth, streams)
-        self.provisional = ProvisionalFlood(scenario, self.agenda, self.system, self.ground_truth, streams)
+        self.provisional = ProvisionalFlood(
+            scenario, self.agenda, self.system, self.ground_truth, streams
+        )
         self.room = scenario.room
         """As it is at this moment."""
         self.configured_ms = START_MS
         """When operators have written settings down last."""
-        self.calm_ms = START_MS + int(1000 * max((max(one.at_s, one.until_s) for one in scenario.faults), default=0))
+        self.calm_ms = START_MS + int(
+            1000 * max((max(one.at_s, one.until_s) for one in scenario.faults), default=0)
+        )
         """When all of it is over."""
         self._operated = OperatedRoom(scenario.room)
         if isinstance(self.system, LeaseModel):
@@ -71,7 +75,9 @@ class World:
             passed_ms = min(lasts_ms, passed_ms + step_ms)
             self.agenda.run(START_MS + passed_ms)
             if progress:
-                progress(self.crowd.share_done if self.scenario.ends_with_crowd else passed_ms / lasts_ms)
+                progress(
+                    self.crowd.share_done if self.scenario.ends_with_crowd else passed_ms / lasts_ms
+                )
 
     @property
     def passed_s(self) -> float:
@@ -79,7 +85,11 @@ class World:
         return (self.agenda.now_ms - START_MS) / 1000
 
     def _sample(self) -> None:
-        if self.ground_truth.limits.behind and isinstance(self.system, LeaseModel) and self.system.follows(self.configured_ms):
+        if (
+            self.ground_truth.limits.behind
+            and isinstance(self.system, LeaseModel)
+            and self.system.follows(self.configured_ms)
+        ):
             self.ground_truth.limits.follow(self.agenda.now_ms)
         self.ground_truth.sample(self.agenda.now_ms)
         self.agenda.after(SAMPLE_MS, self._sample)
@@ -209,7 +219,9 @@ class World:
 
     def _configured(self, center: int, ended: bool) -> None:
         if isinstance(self.system, LeaseModel):
-            self.ground_truth.retime(center, self.system.centers[center].ledger.life_ms, ended, self.agenda.now_ms)
+            self.ground_truth.retime(
+                center, self.system.centers[center].ledger.life_ms, ended, self.agenda.now_ms
+            )
 
 
 FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {

@@ -70,8 +70,16 @@ def status_pages(pages: Callable[[], Sequence[PageSettings]], ask: Ask) -> Starl
             return _sent(request, msgspec.json.encode(document(found)), "application/json")
         if form == "feed.atom":
             whole = str(request.base_url).rstrip("/") + at
-            return _sent(request, atom(found, f"{whole}/", f"{whole}/feed.atom").encode(), "application/atom+xml")
-        return _sent(request, html(found, f"{at}/feed.atom", f"{at}/status.json").encode(), "text/html; charset=utf-8")
+            return _sent(
+                request,
+                atom(found, f"{whole}/", f"{whole}/feed.atom").encode(),
+                "application/atom+xml",
+            )
+        return _sent(
+            request,
+            html(found, f"{at}/feed.atom", f"{at}/status.json").encode(),
+            "text/html; charset=utf-8",
+        )
 
     return Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "HEAD"])])
 

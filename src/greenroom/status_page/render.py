@@ -85,7 +85,10 @@ def _stories(heading: str, stories: list[Story]) -> str:
 
 
 def _story(story: Story) -> str:
-    notes = "".join(f'<p>{escape(note.text)}</p><div class="soft">{moment(note.at_ms)}</div>' for note in story.notes)
+    notes = "".join(
+        f'<p>{escape(note.text)}</p><div class="soft">{moment(note.at_ms)}</div>'
+        for note in story.notes
+    )
     state = "bad" if story.open else "good"
     span = "" if story.message else f'<div class="soft">{escape(_span(story))}</div>'
     return f'<li class="{state}"><h3>{escape(story.title)}</h3>{span}{notes}</li>'
@@ -155,12 +158,16 @@ def atom(found: StatusView, page: str, feed: str) -> str:
 
 
 def _told(story: Story) -> str:
-    return "\n\n".join([_span(story), *(f"{moment(note.at_ms)}: {note.text}" for note in story.notes)])
+    return "\n\n".join(
+        [_span(story), *(f"{moment(note.at_ms)}: {note.text}" for note in story.notes)]
+    )
 
 
 def _clean(text: str) -> str:
     """Without the characters that XML cannot hold."""
-    return "".join(each for each in text if each in "\t\n\r" or (each >= " " and each not in "\ufffe\uffff"))
+    return "".join(
+        each for each in text if each in "\t\n\r" or (each >= " " and each not in "\ufffe\uffff")
+    )
 
 
 def _time(at_ms: int) -> str:

@@ -130,12 +130,20 @@ class StatusView:
 
 def view(settings: PageSettings, facts: StatusFacts) -> StatusView:
     """The page with these settings."""
-    rooms = [found for found in facts.rooms if _shown(settings.rooms, found.name, found.zone, settings)]
-    checks = [found for found in facts.checks if _shown(settings.health_checks, found.name, found.zone, settings)]
+    rooms = [
+        found for found in facts.rooms if _shown(settings.rooms, found.name, found.zone, settings)
+    ]
+    checks = [
+        found
+        for found in facts.checks
+        if _shown(settings.health_checks, found.name, found.zone, settings)
+    ]
     lines = (*(_check_line(found, facts.now_ms) for found in checks), *map(_room_line, rooms))
     names = {check.id: check.name for check in checks} | {room.id: room.name for room in rooms}
     state, words = _overall(lines)
-    return StatusView(settings.title, state, words, lines, tuple(_stories(facts, names)), facts.now_ms)
+    return StatusView(
+        settings.title, state, words, lines, tuple(_stories(facts, names)), facts.now_ms
+    )
 
 
 def _shown(wanted: Sequence[str], name: str, zone: str, settings: PageSettings) -> bool:
@@ -175,7 +183,14 @@ def _check_line(found: CheckFacts, now_ms: int) -> StatusLine:
     counted = [known[each.day] for each in days if each.day in known]
     total = sum(total for _, total in counted)
     uptime = sum(good for good, _ in counted) / total if total else None
-    return StatusLine(found.name, state, words, days, uptime, round(found.response_ms) if found.response_ms else None)
+    return StatusLine(
+        found.name,
+        state,
+        words,
+        days,
+        uptime,
+        round(found.response_ms) if found.response_ms else None,
+    )
 
 
 def _day(day: date, known: Mapping[str, tuple[int, int]]) -> Day:
@@ -194,10 +209,16 @@ def _room_line(found: RoomFacts) -> StatusLine:
         return StatusLine(found.name, BUSY, "All new visitors wait at the moment")
     if not found.waiting:
         return StatusLine(found.name, GOOD, "Open")
-    minutes = None if found.wait_s is None or not math.isfinite(found.wait_s) else max(1, math.ceil(found.wait_s / 60))
+    minutes = (
+        None
+        if found.wait_s is None or not math.isfinite(found.wait_s)
+        else max(1, math.ceil(found.wait_s / 60))
+    )
     if minutes is None:
         return StatusLine(found.name, BUSY, "Visitors are waiting")
-    return StatusLine(found.name, BUSY, f"New visitors wait about {minutes} minute{'s' if minutes > 1 else ''}")
+    return StatusLine(
+        found.name, BUSY, f"New visitors wait about {minutes} minute{'s' if minutes > 1 else ''}"
+    )
 
 
 def _stories(facts: StatusFacts, names: Mapping[str, str]) -> list[Story]:
@@ -213,10 +234,21 @@ def _stories(facts: StatusFacts, names: Mapping[str, str]) -> list[Story]:
             ended_ms = None if end is None else end.time_ms
             words = title.format(subject=names[start.subject_id])
             words = words if end else words.replace(" was ", " is ", 1)
-            stories.append(Story(start.correlation_id, words, start.time_ms, ended_ms, end is None, told))
+            stories.append(
+                Story(start.correlation_id, words, start.time_ms, ended_ms, end is None, told)
+            )
     since_ms = facts.now_ms - DAYS * 86_400_000
     for key, found in notes.items():
         if key.startswith("note:") and found[0].at_ms >= since_ms:
-            stories.append(Story(key, found[0].title or "Message", found[0].at_ms, found[0].at_ms, False, tuple(found)))
+            stories.append(
+                Story(
+                    key,
+                    found[0].title or "Message",
+                    found[0].at_ms,
+                    found[0].at_ms,
+                    False,
+                    tuple(found),
+                )
+            )
     stories.sort(key=lambda story: (story.open, story.began_ms), reverse=True)
     return stories[:INCIDENTS_SHOWN]

@@ -27,9 +27,16 @@ class ConfigCopy:
 
     def save(self, configuration: Configuration) -> None:
         """Returns when it is on the disk itself. Raises StorageFailed; the old copy then stays."""
-        kept = {kind: [self._sealed(kind, entry) for entry in configuration.index_of(kind).values()] for kind in KINDS}
-        body = msgspec.json.encode({"version": VERSION, "revision": configuration.revision, "entries": kept})
-        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")  # processes may share the directory
+        kept = {
+            kind: [self._sealed(kind, entry) for entry in configuration.index_of(kind).values()]
+            for kind in KINDS
+        }
+        body = msgspec.json.encode(
+            {"version": VERSION, "revision": configuration.revision, "entries": kept}
+        )
+        beside = self.path.with_name(
+            f"{self.path.name}.{os.getpid()}.new"
+        )  # processes may share the directory
         try:
             file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(file, "wb") as writing:
@@ -40,7 +47,9 @@ class ConfigCopy:
         except OSError as error:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
-            raise StorageFailed(f"{self.path}: cannot be written: {error.strerror or error}") from error
+            raise StorageFailed(
+                f"{self.path}: cannot be written: {error.strerror or error}"
+            ) from error
 
     def load(self) -> Configuration | None:
         """None when there is no copy that can be used."""
@@ -55,16 +64,25 @@ class ConfigCopy:
             if found.version != VERSION:
                 return None
             entries = [
-                replace(entry, record=self._seals.opened(kind, entry.record)) if kind in SEALED_KINDS else entry
+                replace(entry, record=self._seals.opened(kind, entry.record))
+                if kind in SEALED_KINDS
+                else entry
                 for kind, described in KINDS.items()
-                for entry in msgspec.json.decode(found.entries.get(kind, _NONE), type=cast(Any, list)[cast(Any, Entry)[described.record]])
+                for entry in msgspec.json.decode(
+                    found.entries.get(kind, _NONE),
+                    type=cast(Any, list)[cast(Any, Entry)[described.record]],
+                )
             ]
         except (msgspec.MsgspecError, InvalidConfig):
             return None
         return Configuration().changed(found.revision, entries)
 
     def _sealed(self, kind: str, entry: Entry[Any]) -> Entry[Any]:
-        return replace(entry, record=self._seals.sealed(kind, entry.record)) if kind in SEALED_KINDS else entry
+        return (
+            replace(entry, record=self._seals.sealed(kind, entry.record))
+            if kind in SEALED_KINDS
+            else entry
+        )
 
 
 class _Kept(msgspec.Struct):

@@ -56,15 +56,25 @@ class DrawFiles:
             raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(secret)}")
         if secret != self.secret():
             try:
-                _write(new := self._path.with_name(f".{SECRET_FILE}.{os.getpid()}"), secret.hex().encode() + b"\n", 0o600)
+                _write(
+                    new := self._path.with_name(f".{SECRET_FILE}.{os.getpid()}"),
+                    secret.hex().encode() + b"\n",
+                    0o600,
+                )
                 new.replace(self._path)
                 _sync(self._path.parent)
             except OSError as error:
-                raise StorageFailed(f"cannot write {self._path}: {error.strerror or error}") from None
+                raise StorageFailed(
+                    f"cannot write {self._path}: {error.strerror or error}"
+                ) from None
             self._secret = secret
 
     def settle(
-        self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
+        self,
+        draw_id: str,
+        here: Sequence[str],
+        hold: Callable[[Collection[str]], Draw],
+        then: Callable[[Draw | StorageFailed], None],
     ) -> None:
         """See `ports.DrawStore`."""
         try:
@@ -91,11 +101,15 @@ class DrawFiles:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             _write(new, msgspec.json.format(msgspec.json.encode(draw), indent=1) + b"\n", 0o644)
-            with contextlib.suppress(FileExistsError):  # another process has held it: its draw counts
+            with contextlib.suppress(
+                FileExistsError
+            ):  # another process has held it: its draw counts
                 os.link(new, self._where(draw.draw))
             _sync(self._folder)
         except OSError as error:
-            raise StorageFailed(f"cannot keep the draw in {self._folder}: {error.strerror or error}") from None
+            raise StorageFailed(
+                f"cannot keep the draw in {self._folder}: {error.strerror or error}"
+            ) from None
         finally:
             with contextlib.suppress(OSError):
                 new.unlink()
@@ -114,13 +128,22 @@ class DrawFiles:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StorageFailed(f"cannot read {self._where(draw_id)}: {error.strerror or error}") from None
+            raise StorageFailed(
+                f"cannot read {self._where(draw_id)}: {error.strerror or error}"
+            ) from None
 
     def listed(self) -> list[str]:
         """The ids of all draws that were held, newest first."""
         with contextlib.suppress(FileNotFoundError):
-            files = [path for path in self._folder.iterdir() if _DRAW_ID.fullmatch(path.stem) and path.suffix == ".json"]
-            return [path.stem for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True)]
+            files = [
+                path
+                for path in self._folder.iterdir()
+                if _DRAW_ID.fullmatch(path.stem) and path.suffix == ".json"
+            ]
+            return [
+                path.stem
+                for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+            ]
         return []
 
     def _where(self, draw_id: str) -> Path:
@@ -161,7 +184,9 @@ class DrawFiles:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as file:
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb"
+    ) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -77,7 +77,9 @@ def torn(file: int, at: int, end: int) -> bool:
     if len(head) < FRAME_HEAD.size:
         return True
     length = FRAME_HEAD.unpack(head)[0]
-    return (0 < length <= PAYLOAD_MAX and at + FRAME_HEAD.size + length > end) or all_zero(file, at, end)
+    return (0 < length <= PAYLOAD_MAX and at + FRAME_HEAD.size + length > end) or all_zero(
+        file, at, end
+    )
 
 
 def all_zero(file: int, at: int, end: int) -> bool:

@@ -54,7 +54,12 @@ PAGE_MAX = 50_000
 metadata = MetaData(schema=None)
 _Number = BigInteger().with_variant(Integer, "sqlite")
 
-conditions = Table("health_conditions", metadata, Column("check_id", Text, primary_key=True), Column("body", Text, nullable=False))
+conditions = Table(
+    "health_conditions",
+    metadata,
+    Column("check_id", Text, primary_key=True),
+    Column("body", Text, nullable=False),
+)
 agents = Table(
     "health_agents",
     metadata,
@@ -63,7 +68,18 @@ agents = Table(
     Column("heard_ms", BigInteger, nullable=False),
     Column("report_every_ms", Integer, nullable=False),
 )
-_TEXTS = ("check_id", "zone_id", "name", "fqdn", "region", "scope", "expected", "agent", "reason", "address")
+_TEXTS = (
+    "check_id",
+    "zone_id",
+    "name",
+    "fqdn",
+    "region",
+    "scope",
+    "expected",
+    "agent",
+    "reason",
+    "address",
+)
 _FLOATS = ("tcp_ms", "tls_ms", "ttfb_ms", "rtt_ms")
 events = Table(
     "health_events",
@@ -85,7 +101,12 @@ days = Table(
     Column("total", BigInteger, nullable=False),
     Column("rtt_sum", Float, nullable=False),
 )
-alerts = Table("health_alerts", metadata, Column("number", _Number, Identity(), primary_key=True), Column("body", Text, nullable=False))
+alerts = Table(
+    "health_alerts",
+    metadata,
+    Column("number", _Number, Identity(), primary_key=True),
+    Column("body", Text, nullable=False),
+)
 lease = Table(
     "health_lease",
     metadata,
@@ -122,8 +143,14 @@ class SqlHealthStore:
         """See `ports.HealthStore`."""
         self._prepare()
         with transaction(self._engine, writes=False) as connection:
-            found = {row.check_id: msgspec.json.decode(row.body, type=Condition) for row in connection.execute(select(conditions))}
-            known = [Agent(row.name, row.region, row.heard_ms, row.report_every_ms) for row in connection.execute(select(agents))]
+            found = {
+                row.check_id: msgspec.json.decode(row.body, type=Condition)
+                for row in connection.execute(select(conditions))
+            }
+            known = [
+                Agent(row.name, row.region, row.heard_ms, row.report_every_ms)
+                for row in connection.execute(select(agents))
+            ]
         return HealthMemory(found, known)
 
     def save(self, batch: HealthBatch, now_ms: int) -> None:
@@ -134,12 +161,17 @@ class SqlHealthStore:
             if batch.agents is not None:
                 connection.execute(delete(agents))
                 if batch.agents:
-                    connection.execute(insert(agents), [msgspec.structs.asdict(agent) for agent in batch.agents])
+                    connection.execute(
+                        insert(agents), [msgspec.structs.asdict(agent) for agent in batch.agents]
+                    )
             if batch.events:
                 connection.execute(insert(events), [_row(event) for event in batch.events])
                 self._add_up(connection, batch.events)
             if batch.alerts:
-                connection.execute(insert(alerts), [{"body": msgspec.json.encode(alert).decode()} for alert in batch.alerts])
+                connection.execute(
+                    insert(alerts),
+                    [{"body": msgspec.json.encode(alert).decode()} for alert in batch.alerts],
+                )
             self._writes += 1
             if self._writes % PRUNE_EVERY == 1:
                 self._prune(connection, now_ms)
@@ -159,7 +191,9 @@ class SqlHealthStore:
     def events(self, question: EventQuestion) -> list[CheckEvent]:
         """See `ports.HealthStore`."""
         self._prepare()
-        wanted = select(events).where(events.c.at_ms >= question.since_ms, events.c.at_ms < question.until_ms)
+        wanted = select(events).where(
+            events.c.at_ms >= question.since_ms, events.c.at_ms < question.until_ms
+        )
         if question.check_ids:
             wanted = wanted.where(events.c.check_id.in_(question.check_ids))
         for name in ("zone_id", "region", "scope"):
@@ -167,35 +201,63 @@ class SqlHealthStore:
                 wanted = wanted.where(events.c[name] == getattr(question, name))
         if question.only_changes:
             wanted = wanted.where(events.c.changed == 1)
-        wanted = wanted.order_by(events.c.at_ms.desc(), events.c.number.desc()).limit(min(question.limit, PAGE_MAX))
+        wanted = wanted.order_by(events.c.at_ms.desc(), events.c.number.desc()).limit(
+            min(question.limit, PAGE_MAX)
+        )
         with transaction(self._engine, writes=False) as connection:
             return [_event(row._mapping) for row in connection.execute(wanted)]
 
-    def counts(self, check_id: str, since_ms: int, until_ms: int) -> list[tuple[str, str, str, int]]:
+    def counts(
+        self, check_id: str, since_ms: int, until_ms: int
+    ) -> list[tuple[str, str, str, int]]:
         """See `ports.HealthStore`."""
         self._prepare()
         of = (events.c.region, events.c.scope, events.c.reason)
-        wanted = select(*of, func.count()).where(events.c.check_id == check_id, events.c.at_ms >= since_ms, events.c.at_ms < until_ms)
+        wanted = select(*of, func.count()).where(
+            events.c.check_id == check_id, events.c.at_ms >= since_ms, events.c.at_ms < until_ms
+        )
         with transaction(self._engine, writes=False) as connection:
             return [tuple(row) for row in connection.execute(wanted.group_by(*of).order_by(*of))]
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
         """See `ports.HealthStore`."""
         self._prepare()
-        wanted = select(days).where(days.c.check_id.in_(check_ids), days.c.day >= since_day).order_by(days.c.check_id, days.c.day)
+        wanted = (
+            select(days)
+            .where(days.c.check_id.in_(check_ids), days.c.day >= since_day)
+            .order_by(days.c.check_id, days.c.day)
+        )
         with transaction(self._engine, writes=False) as connection:
             rows = connection.execute(wanted).all()
-        return [Uptime(row.check_id, row.day, row.good, row.total, round(row.rtt_sum / row.good, 2) if row.good else 0.0) for row in rows]
+        return [
+            Uptime(
+                row.check_id,
+                row.day,
+                row.good,
+                row.total,
+                round(row.rtt_sum / row.good, 2) if row.good else 0.0,
+            )
+            for row in rows
+        ]
 
     def lead(self, holder: str, term_ms: int) -> bool:
         """See `ports.HealthStore`."""
         self._prepare()
         with transaction(self._engine, writes=True) as connection:
-            now_ms = int(connection.execute(text(f"SELECT {_NOW_MS[self._engine.dialect.name]}")).scalar_one())
+            now_ms = int(
+                connection.execute(
+                    text(f"SELECT {_NOW_MS[self._engine.dialect.name]}")
+                ).scalar_one()
+            )
             row = connection.execute(select(lease).where(lease.c.id == 1).with_for_update()).first()
             if row and row.holder != holder and row.until_ms > now_ms:
                 return False
-            self._upsert(connection, lease, [{"id": 1, "holder": holder, "until_ms": now_ms + term_ms}], {"holder", "until_ms"})
+            self._upsert(
+                connection,
+                lease,
+                [{"id": 1, "holder": holder, "until_ms": now_ms + term_ms}],
+                {"holder", "until_ms"},
+            )
         return True
 
     def close(self) -> None:
@@ -215,7 +277,11 @@ class SqlHealthStore:
         gone = [key for key, found in batch.conditions.items() if found is None]
         if gone:
             connection.execute(delete(conditions).where(conditions.c.check_id.in_(gone)))
-        kept = [{"check_id": key, "body": msgspec.json.encode(found).decode()} for key, found in batch.conditions.items() if found]
+        kept = [
+            {"check_id": key, "body": msgspec.json.encode(found).decode()}
+            for key, found in batch.conditions.items()
+            if found
+        ]
         self._upsert(connection, conditions, kept, {"body"})
 
     def _add_up(self, connection: Connection, found: Sequence[CheckEvent]) -> None:
@@ -223,30 +289,47 @@ class SqlHealthStore:
         sums: dict[tuple[str, str], list[float]] = {}
         for event in found:
             if event.scope == "overall":
-                day = f"{datetime.datetime.fromtimestamp(event.at_ms // 1000, datetime.UTC):%Y-%m-%d}"
+                day = (
+                    f"{datetime.datetime.fromtimestamp(event.at_ms // 1000, datetime.UTC):%Y-%m-%d}"
+                )
                 entry = sums.setdefault((event.check_id, day), [0, 0, 0.0])
                 entry[0] += event.healthy
                 entry[1] += 1
                 entry[2] += event.result.rtt_ms or event.result.tcp_ms if event.healthy else 0.0
         rows = [
-            {"check_id": key, "day": day, "good": good, "total": all_, "rtt_sum": rtt} for (key, day), (good, all_, rtt) in sums.items()
+            {"check_id": key, "day": day, "good": good, "total": all_, "rtt_sum": rtt}
+            for (key, day), (good, all_, rtt) in sums.items()
         ]
         self._upsert(connection, days, rows, set(), {"good", "total", "rtt_sum"})
 
     def _upsert(
-        self, connection: Connection, table: Table, rows: Sequence[dict[str, Any]], replaced: set[str], added: Collection[str] = ()
+        self,
+        connection: Connection,
+        table: Table,
+        rows: Sequence[dict[str, Any]],
+        replaced: set[str],
+        added: Collection[str] = (),
     ) -> None:
         if not rows:
             return
         statement = _insert_of(connection.dialect.name)(table)
-        changes = {name: statement.excluded[name] for name in replaced} | {name: table.c[name] + statement.excluded[name] for name in added}
-        connection.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=changes), list(rows))
+        changes = {name: statement.excluded[name] for name in replaced} | {
+            name: table.c[name] + statement.excluded[name] for name in added
+        }
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=list(table.primary_key.columns), set_=changes
+            ),
+            list(rows),
+        )
 
     def _prune(self, connection: Connection, now_ms: int) -> None:
         newest = connection.execute(select(func.max(events.c.number))).scalar() or 0
         connection.execute(delete(events).where(events.c.number <= newest - EVENTS_KEPT))
         connection.execute(delete(events).where(events.c.at_ms < now_ms - EVENTS_MS))
-        oldest = datetime.datetime.fromtimestamp(now_ms // 1000, datetime.UTC) - datetime.timedelta(days=DAYS_KEPT)
+        oldest = datetime.datetime.fromtimestamp(now_ms // 1000, datetime.UTC) - datetime.timedelta(
+            days=DAYS_KEPT
+        )
         connection.execute(delete(days).where(days.c.day < f"{oldest:%Y-%m-%d}"))
 
 
@@ -262,10 +345,22 @@ def _insert_of(dialect: str) -> Callable[[Table], Any]:
 def _row(event: CheckEvent) -> dict[str, Any]:
     row = msgspec.structs.asdict(event)
     result = row.pop("result")
-    return {**row, **msgspec.structs.asdict(result), "healthy": int(event.healthy), "changed": int(event.changed)}
+    return {
+        **row,
+        **msgspec.structs.asdict(result),
+        "healthy": int(event.healthy),
+        "changed": int(event.changed),
+    }
 
 
 def _event(row: Any) -> CheckEvent:
     result = ProbeResult(**{name: row[name] for name in ProbeResult.__struct_fields__})
     own = {name: row[name] for name in CheckEvent.__struct_fields__ if name != "result"}
-    return CheckEvent(**{**own, "healthy": bool(row["healthy"]), "changed": bool(row["changed"]), "result": result})
+    return CheckEvent(
+        **{
+            **own,
+            "healthy": bool(row["healthy"]),
+            "changed": bool(row["changed"]),
+            "result": result,
+        }
+    )

@@ -21,7 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from greenroom.errors import StorageFailed
-from greenroom.stores.frames import HEADER_SIZE, VERSION, Stretch, all_zero, framed, header, scan, torn, version_of
+from greenroom.stores.frames import (
+    HEADER_SIZE,
+    VERSION,
+    Stretch,
+    all_zero,
+    framed,
+    header,
+    scan,
+    torn,
+    version_of,
+)
 
 CORRUPT_COPIES_MAX = 8
 """Damaged files kept beside the journal; after that the last one is replaced, so a dying disk is not filled with copies."""
@@ -130,7 +140,9 @@ class FileJournal:
                     self._writable = False
             if removed:
                 self.compact(scan(file, HEADER_SIZE, end, []), end)
-                raise StorageFailed(f"{self.path}: was removed while in use and has been written again")
+                raise StorageFailed(
+                    f"{self.path}: was removed while in use and has been written again"
+                )
         except OSError as error:
             raise self._failed("cannot be flushed", error) from error
         finally:
@@ -152,7 +164,9 @@ class FileJournal:
         """Gives the file and its lock back; call `sync` before if a power cut matters. May be called twice."""
         with self._compacting, self._guard:
             if self._lock >= 0:
-                with contextlib.suppress(OSError):  # closing is not enough where the application has forked a process that lives on
+                with contextlib.suppress(
+                    OSError
+                ):  # closing is not enough where the application has forked a process that lives on
                     fcntl.flock(self._lock, fcntl.LOCK_UN)
             for file in (self._file, self._lock):
                 if file >= 0:
@@ -194,7 +208,9 @@ class FileJournal:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = os.pread(self._lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
-            raise StorageFailed(f"{self.path}: is in use by another greenroom (process {owner})") from None
+            raise StorageFailed(
+                f"{self.path}: is in use by another greenroom (process {owner})"
+            ) from None
         with contextlib.suppress(OSError):  # a courtesy for the message above
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
@@ -205,12 +221,18 @@ class FileJournal:
         if version == VERSION:
             return
         if version:
-            raise StorageFailed(f"{self.path}: is a journal of version {version}, but this greenroom reads version {VERSION}")
-        if header().startswith(head) or all_zero(self._file, 0, self._end):  # died while it was being made
+            raise StorageFailed(
+                f"{self.path}: is a journal of version {version}, but this greenroom reads version {VERSION}"
+            )
+        if header().startswith(head) or all_zero(
+            self._file, 0, self._end
+        ):  # died while it was being made
             self._ragged = self._end > 0
             self._end = 0
         elif next(scan(self._file, HEADER_SIZE, self._end, []), None) is None:
-            raise StorageFailed(f"{self.path}: is not a greenroom journal; move it away or choose another data directory")
+            raise StorageFailed(
+                f"{self.path}: is not a greenroom journal; move it away or choose another data directory"
+            )
 
     def _read_through(self) -> None:
         for _ in self.replay():
@@ -227,12 +249,17 @@ class FileJournal:
         if damaged:
             copy = self._put_aside() if self._writable else None
             self.damage = tuple(Damage(begin, stop - begin, copy) for begin, stop in damaged)
-            with contextlib.suppress(StorageFailed):  # without room for a clean file the damaged one is as good: it is read again
+            with contextlib.suppress(
+                StorageFailed
+            ):  # without room for a clean file the damaged one is as good: it is read again
                 self.compact(scan(file, HEADER_SIZE, end, []))
 
     def _put_aside(self) -> Path | None:
         """Keeps the damaged file under another name; None when the disk refuses."""
-        names = [self.path.with_name(f"{self.path.name}.corrupt-{n}") for n in range(1, CORRUPT_COPIES_MAX + 1)]
+        names = [
+            self.path.with_name(f"{self.path.name}.corrupt-{n}")
+            for n in range(1, CORRUPT_COPIES_MAX + 1)
+        ]
         copy = next((name for name in names if not name.exists()), names[-1])
         try:
             copy.unlink(missing_ok=True)
@@ -282,7 +309,9 @@ class FileJournal:
             raise self._failed("cannot be written", error) from error
         if written != len(data):
             self._cut()
-            raise StorageFailed(f"{self.path}: cannot be written: the disk took {written} of {len(data)} bytes")
+            raise StorageFailed(
+                f"{self.path}: cannot be written: the disk took {written} of {len(data)} bytes"
+            )
         self._end += written
 
     def _cut(self) -> None:

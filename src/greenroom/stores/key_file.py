@@ -74,11 +74,20 @@ class KeysOnDisk:
             raise InvalidConfig([Problem(str(self.path), "must be a regular file")])
         if mode & 0o077:
             shown = f"{stat.S_IMODE(mode):04o}"
-            reason = f"holds secrets and must not be open to others: its mode is {shown}, do chmod 600"
+            reason = (
+                f"holds secrets and must not be open to others: its mode is {shown}, do chmod 600"
+            )
             raise InvalidConfig([Problem(str(self.path), reason)])
         keys, reason = _parse(text)
         if reason:
-            raise InvalidConfig([Problem(str(self.path), f"{reason}; restore it, or remove it to begin with new keys ({self._loss})")])
+            raise InvalidConfig(
+                [
+                    Problem(
+                        str(self.path),
+                        f"{reason}; restore it, or remove it to begin with new keys ({self._loss})",
+                    )
+                ]
+            )
         return keys, stamp
 
     @contextlib.contextmanager
@@ -86,7 +95,9 @@ class KeysOnDisk:
         """One process at a time reads, changes and replaces the file. Without `wait` StorageFailed when another one does."""
         with self.disk():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(
+                self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
                 yield
@@ -99,11 +110,18 @@ class KeysOnDisk:
         try:
             yield
         except OSError as error:
-            raise StorageFailed(f"{self.path}: cannot write the {self._what} keys: {error.strerror}") from error
+            raise StorageFailed(
+                f"{self.path}: cannot write the {self._what} keys: {error.strerror}"
+            ) from error
 
     def write(self, keys: Iterable[Key]) -> None:
         """Replaces the file, inside `alone`. OSError when the disk refuses."""
-        text = json.dumps({"format": FORMAT, "keys": [key_row(key) for key in keys]}, indent=1).encode() + b"\n"
+        text = (
+            json.dumps(
+                {"format": FORMAT, "keys": [key_row(key) for key in keys]}, indent=1
+            ).encode()
+            + b"\n"
+        )
         beside = self.path.with_suffix(".new")
         with contextlib.suppress(FileNotFoundError):
             beside.unlink()  # left by a process that died here; the lock proves that no other process uses it
@@ -112,7 +130,9 @@ class KeysOnDisk:
             with os.fdopen(file, "wb") as out:
                 out.write(text)
                 out.flush()
-                _give_to_owner_of(self.path if self.path.exists() else self.path.parent, out.fileno())
+                _give_to_owner_of(
+                    self.path if self.path.exists() else self.path.parent, out.fileno()
+                )
                 os.fsync(out.fileno())
             os.replace(beside, self.path)
         except OSError:
@@ -131,15 +151,26 @@ class KeysOnDisk:
 
 def key_row(key: Key) -> dict[str, Any]:
     """As it is written down."""
-    return {"id": key.id.hex(), "secret": key.secret.hex(), "created_ms": key.created_ms, "active_ms": key.active_ms}
+    return {
+        "id": key.id.hex(),
+        "secret": key.secret.hex(),
+        "created_ms": key.created_ms,
+        "active_ms": key.active_ms,
+    }
 
 
 def key_of(row: Any) -> Key | None:
     """The key in such a row; None when there is none."""
     if not isinstance(row, dict):
         return None
-    key_id, secret, created_ms, active_ms = (row.get(name) for name in ("id", "secret", "created_ms", "active_ms"))
-    if type(created_ms) is not int or type(active_ms) is not int or not 0 <= created_ms <= active_ms:
+    key_id, secret, created_ms, active_ms = (
+        row.get(name) for name in ("id", "secret", "created_ms", "active_ms")
+    )
+    if (
+        type(created_ms) is not int
+        or type(active_ms) is not int
+        or not 0 <= created_ms <= active_ms
+    ):
         return None
     if not isinstance(key_id, str) or not isinstance(secret, str):
         return None

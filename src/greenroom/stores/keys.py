@@ -21,7 +21,16 @@ from greenroom.errors import StorageFailed
 from greenroom.model.room import SESSION_LONGEST
 from greenroom.model.ticket_key import TicketKey
 from greenroom.model.visit import PLACE_KEPT_MS
-from greenroom.stores.key_file import KEY_ID_BYTES, KEYS_MAX, SECRET_BYTES, Key, KeysOnDisk, by_activation, key_of, key_row
+from greenroom.stores.key_file import (
+    KEY_ID_BYTES,
+    KEYS_MAX,
+    SECRET_BYTES,
+    Key,
+    KeysOnDisk,
+    by_activation,
+    key_of,
+    key_row,
+)
 
 KEY_FILE = "keys.json"
 
@@ -48,7 +57,9 @@ class KeyRing:
     still opens to its cipher. Both are replaced, never changed.
     """
 
-    def __init__(self, data: Path, now_ms: int, entropy: Callable[[int], bytes] = os.urandom) -> None:
+    def __init__(
+        self, data: Path, now_ms: int, entropy: Callable[[int], bytes] = os.urandom
+    ) -> None:
         """Reads `<data>/keys.json`, or makes it with a first key that is valid at once.
 
         Raises InvalidConfig when the file is not keys or others can read it, StorageFailed when the disk refuses.
@@ -66,7 +77,9 @@ class KeyRing:
         self._settle(now_ms)
 
     def __repr__(self) -> str:
-        return f"KeyRing({self._file.path}, current={self.current.id.hex()}, keys={len(self.opening)})"
+        return (
+            f"KeyRing({self._file.path}, current={self.current.id.hex()}, keys={len(self.opening)})"
+        )
 
     def tend(self, now_ms: int, *, rotates: bool = True) -> bool:
         """Reads the file again when another process changed it, activates, rotates and drops keys; True when `current` changed.
@@ -78,10 +91,16 @@ class KeyRing:
         """
         before = self.current.id
         self.reload(now_ms)
-        outdated = len(self._listed) > len(self.opening) or (rotates and self._wants_rotation(self._listed, now_ms))
+        outdated = len(self._listed) > len(self.opening) or (
+            rotates and self._wants_rotation(self._listed, now_ms)
+        )
         if outdated and now_ms >= self._retry_ms:
             self._retry_ms = now_ms + RETRY_MS
-            self._publish(now_ms, ACTIVATION_DELAY_MS, lambda keys: rotates and self._wants_rotation(keys, now_ms))
+            self._publish(
+                now_ms,
+                ACTIVATION_DELAY_MS,
+                lambda keys: rotates and self._wants_rotation(keys, now_ms),
+            )
             self._retry_ms = 0
             self.reload(now_ms)
         return self.current.id != before
@@ -114,15 +133,32 @@ class KeyRing:
             return True
         return now_ms - newest.active_ms >= KEY_AGE_MAX_MS
 
-    def _publish(self, now_ms: int, delay_ms: int, wanted: Callable[[tuple[Key, ...]], bool], wait: bool = False) -> None:
+    def _publish(
+        self,
+        now_ms: int,
+        delay_ms: int,
+        wanted: Callable[[tuple[Key, ...]], bool],
+        wait: bool = False,
+    ) -> None:
         with self._file.alone(wait=wait):
             keys = self._file.read()[0] if self._file.exists else self._listed
             kept = _still_valid(keys, now_ms)
             if wanted(keys):
                 if len(kept) >= KEYS_MAX:
-                    raise StorageFailed(f"{self._file.path}: holds {KEYS_MAX} keys that still open tickets; rotate later")
+                    raise StorageFailed(
+                        f"{self._file.path}: holds {KEYS_MAX} keys that still open tickets; rotate later"
+                    )
                 secret = self._entropy(SECRET_BYTES)
-                kept = (*kept, Key(self._entropy(KEY_ID_BYTES), secret, now_ms, now_ms + delay_ms, AESGCM(secret)))
+                kept = (
+                    *kept,
+                    Key(
+                        self._entropy(KEY_ID_BYTES),
+                        secret,
+                        now_ms,
+                        now_ms + delay_ms,
+                        AESGCM(secret),
+                    ),
+                )
             if kept != keys:
                 self._file.write(kept)
 
@@ -135,7 +171,10 @@ def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
     until = [key.active_ms + KEY_OVERLAP_MS for key in keys[1:]]
     sealing = _sealing(keys, now_ms)
     told = zip(keys, [*until, None], strict=True)
-    return [TicketKey(key.id.hex(), key.created_ms, key.active_ms, end, key.id == sealing.id) for key, end in told][::-1]
+    return [
+        TicketKey(key.id.hex(), key.created_ms, key.active_ms, end, key.id == sealing.id)
+        for key, end in told
+    ][::-1]
 
 
 def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:
@@ -160,7 +199,9 @@ def _announced(key: Key, known: Mapping[bytes, Key], now_ms: int) -> Key:
 
     One that was made while they could not be told would seal tickets that they cannot open.
     """
-    sealing_ms = max((other.active_ms for other in known.values() if other.active_ms <= now_ms), default=None)
+    sealing_ms = max(
+        (other.active_ms for other in known.values() if other.active_ms <= now_ms), default=None
+    )
     takes_over = key.id not in known and sealing_ms is not None and key.active_ms >= sealing_ms
     if not takes_over or key.active_ms >= now_ms + ACTIVATION_DELAY_MS // 2:
         return key

@@ -49,7 +49,13 @@ class Gauges(NamedTuple):
 class MemoryLedger:
     """Answers every operation at once. Not for several threads."""
 
-    def __init__(self, room: Room, clock: Clock, getrandbits: Callable[[int], int], journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        room: Room,
+        clock: Clock,
+        getrandbits: Callable[[int], int],
+        journal: Journal | None = None,
+    ) -> None:
         """An empty room. `getrandbits(64)` gives 64 random bits; without a journal nothing survives this process."""
         now_ms = clock.now_ms()
         self._room = room
@@ -65,7 +71,12 @@ class MemoryLedger:
 
     @classmethod
     def restore(
-        cls, room: Room, clock: Clock, getrandbits: Callable[[int], int], journal: Journal | None, records: Iterable[bytes] | LedgerMemory
+        cls,
+        room: Room,
+        clock: Clock,
+        getrandbits: Callable[[int], int],
+        journal: Journal | None,
+        records: Iterable[bytes] | LedgerMemory,
     ) -> "MemoryLedger":
         """A room that remembers: `records` are its payloads from the journal, oldest first, or what `remember` made of them.
 
@@ -233,7 +244,13 @@ class MemoryLedger:
     def live_bytes(self) -> int:
         """About how long a snapshot is, cheaply."""
         ledger = self.ledger
-        records = 1 + len(ledger.line) + 2 * len(ledger.sessions.inside) + len(ledger.sessions.spent) + len(ledger.lease.window)
+        records = (
+            1
+            + len(ledger.line)
+            + 2 * len(ledger.sessions.inside)
+            + len(ledger.sessions.spent)
+            + len(ledger.lease.window)
+        )
         return records * RECORD.size
 
     def problems(self) -> list[str]:
@@ -246,10 +263,15 @@ class MemoryLedger:
         """A sync; in one process the messages are handed over. Once more when the answer called something back."""
         ledger = self.ledger
         for _ in range(3):
-            ledger.apply(self.coordinator.sync(ledger.report(now_ms), now_ms, self._getrandbits(64)), now_ms)
+            ledger.apply(
+                self.coordinator.sync(ledger.report(now_ms), now_ms, self._getrandbits(64)), now_ms
+            )
             if not ledger.lease.surplus:
                 break
-        rate = max(ledger.arrivals_per_s, self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0)
+        rate = max(
+            ledger.arrivals_per_s,
+            self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0,
+        )
         pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, 500 / rate)) if rate > 0 else SYNC_MOST_MS
         self._dry_ms, self._tick_ms = now_ms + DRY_MS, now_ms + int(pause_ms)
 
@@ -259,7 +281,11 @@ class MemoryLedger:
             return outcome
         if outcome.standing is Standing.ADMITTED:
             return self.ledger.undo(now_ms, random_bits)
-        return replace(outcome, storage_failed=True, estimate=None) if outcome.standing is Standing.WAITING else outcome
+        return (
+            replace(outcome, storage_failed=True, estimate=None)
+            if outcome.standing is Standing.WAITING
+            else outcome
+        )
 
     def _write_log(self) -> bool:
         ledger = self.ledger

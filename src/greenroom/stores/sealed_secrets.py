@@ -15,7 +15,17 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from greenroom.errors import StorageFailed
 from greenroom.model.sealed import is_sealed, key_of_sealed
-from greenroom.stores.key_file import KEY_ID_BYTES, KEYS_MAX, SECRET_BYTES, Key, KeyFileStamp, KeysOnDisk, by_activation, key_of, key_row
+from greenroom.stores.key_file import (
+    KEY_ID_BYTES,
+    KEYS_MAX,
+    SECRET_BYTES,
+    Key,
+    KeyFileStamp,
+    KeysOnDisk,
+    by_activation,
+    key_of,
+    key_row,
+)
 
 SECRETS_FILE = "secrets.json"
 NONCE_BYTES = 12
@@ -24,7 +34,9 @@ NONCE_BYTES = 12
 class SealedSecrets:
     """See `ports.SecretBox`. The key file is read again whenever it has changed."""
 
-    def __init__(self, data: Path, now_ms: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom) -> None:
+    def __init__(
+        self, data: Path, now_ms: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom
+    ) -> None:
         self._file = _file(data)
         self._now_ms = now_ms
         self._entropy = entropy
@@ -43,7 +55,9 @@ class SealedSecrets:
         key_id, text = key_of_sealed(sealed), sealed.rpartition(":")[2]
         key = next((key for key in self._keys() if key.id.hex() == key_id), None)
         if key is None:
-            raise StorageFailed(f"it was sealed with the key {key_id}, which is not in {self._file.path}")
+            raise StorageFailed(
+                f"it was sealed with the key {key_id}, which is not in {self._file.path}"
+            )
         try:
             raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
             return key.cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], of.encode()).decode()

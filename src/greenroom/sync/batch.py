@@ -33,12 +33,16 @@ _answer = msgspec.msgpack.Decoder(AnswerBatch)
 def report_of(batch: bytes) -> ReportBatch:
     """Raises ValueError for what is no report."""
     if len(batch) > BATCH_MAX_BYTES:
-        raise ValueError(f"a sync batch of {len(batch)} bytes, at most {BATCH_MAX_BYTES} are allowed")
+        raise ValueError(
+            f"a sync batch of {len(batch)} bytes, at most {BATCH_MAX_BYTES} are allowed"
+        )
     return _report.decode(batch)
 
 
 def answer_of(batch: bytes) -> AnswerBatch:
     """Raises ValueError for what is no answer."""
     if len(batch) > BATCH_MAX_BYTES:
-        raise ValueError(f"a sync batch of {len(batch)} bytes, at most {BATCH_MAX_BYTES} are allowed")
+        raise ValueError(
+            f"a sync batch of {len(batch)} bytes, at most {BATCH_MAX_BYTES} are allowed"
+        )
     return _answer.decode(batch)

@@ -17,7 +17,16 @@ import msgspec
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.data_center import DataCenter
-from greenroom.admission.coordinator.memory import CenterRow, Mark, RoomRow, center_row, mark_of, recalled, room_row, worth_writing
+from greenroom.admission.coordinator.memory import (
+    CenterRow,
+    Mark,
+    RoomRow,
+    center_row,
+    mark_of,
+    recalled,
+    room_row,
+    worth_writing,
+)
 from greenroom.admission.forecast.forecast import THINK_MS
 from greenroom.model.room import Room
 from greenroom.sync.batch import AnswerBatch, encode, report_of
@@ -66,7 +75,9 @@ class CoordinatorRegistry:
         self._rooms: dict[str, Room] = {}
         self._data_centers: tuple[str, ...] = ()
         self._dormant: dict[str, Dormant] = {}
-        self._touched: dict[str, tuple[str, str]] = {}  # name of a row -> room id, data center or ''
+        self._touched: dict[
+            str, tuple[str, str]
+        ] = {}  # name of a row -> room id, data center or ''
         self._writing: list[tuple[DataCenter, Mark]] = []
         self._forgotten: dict[str, None] = {}
 
@@ -78,7 +89,9 @@ class CoordinatorRegistry:
         Answers the names of damaged rows: they count as lost, and every room as one of which newer rows may be missing.
         """
         self._life = encode(life)
-        damaged = [name for name, row in rows.items() if name != LIFE_ROW and not _is_readable(name, row)]
+        damaged = [
+            name for name, row in rows.items() if name != LIFE_ROW and not _is_readable(name, row)
+        ]
         rows = {name: row for name, row in rows.items() if name not in damaged}
         complete = rows.get(LIFE_ROW) == self._life and not damaged
         written_ms = _clock.decode(rows[CLOCK_ROW]) if CLOCK_ROW in rows else now_ms
@@ -91,7 +104,9 @@ class CoordinatorRegistry:
         for room_id in rows.keys() - {CLOCK_ROW, LIFE_ROW}:
             if "|" not in room_id:
                 room = _room_row.decode(rows[room_id])
-                self._dormant[room_id] = Dormant(self.now_ms, self.now_ms - written_ms, complete, room, ledgers.get(room_id, {}))
+                self._dormant[room_id] = Dormant(
+                    self.now_ms, self.now_ms - written_ms, complete, room, ledgers.get(room_id, {})
+                )
         return damaged
 
     def rows(self) -> dict[str, bytes]:
@@ -127,7 +142,9 @@ class CoordinatorRegistry:
 
     # -- what operators change ---------------------------------------------------------------------------------------------------
 
-    def configure(self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int, fence_ms: int = 0) -> None:
+    def configure(
+        self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int, fence_ms: int = 0
+    ) -> None:
         """The rooms and data centers there are from now on, with their settings. `fence_ms`: see `fence`; 0: never."""
         self.now_ms = max(self.now_ms, now_ms)
         wanted, names = {room.id: room for room in rooms}, tuple(dict.fromkeys(data_centers))
@@ -139,7 +156,9 @@ class CoordinatorRegistry:
             coordinator = self.coordinators.get(room_id)
             if coordinator is None:
                 coordinator = self.coordinators[room_id] = self._begin(room)
-                coordinator.forecaster.due_ms += crc32(room_id.encode()) % THINK_MS  # spread over batches
+                coordinator.forecaster.due_ms += (
+                    crc32(room_id.encode()) % THINK_MS
+                )  # spread over batches
             elif moved:
                 coordinator.enlist(names, self.now_ms)
             elif room == self._rooms[room_id] and coordinator.fence_ms == fence_ms:
@@ -161,19 +180,27 @@ class CoordinatorRegistry:
     def _put_away(self, room_id: str) -> None:
         """A room that is gone, or that this process has not heard of yet: its rows stay for a while."""
         coordinator = self.coordinators.pop(room_id)
-        rows = {name: center_row(center, coordinator.transfers.on_the_way(name)) for name, center in coordinator.data_centers.items()}
+        rows = {
+            name: center_row(center, coordinator.transfers.on_the_way(name))
+            for name, center in coordinator.data_centers.items()
+        }
         self._dormant[room_id] = Dormant(self.now_ms, 0, True, room_row(coordinator), rows)
 
     def _forget_dormant(self) -> None:
         for room_id, dormant in list(self._dormant.items()):
             if not dormant.complete or self.now_ms - dormant.since_ms > DORMANT_MS:
                 del self._dormant[room_id]
-                for name in (room_id, *(f"{room_id}|{data_center}" for data_center in dormant.rows)):
+                for name in (
+                    room_id,
+                    *(f"{room_id}|{data_center}" for data_center in dormant.rows),
+                ):
                     self._forgotten[name] = None
 
     def _touch(self, room_id: str, coordinator: Coordinator) -> None:
         """All rows of a room may have to be written."""
-        self._touched |= {f"{room_id}|{name}": (room_id, name) for name in coordinator.data_centers} | {room_id: (room_id, "")}
+        self._touched |= {
+            f"{room_id}|{name}": (room_id, name) for name in coordinator.data_centers
+        } | {room_id: (room_id, "")}
         for name in self._touched:
             self._forgotten.pop(name, None)
 
@@ -196,7 +223,9 @@ class CoordinatorRegistry:
                 continue
             doubted = bool(coordinator.doubted)
             rooms[room_id] = coordinator.sync(up, now_ms, self._getrandbits(64))
-            if doubted and not coordinator.doubted:  # a row that doubts more than is necessary does no harm
+            if (
+                doubted and not coordinator.doubted
+            ):  # a row that doubts more than is necessary does no harm
                 self._touched[room_id] = (room_id, "")
             center = coordinator.data_centers[data_center]
             if worth_writing(mark_of(center), center.marked):

@@ -83,7 +83,9 @@ class DataCenterSync:
         self._requested = asyncio.Event()
         self._borrowers: dict[str, asyncio.Future[None]] = {}
         self._far_borrowers: dict[str, asyncio.Task[None]] = {}
-        self._requesters: set[str] = set()  # processes whose permit requests have not been acknowledged
+        self._requesters: set[str] = (
+            set()
+        )  # processes whose permit requests have not been acknowledged
 
     @property
     def locked(self) -> bool:
@@ -93,11 +95,21 @@ class DataCenterSync:
     def contact(self) -> Contact:
         """For operators."""
         age_ms = None if self._answered is None else int((time.monotonic() - self._answered) * 1000)
-        return Contact(self.name, self.locked, self._leader_loop.term is not None, self._holder, age_ms, self._batches, self._unanswered)
+        return Contact(
+            self.name,
+            self.locked,
+            self._leader_loop.term is not None,
+            self._holder,
+            age_ms,
+            self._batches,
+            self._unanswered,
+        )
 
     async def run(self) -> None:
         """Until cancelled; then the sync lock and the leader lease are released, after a farewell of the last process here."""
-        loops = [asyncio.create_task(loop()) for loop in (self._keep_lock, self._sync, self._listen)]
+        loops = [
+            asyncio.create_task(loop()) for loop in (self._keep_lock, self._sync, self._listen)
+        ]
         try:
             await asyncio.gather(*loops)
         finally:
@@ -117,7 +129,9 @@ class DataCenterSync:
             return
         task = self._far_borrowers.get(room_id)
         if task is None:
-            task = self._far_borrowers[room_id] = asyncio.create_task(self._borrow_far(room_id, want))
+            task = self._far_borrowers[room_id] = asyncio.create_task(
+                self._borrow_far(room_id, want)
+            )
         await asyncio.shield(task)
 
     # -- loops ---------------------------------------------------------------------------------------------------------------------
@@ -144,7 +158,10 @@ class DataCenterSync:
             else:
                 self._requested.clear()
                 with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._requested.wait(), min(self._schedule.rest_ms(_now_ms(), room_ids) / 1000, LOCK_RETRY_S))
+                    await asyncio.wait_for(
+                        self._requested.wait(),
+                        min(self._schedule.rest_ms(_now_ms(), room_ids) / 1000, LOCK_RETRY_S),
+                    )
 
     async def _listen(self) -> None:
         """Permit requests of the other processes."""
@@ -167,7 +184,9 @@ class DataCenterSync:
     # -- one exchange ----------------------------------------------------------------------------------------------------------------
 
     async def _sync_rooms(self, wants: Mapping[str, int]) -> None:
-        borrowers = [self._borrowers.pop(room_id) for room_id in wants if room_id in self._borrowers]
+        borrowers = [
+            self._borrowers.pop(room_id) for room_id in wants if room_id in self._borrowers
+        ]
         requesters, self._requesters = self._requesters, set()
         try:
             await self._exchange(wants)
@@ -242,7 +261,9 @@ class DataCenterSync:
             return
         ups = await self._ledgers.farewell()
         if ups:
-            await self._leader_lease.submit(self.name, encode(ReportBatch(self._number + 1, ups)), "")
+            await self._leader_lease.submit(
+                self.name, encode(ReportBatch(self._number + 1, ups)), ""
+            )
 
 
 def _now_ms() -> int:

@@ -92,7 +92,10 @@ class LeaderLoop:
         if self.term is None or registry is None:
             return {}
         now_ms = self._now_ms()
-        return {name: max(0, now_ms - registry.heard_ms.get(name, self._begun_ms)) / 1000 for name in self._data_centers()}
+        return {
+            name: max(0, now_ms - registry.heard_ms.get(name, self._begun_ms)) / 1000
+            for name in self._data_centers()
+        }
 
     def _now_ms(self) -> int:
         """The coordinator's clock: steady during a term, and never behind what was written in earlier ones."""
@@ -112,14 +115,21 @@ class LeaderLoop:
         registry = CoordinatorRegistry(self._getrandbits)
         damaged = registry.restore(saved.rows, saved.now_ms, saved.life)
         if damaged:
-            self._on_error(StorageFailed(f"the saved state of the coordinator is damaged: {', '.join(sorted(damaged))}"))
+            self._on_error(
+                StorageFailed(
+                    f"the saved state of the coordinator is damaged: {', '.join(sorted(damaged))}"
+                )
+            )
         self._ahead_ms = registry.now_ms - time.monotonic_ns() // 1_000_000
         self._begun_ms = registry.now_ms
         self._seen = None
         return registry
 
     async def _work(self, term: LeaseTerm, registry: CoordinatorRegistry) -> None:
-        reached, wait_s = time.monotonic(), 0.0  # reports may have been submitted before the term began
+        reached, wait_s = (
+            time.monotonic(),
+            0.0,
+        )  # reports may have been submitted before the term began
         while self.term is term:
             try:
                 batches = await self._leader_lease.collect(term, wait_s)
@@ -132,7 +142,9 @@ class LeaderLoop:
                     return
                 await asyncio.sleep(RETRY_S)
 
-    async def _answer(self, term: LeaseTerm, registry: CoordinatorRegistry, batches: list[tuple[str, bytes]]) -> bool:
+    async def _answer(
+        self, term: LeaseTerm, registry: CoordinatorRegistry, batches: list[tuple[str, bytes]]
+    ) -> bool:
         """False when the term is over. Renews it, even when there is nothing to answer."""
         self._configure(registry)
         answers: list[tuple[str, bytes]] = []
@@ -153,8 +165,12 @@ class LeaderLoop:
             registry.configure(rooms, data_centers, self._now_ms(), self._fence_ms)
             self._seen = rooms, data_centers
 
-    async def _commit(self, term: LeaseTerm, registry: CoordinatorRegistry, answers: list[tuple[str, bytes]]) -> bool:
-        if not await self._leader_lease.commit(term, registry.rows(), registry.forgotten(), answers):
+    async def _commit(
+        self, term: LeaseTerm, registry: CoordinatorRegistry, answers: list[tuple[str, bytes]]
+    ) -> bool:
+        if not await self._leader_lease.commit(
+            term, registry.rows(), registry.forgotten(), answers
+        ):
             return False
         registry.written()
         self.answers += len(answers)

@@ -27,7 +27,9 @@ class SyncSchedule:
         self._every: dict[str, int] = {}  # room -> slots from one sync to the next: 1, 2, 3 or 6
         self._last: dict[str, int] = {}  # room -> slot of its newest sync
         self._wants: dict[str, int] = {}
-        self._entries: dict[str, tuple[int, int, float]] = {}  # room -> admissions so far, when, and how many a second of late
+        self._entries: dict[
+            str, tuple[int, int, float]
+        ] = {}  # room -> admissions so far, when, and how many a second of late
         self._paid_ms = float("-inf")
 
     def due(self, now_ms: int, room_ids: Iterable[str]) -> dict[str, int]:
@@ -39,7 +41,9 @@ class SyncSchedule:
         wants = self._wants
         due = {}
         for room_id in room_ids:
-            if room_id in wants or slot >= _next(last.get(room_id, -SLOTS_MOST), every.get(room_id, 1)):
+            if room_id in wants or slot >= _next(
+                last.get(room_id, -SLOTS_MOST), every.get(room_id, 1)
+            ):
                 due[room_id] = wants.get(room_id, 0)
                 last[room_id] = slot
         self._wants = {}
@@ -61,7 +65,9 @@ class SyncSchedule:
         self._entries[room_id] = up.admitted, now_ms, per_s
         rate = max(up.arrivals_per_s, per_s)
         slots = 500 / SLOT_MS / rate if rate > 0 else SLOTS_MOST
-        self._every[room_id] = 1 if slots < 2 else 2 if slots < 3 else 3 if slots < SLOTS_MOST else SLOTS_MOST
+        self._every[room_id] = (
+            1 if slots < 2 else 2 if slots < 3 else 3 if slots < SLOTS_MOST else SLOTS_MOST
+        )
 
     def keep(self, room_ids: Iterable[str]) -> None:
         """Forgets all other rooms."""
@@ -72,7 +78,10 @@ class SyncSchedule:
 
     def rest_ms(self, now_ms: int, room_ids: Iterable[str]) -> int:
         """How long nothing is due: 0 or more."""
-        slot = min((_next(self._last.get(one, -SLOTS_MOST), self._every.get(one, 1)) for one in room_ids), default=self._slot(now_ms) + 1)
+        slot = min(
+            (_next(self._last.get(one, -SLOTS_MOST), self._every.get(one, 1)) for one in room_ids),
+            default=self._slot(now_ms) + 1,
+        )
         due_ms = 0.0 if self._wants else slot * SLOT_MS + self._phase_ms
         return max(0, int(max(due_ms, self._paid_ms) - now_ms) + 1)
 

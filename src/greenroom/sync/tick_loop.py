@@ -23,7 +23,12 @@ class TimedLedger(Protocol):
 class TickLoop:
     """Ticks the ledgers of all rooms, each when it asks for it."""
 
-    def __init__(self, ledgers: Callable[[], Mapping[str, TimedLedger]], clock: Clock, on_error: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        ledgers: Callable[[], Mapping[str, TimedLedger]],
+        clock: Clock,
+        on_error: Callable[[BaseException], None],
+    ) -> None:
         """`ledgers` gives the current ones by room id; `on_error` is told what went wrong, and the loop goes on."""
         self._ledgers = ledgers
         self._now_ms = clock.now_ms

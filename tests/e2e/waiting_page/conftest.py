@@ -19,7 +19,9 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     opened.set_default_timeout(PATIENCE_MS)
     yield opened
     for page in opened.pages:
-        page.unroute_all(behavior="ignoreErrors")  # closing waits for handlers, and a page that reloads itself starts another one
+        page.unroute_all(
+            behavior="ignoreErrors"
+        )  # closing waits for handlers, and a page that reloads itself starts another one
     opened.close()
 
 

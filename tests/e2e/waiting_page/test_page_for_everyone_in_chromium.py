@@ -12,7 +12,9 @@ from greenroom.model.room import Room
 from greenroom.pages import BUILT_IN_HEADERS, compile_page, origin_error_page
 
 
-def test_screen_readers_hear_changes_of_state_at_once_and_progress_at_most_once_a_minute(page: Page, gateway: Gateway) -> None:
+def test_screen_readers_hear_changes_of_state_at_once_and_progress_at_most_once_a_minute(
+    page: Page, gateway: Gateway
+) -> None:
     page.clock.install()
     page.goto(f"{gateway.address}/shop")
     heard: list[str] = []
@@ -29,7 +31,10 @@ def test_screen_readers_hear_changes_of_state_at_once_and_progress_at_most_once_
     page.clock.run_for(1_100)
     expect(page.locator("h1")).to_have_text("We are not open yet")
     until(lambda: len(heard) == 2, page)
-    assert heard == ["You are in line. Your place. 100. Estimated wait: about 10 minutes", "We are not open yet. Your place. 1,234"]
+    assert heard == [
+        "You are in line. Your place. 100. Estimated wait: about 10 minutes",
+        "We are not open yet. Your place. 1,234",
+    ]
     assert page.get_attribute("#say", "aria-live") == "polite"
 
 
@@ -62,17 +67,25 @@ def test_every_part_has_a_role_and_a_name(page: Page, gateway: Gateway) -> None:
     expect(page.get_by_role("button", name="Tell me when it is my turn")).to_be_visible()
     assert page.evaluate("document.documentElement.lang") == "en-US"
     terms = page.locator("dl > div:visible")
-    assert [" ".join(term.split()) for term in terms.all_inner_texts()][:2] == ["People ahead 1,233", "Estimated wait about 10 minutes"]
+    assert [" ".join(term.split()) for term in terms.all_inner_texts()][:2] == [
+        "People ahead 1,233",
+        "Estimated wait about 10 minutes",
+    ]
 
 
 def brightness(colour: str) -> float:
     channels = [int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
-    linear = [channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in channels]
+    linear = [
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+        for channel in channels
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_against_its_ground(browser: Browser, gateway: Gateway, scheme: Any) -> None:
+def test_every_text_can_be_read_against_its_ground(
+    browser: Browser, gateway: Gateway, scheme: Any
+) -> None:
     context = browser.new_context(color_scheme=scheme)
     page = context.new_page()
     page.goto(f"{gateway.address}/shop")
@@ -102,11 +115,18 @@ def test_nothing_moves_for_who_asked_for_less_motion(browser: Browser, gateway: 
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
-def test_the_page_about_a_silent_origin_is_in_the_same_look_and_breaks_no_policy(page: Page, status: int) -> None:
+def test_the_page_about_a_silent_origin_is_in_the_same_look_and_breaks_no_policy(
+    page: Page, status: int
+) -> None:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     headers = {name.decode(): value.decode() for name, value in BUILT_IN_HEADERS.pairs}
-    page.route("**/*", lambda route: route.fulfill(status=status, headers=headers, body=origin_error_page(status).decode()))
+    page.route(
+        "**/*",
+        lambda route: route.fulfill(
+            status=status, headers=headers, body=origin_error_page(status).decode()
+        ),
+    )
     page.goto("http://origin.invalid/shop")
     assert "nothing is lost" in page.inner_text("main")
     assert page.evaluate("getComputedStyle(document.querySelector('h1')).fontSize") == "41.6px"
@@ -131,16 +151,22 @@ SEED_TEMPLATE = """<!DOCTYPE html>
 
 def test_a_template_with_variables_inside_its_script_works_in_two_languages(page: Page) -> None:
     body = compile_page(Room(**LIMITS, custom_page_html=SEED_TEMPLATE)).html(held()).decode()
-    page.route("**/*", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body))
+    page.route(
+        "**/*", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+    )
     page.goto("http://shop.invalid/es/product_123")
     expect(page.locator("#waitTime")).to_have_text("El tiempo de espera estimado es 10 minuto.")
     assert json.loads(page.title()) == [True, False, 1]
 
 
-def test_a_custom_page_with_the_script_of_the_how_to_updates_itself_and_is_let_in(page: Page, gateway: Gateway) -> None:
+def test_a_custom_page_with_the_script_of_the_how_to_updates_itself_and_is_let_in(
+    page: Page, gateway: Gateway
+) -> None:
     script = re.search(r"^```js\n(.*?)^```", HOW_TO.read_text(), re.M | re.S)
     assert script
-    source = f"<!doctype html><title>wait</title><link rel=icon href=data:,><script>{script[1]}</script>"
+    source = (
+        f"<!doctype html><title>wait</title><link rel=icon href=data:,><script>{script[1]}</script>"
+    )
     gateway.shown = compile_page(Room(**LIMITS, custom_page_html=source))
     page.goto(f"{gateway.address}/shop")
     until(lambda: gateway.updates >= 3, page)
@@ -151,10 +177,17 @@ def test_a_custom_page_with_the_script_of_the_how_to_updates_itself_and_is_let_i
     assert gateway.origin_loads == ["/shop"]
 
 
-def test_the_script_of_the_how_to_waits_while_the_server_is_away_and_when_the_room_closes(page: Page, gateway: Gateway) -> None:
+def test_the_script_of_the_how_to_waits_while_the_server_is_away_and_when_the_room_closes(
+    page: Page, gateway: Gateway
+) -> None:
     script = re.search(r"^```js\n(.*?)^```", HOW_TO.read_text(), re.M | re.S)
     assert script
-    gateway.shown = compile_page(Room(**LIMITS, custom_page_html=f"<!doctype html><title>wait</title><script>{script[1]}</script>"))
+    gateway.shown = compile_page(
+        Room(
+            **LIMITS,
+            custom_page_html=f"<!doctype html><title>wait</title><script>{script[1]}</script>",
+        )
+    )
     page.clock.install()
     page.goto(f"{gateway.address}/shop")
     gateway.broken = True

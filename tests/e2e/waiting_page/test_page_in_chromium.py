@@ -12,7 +12,9 @@ from greenroom.pages import compile_page
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_page_shows_no_error_loads_nothing_and_breaks_no_policy(page: Page, gateway: Gateway, state: str) -> None:
+def test_a_page_shows_no_error_loads_nothing_and_breaks_no_policy(
+    page: Page, gateway: Gateway, state: str
+) -> None:
     gateway.held = STATES[state]
     said: list[str] = []
     asked: list[str] = []
@@ -22,7 +24,9 @@ def test_a_page_shows_no_error_loads_nothing_and_breaks_no_policy(page: Page, ga
     page.goto(f"{gateway.address}/shop?item=5")
     until(lambda: gateway.updates > 0 or gateway.held is STATES["closed"], page)
     assert said == []
-    assert {url for url in asked if not url.startswith(("data:", "blob:"))} == {f"{gateway.address}/shop?item=5"}
+    assert {url for url in asked if not url.startswith(("data:", "blob:"))} == {
+        f"{gateway.address}/shop?item=5"
+    }
 
 
 @pytest.mark.parametrize("width", [320, 375, 1100])
@@ -33,10 +37,14 @@ def test_no_state_is_wider_than_the_window(page: Page, gateway: Gateway, width: 
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_with_a_script_the_page_updates_itself_and_is_never_reloaded_in_spite_of_the_refresh_header(page: Page, gateway: Gateway) -> None:
+def test_with_a_script_the_page_updates_itself_and_is_never_reloaded_in_spite_of_the_refresh_header(
+    page: Page, gateway: Gateway
+) -> None:
     page.goto(f"{gateway.address}/shop")
     page.evaluate("window.playing = true")
-    gateway.held = held(position=1100, ahead=1099, estimate=Estimate(240, 240, 240), last_updated_ms=NOW_MS + 5000)
+    gateway.held = held(
+        position=1100, ahead=1099, estimate=Estimate(240, 240, 240), last_updated_ms=NOW_MS + 5000
+    )
     expect(page.locator("#hero")).to_have_text("1,100")
     expect(page.locator("#ahead")).to_have_text("1,099")
     expect(page.locator("#wait")).to_have_text("about 4 minutes")
@@ -47,7 +55,9 @@ def test_with_a_script_the_page_updates_itself_and_is_never_reloaded_in_spite_of
     assert gateway.page_loads == ["/shop"]
 
 
-def test_without_a_script_the_refresh_header_loads_the_page_again_and_everything_can_be_read(browser: Browser, gateway: Gateway) -> None:
+def test_without_a_script_the_refresh_header_loads_the_page_again_and_everything_can_be_read(
+    browser: Browser, gateway: Gateway
+) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{gateway.address}/shop")
@@ -78,7 +88,9 @@ def test_an_early_try_is_not_made(page: Page, gateway: Gateway) -> None:
     until(lambda: gateway.updates == 1, page)
 
 
-def test_the_bar_never_runs_backwards_and_remembers_over_a_reload(page: Page, gateway: Gateway) -> None:
+def test_the_bar_never_runs_backwards_and_remembers_over_a_reload(
+    page: Page, gateway: Gateway
+) -> None:
     shown = []
 
     def value() -> float:
@@ -108,7 +120,9 @@ def test_a_new_ticket_starts_the_bar_again(page: Page, gateway: Gateway) -> None
     assert page.evaluate("document.getElementById('bar').value") == 1
 
 
-def test_let_in_is_said_in_the_title_and_the_origin_sees_one_page_load(page: Page, gateway: Gateway) -> None:
+def test_let_in_is_said_in_the_title_and_the_origin_sees_one_page_load(
+    page: Page, gateway: Gateway
+) -> None:
     titles: list[str] = []
     page.expose_function("titled", lambda title: titles.append(title))
     page.add_init_script("addEventListener('load', () => new MutationObserver(() => titled(document.title)).observe("
@@ -121,7 +135,9 @@ def test_let_in_is_said_in_the_title_and_the_origin_sees_one_page_load(page: Pag
     assert page.url.endswith("/shop?item=5#reviews")
 
 
-def test_a_hidden_tab_says_it_is_your_turn_until_it_is_looked_at(page: Page, gateway: Gateway) -> None:
+def test_a_hidden_tab_says_it_is_your_turn_until_it_is_looked_at(
+    page: Page, gateway: Gateway
+) -> None:
     page.goto(f"{gateway.address}/shop")
     hide(page, True)
     gateway.held = None
@@ -133,7 +149,9 @@ def test_a_hidden_tab_says_it_is_your_turn_until_it_is_looked_at(page: Page, gat
     assert gateway.origin_loads == ["/shop"]
 
 
-def test_a_hidden_tab_is_let_in_after_half_a_minute_at_the_latest(page: Page, gateway: Gateway) -> None:
+def test_a_hidden_tab_is_let_in_after_half_a_minute_at_the_latest(
+    page: Page, gateway: Gateway
+) -> None:
     page.clock.install()
     page.goto(f"{gateway.address}/shop")
     hide(page, True)
@@ -170,7 +188,9 @@ def test_the_button_asks_for_permission_to_notify(page: Page, gateway: Gateway) 
     expect(page.locator("#tell")).to_be_hidden()
 
 
-def test_leaving_takes_two_steps_and_joining_again_loads_the_same_page(page: Page, gateway: Gateway) -> None:
+def test_leaving_takes_two_steps_and_joining_again_loads_the_same_page(
+    page: Page, gateway: Gateway
+) -> None:
     page.goto(f"{gateway.address}/shop?item=5")
     page.get_by_text("Leave the line").first.click()
     page.get_by_role("button", name="Yes, leave the line").click()
@@ -204,7 +224,9 @@ def test_leaving_works_without_a_script(browser: Browser, gateway: Gateway) -> N
     context.close()
 
 
-def test_a_lost_connection_keeps_the_page_says_so_quietly_and_heals(page: Page, gateway: Gateway) -> None:
+def test_a_lost_connection_keeps_the_page_says_so_quietly_and_heals(
+    page: Page, gateway: Gateway
+) -> None:
     page.goto(f"{gateway.address}/shop")
     gateway.broken = True
     expect(page.locator("#notice")).to_contain_text("No connection. Trying again in")
@@ -216,7 +238,9 @@ def test_a_lost_connection_keeps_the_page_says_so_quietly_and_heals(page: Page, 
     assert gateway.page_loads == ["/shop"]
 
 
-def test_a_broken_answer_is_a_lost_connection_and_not_an_admission(page: Page, gateway: Gateway) -> None:
+def test_a_broken_answer_is_a_lost_connection_and_not_an_admission(
+    page: Page, gateway: Gateway
+) -> None:
     page.route("**/*", lambda route: route.continue_() if route.request.is_navigation_request() else route.fulfill(
         status=200, content_type="application/json", body='{"cfWaitingRoom":{"inWai'))  # fmt: skip
     page.goto(f"{gateway.address}/shop")
@@ -225,7 +249,9 @@ def test_a_broken_answer_is_a_lost_connection_and_not_an_admission(page: Page, g
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_an_error_on_the_way_is_a_lost_connection_and_not_an_admission(page: Page, gateway: Gateway, status: int) -> None:
+def test_an_error_on_the_way_is_a_lost_connection_and_not_an_admission(
+    page: Page, gateway: Gateway, status: int
+) -> None:
     page.route("**/*", lambda route: route.continue_() if route.request.is_navigation_request() else route.fulfill(
         status=status, content_type="text/html", body="<h1>proxy</h1>"))  # fmt: skip
     page.goto(f"{gateway.address}/shop")
@@ -233,7 +259,9 @@ def test_an_error_on_the_way_is_a_lost_connection_and_not_an_admission(page: Pag
     assert gateway.page_loads == ["/shop"]
 
 
-def test_an_address_that_the_application_does_not_know_is_loaded_once_the_room_lets_everybody_by(page: Page, gateway: Gateway) -> None:
+def test_an_address_that_the_application_does_not_know_is_loaded_once_the_room_lets_everybody_by(
+    page: Page, gateway: Gateway
+) -> None:
     page.route("**/*", lambda route: route.continue_() if route.request.is_navigation_request() else route.fulfill(
         status=404, content_type="text/html", body="<h1>not here</h1>"))  # fmt: skip
     page.goto(f"{gateway.address}/shop")
@@ -252,7 +280,10 @@ def test_tries_get_rarer_while_the_connection_is_lost(page: Page, gateway: Gatew
         waits.append(wait)
         page.evaluate("document.getElementById('notice').textContent = ''")
         page.clock.run_for(wait * 1000 + 500)
-    assert all(low <= wait <= high for wait, (low, high) in zip(waits, [(2, 3), (3, 5), (6, 10), (12, 20)], strict=True))
+    assert all(
+        low <= wait <= high
+        for wait, (low, high) in zip(waits, [(2, 3), (3, 5), (6, 10), (12, 20)], strict=True)
+    )
 
 
 def test_a_tab_that_slept_catches_up_when_it_is_looked_at(page: Page, gateway: Gateway) -> None:
@@ -269,20 +300,36 @@ def test_a_tab_that_slept_catches_up_when_it_is_looked_at(page: Page, gateway: G
 
 def test_a_tab_whose_timers_are_held_back_tries_on_time(page: Page, gateway: Gateway) -> None:
     """Browsers run the timers of a hidden tab once a minute, and the next visitor is asked to try every two seconds."""
-    page.add_init_script("const real = setTimeout; window.setTimeout = (call, ms) => real(call, ms >= 500 ? 60000 : ms);")
+    page.add_init_script(
+        "const real = setTimeout; window.setTimeout = (call, ms) => real(call, ms >= 500 ? 60000 : ms);"
+    )
     page.goto(f"{gateway.address}/shop")
     until(lambda: gateway.updates >= 3, page)
     gateway.held = None
     until(lambda: gateway.origin_loads == ["/shop"], page)
 
 
-def test_between_two_check_ins_place_and_bar_move_with_the_table_of_the_line(page: Page, gateway: Gateway) -> None:
+def test_between_two_check_ins_place_and_bar_move_with_the_table_of_the_line(
+    page: Page, gateway: Gateway
+) -> None:
     def wait_for(seconds: int) -> None:
         tables = len(gateway.tables)
         tick_until(lambda: len(gateway.tables) > tables, page, seconds)
 
-    line = {"madeMs": NOW_MS, "waiting": 5000, "open": True, "checkInUpToMs": 0, "spreadSeconds": 2, "nextSeconds": 10}
-    line |= {"fromMs": NOW_MS - 800_000, "arrivedMs": [0, 200_000, 600_000], "ahead": [0, 633, 1833], "waitSeconds": [0, 200, 1000]}
+    line = {
+        "madeMs": NOW_MS,
+        "waiting": 5000,
+        "open": True,
+        "checkInUpToMs": 0,
+        "spreadSeconds": 2,
+        "nextSeconds": 10,
+    }
+    line |= {
+        "fromMs": NOW_MS - 800_000,
+        "arrivedMs": [0, 200_000, 600_000],
+        "ahead": [0, 633, 1833],
+        "waitSeconds": [0, 200, 1000],
+    }
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     gateway.shown = compile_page(Room(**LIMITS, path="/shop", line_table=True))
@@ -297,14 +344,20 @@ def test_between_two_check_ins_place_and_bar_move_with_the_table_of_the_line(pag
     assert gateway.tables[0] == "/shop?greenroom=line"
     expect(page.locator("#hero")).to_have_text("1,234")
     assert page.locator("#bar").evaluate("bar => bar.value") == 40  # 400 of 1,000 seconds
-    gateway.table = line | {"madeMs": NOW_MS + 100_000, "ahead": [0, 0, 1034], "waitSeconds": [0, 0, 100]}
+    gateway.table = line | {
+        "madeMs": NOW_MS + 100_000,
+        "ahead": [0, 0, 1034],
+        "waitSeconds": [0, 0, 100],
+    }
     wait_for(12)
     expect(page.locator("#hero")).to_have_text("518")
     expect(page.locator("#ahead")).to_have_text("517")
     assert page.title() == "518 in line"
     assert page.locator("#bar").evaluate("bar => bar.value") == 90
     assert gateway.updates == 1
-    gateway.table = line | {"checkInUpToMs": NOW_MS - 400_000}  # it is this visitor's turn, long before the next check-in
+    gateway.table = line | {
+        "checkInUpToMs": NOW_MS - 400_000
+    }  # it is this visitor's turn, long before the next check-in
     gateway.held = None
     wait_for(12)
     tick_until(lambda: gateway.origin_loads == ["/shop/shoes?size=5"], page, 20)

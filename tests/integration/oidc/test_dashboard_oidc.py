@@ -10,7 +10,18 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 from oidc_rig import CLIENT, RETURN, Provider
-from oidc_sign_in import BROWSER, ROLES, at_provider, back, is_in, reason, saying, sign_in, use, without
+from oidc_sign_in import (
+    BROWSER,
+    ROLES,
+    at_provider,
+    back,
+    is_in,
+    reason,
+    saying,
+    sign_in,
+    use,
+    without,
+)
 
 from greenroom.api.client_address import WithClientAddress
 from greenroom.config.settings import Address
@@ -26,7 +37,9 @@ from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dashboard import sign_in_lines
 
 
-def test_a_person_of_the_provider_gets_the_role_and_the_zones_of_the_first_row_that_fits(rig: DashboardRig, provider: Provider) -> None:
+def test_a_person_of_the_provider_gets_the_role_and_the_zones_of_the_first_row_that_fits(
+    rig: DashboardRig, provider: Provider
+) -> None:
     visitor = Visitor(rig, {"greenroom_session": "planted by a stranger"})
     assert "Sign in with Login" in visitor.get("/sign-in").text
     done = sign_in(visitor, "/sign-in/oidc?next=%2Frooms%3Fq%3Dshop")
@@ -46,7 +59,9 @@ def test_a_person_of_the_provider_gets_the_role_and_the_zones_of_the_first_row_t
     assert "ada@example.com (OpenID Connect)" in boss.get("/accounts").text
 
 
-def test_signing_out_ends_the_session_and_offers_to_end_that_of_the_provider(rig: DashboardRig, provider: Provider) -> None:
+def test_signing_out_ends_the_session_and_offers_to_end_that_of_the_provider(
+    rig: DashboardRig, provider: Provider
+) -> None:
     visitor = Visitor(rig)
     sign_in(visitor)
     kept = dict(visitor.cookies)
@@ -79,12 +94,30 @@ NO_ROLE = "gives you no access here"
         ({}, {"roles": ()}, False),
         ({}, {"roles": (OidcRole(claim="sub", value="u1", role="viewer"),)}, True),
         ({}, {"roles": (OidcRole(claim="email", value="ada@example.com", role="viewer"),)}, True),
-        ({"email_verified": False}, {"roles": (OidcRole(claim="email", value="ada@example.com", role="viewer"),)}, False),
-        ({}, {"roles": (OidcRole(claim="groups", value="shop", role="operator", zones=("gone.example",)),)}, False),
+        (
+            {"email_verified": False},
+            {"roles": (OidcRole(claim="email", value="ada@example.com", role="viewer"),)},
+            False,
+        ),
+        (
+            {},
+            {
+                "roles": (
+                    OidcRole(
+                        claim="groups", value="shop", role="operator", zones=("gone.example",)
+                    ),
+                )
+            },
+            False,
+        ),
     ],
 )
 def test_access_needs_a_row_that_fits(
-    rig: DashboardRig, provider: Provider, user: dict[str, Any], settings: dict[str, Any], lets_in: bool
+    rig: DashboardRig,
+    provider: Provider,
+    user: dict[str, Any],
+    settings: dict[str, Any],
+    lets_in: bool,
 ) -> None:
     use(rig, provider, **settings)
     provider.user |= user
@@ -96,7 +129,9 @@ def test_access_needs_a_row_that_fits(
         assert rig.store.sessions.rows(SESSION) == []
 
 
-def test_claims_that_are_only_in_userinfo_count_too_and_only_for_the_same_person(rig: DashboardRig, provider: Provider) -> None:
+def test_claims_that_are_only_in_userinfo_count_too_and_only_for_the_same_person(
+    rig: DashboardRig, provider: Provider
+) -> None:
     provider.in_userinfo = ("groups", "email", "email_verified")
     visitor = Visitor(rig)
     sign_in(visitor)
@@ -105,7 +140,9 @@ def test_claims_that_are_only_in_userinfo_count_too_and_only_for_the_same_person
     assert "userinfo" in reason(sign_in(Visitor(rig)))
 
 
-def test_what_the_settings_say_now_counts_for_sessions_that_are_open(rig: DashboardRig, provider: Provider) -> None:
+def test_what_the_settings_say_now_counts_for_sessions_that_are_open(
+    rig: DashboardRig, provider: Provider
+) -> None:
     visitor = Visitor(rig)
     sign_in(visitor)
     rig_settings = rig.oidc.settings if rig.oidc else None
@@ -124,13 +161,17 @@ def test_what_the_settings_say_now_counts_for_sessions_that_are_open(rig: Dashbo
     assert not is_in(visitor)
 
 
-def test_an_answer_counts_in_the_browser_that_began_and_once(rig: DashboardRig, provider: Provider) -> None:
+def test_an_answer_counts_in_the_browser_that_began_and_once(
+    rig: DashboardRig, provider: Provider
+) -> None:
     provider.codes_again = True  # the worst provider: it redeems a code as often as it is asked
     visitor, stranger = Visitor(rig), Visitor(rig)
     location = at_provider(visitor)
     assert "another browser" in reason(back(stranger, location))
     at_provider(stranger)
-    assert "another browser" in reason(back(stranger, location))  # forged state: it belongs to the sign-in of the other
+    assert "another browser" in reason(
+        back(stranger, location)
+    )  # forged state: it belongs to the sign-in of the other
     assert "/token" not in provider.asked
     assert back(visitor, location).status_code == 303
     again = Visitor(rig, {"greenroom_oidc": visitor.cookies["greenroom_oidc"]})
@@ -138,7 +179,9 @@ def test_an_answer_counts_in_the_browser_that_began_and_once(rig: DashboardRig, 
     assert len(rig.store.sessions.rows(SESSION)) == 1
 
 
-def test_a_code_of_another_sign_in_cannot_be_redeemed(rig: DashboardRig, provider: Provider) -> None:
+def test_a_code_of_another_sign_in_cannot_be_redeemed(
+    rig: DashboardRig, provider: Provider
+) -> None:
     visitor, victim = Visitor(rig), Visitor(rig)
     stolen = parse_qs(urlsplit(at_provider(victim)).query)["code"][0]
     state = parse_qs(urlsplit(at_provider(visitor)).query)["state"][0]
@@ -146,23 +189,33 @@ def test_a_code_of_another_sign_in_cannot_be_redeemed(rig: DashboardRig, provide
     assert not is_in(visitor)
 
 
-def test_a_refusal_of_the_provider_is_told_and_words_of_strangers_are_not(rig: DashboardRig, provider: Provider) -> None:
+def test_a_refusal_of_the_provider_is_told_and_words_of_strangers_are_not(
+    rig: DashboardRig, provider: Provider
+) -> None:
     provider.refuse = "access_denied"
     assert "Login refused: access_denied" in reason(sign_in(Visitor(rig)))
     forged = Visitor(rig).get(f"{RETURN}?error=Call%20us%20at%20555&state=x")
     assert "555" not in forged.text
     visitor = Visitor(rig)
     state = parse_qs(urlsplit(at_provider(visitor)).query)["state"][0]
-    assert "another provider" in reason(visitor.get(f"{RETURN}?code=x&state={state}&iss=https%3A%2F%2Fevil.example"))
+    assert "another provider" in reason(
+        visitor.get(f"{RETURN}?code=x&state={state}&iss=https%3A%2F%2Fevil.example")
+    )
     assert "no code" in reason(visitor.get(f"{RETURN}?state={state}"))
 
 
-@pytest.mark.parametrize("after", ["//evil.example", "https://evil.example", "/\\evil.example", "/sign-out"])
-def test_signing_in_never_leads_elsewhere(rig: DashboardRig, provider: Provider, after: str) -> None:
+@pytest.mark.parametrize(
+    "after", ["//evil.example", "https://evil.example", "/\\evil.example", "/sign-out"]
+)
+def test_signing_in_never_leads_elsewhere(
+    rig: DashboardRig, provider: Provider, after: str
+) -> None:
     assert sign_in(Visitor(rig), f"/sign-in/oidc?next={after}").headers["location"] == "/rooms"
     visitor = Visitor(rig)
     location = at_provider(visitor)
-    visitor.cookies["greenroom_oidc"] = visitor.cookies["greenroom_oidc"].partition(".")[0] + "." + after
+    visitor.cookies["greenroom_oidc"] = (
+        visitor.cookies["greenroom_oidc"].partition(".")[0] + "." + after
+    )
     assert back(visitor, location).headers["location"] == "/rooms"
 
 
@@ -187,7 +240,9 @@ def test_guessing_is_limited(rig: DashboardRig, provider: Provider) -> None:
         (without("token_endpoint"), "token_endpoint"),
     ],
 )
-def test_a_provider_cannot_send_greenroom_elsewhere(rig: DashboardRig, provider: Provider, change: Any, said: str) -> None:
+def test_a_provider_cannot_send_greenroom_elsewhere(
+    rig: DashboardRig, provider: Provider, change: Any, said: str
+) -> None:
     provider.change_document = change
     answer = Visitor(rig).get("/sign-in/oidc")
     assert answer.status_code == 503
@@ -195,7 +250,9 @@ def test_a_provider_cannot_send_greenroom_elsewhere(rig: DashboardRig, provider:
     assert "User name" in answer.text
 
 
-def test_a_provider_that_breaks_off_is_told_and_costs_no_try(rig: DashboardRig, provider: Provider) -> None:
+def test_a_provider_that_breaks_off_is_told_and_costs_no_try(
+    rig: DashboardRig, provider: Provider
+) -> None:
     def broken(_claims: dict[str, Any]) -> str:
         raise BrokenPipeError  # the connection ends without an answer
 
@@ -203,10 +260,15 @@ def test_a_provider_that_breaks_off_is_told_and_costs_no_try(rig: DashboardRig, 
     visitor = Visitor(rig, address="127.0.0.78")
     for _ in range(FAILURES_MAX + 1):
         answer = sign_in(visitor)
-        assert (answer.status_code, "cannot be asked at the moment" in reason(answer)) == (503, True)
+        assert (answer.status_code, "cannot be asked at the moment" in reason(answer)) == (
+            503,
+            True,
+        )
 
 
-def test_a_provider_that_is_away_is_told_and_asked_again_after_a_while(rig: DashboardRig, provider: Provider) -> None:
+def test_a_provider_that_is_away_is_told_and_asked_again_after_a_while(
+    rig: DashboardRig, provider: Provider
+) -> None:
     provider.change_document = saying(issuer="")
     for _ in range(5):
         assert Visitor(rig).get("/sign-in/oidc").status_code == 503
@@ -222,30 +284,50 @@ def test_without_a_provider_there_is_nothing_to_sign_in_with(rig: DashboardRig) 
     rig.oidc = None
     for path in ("/sign-in/oidc", RETURN, "/sign-in/oidc/leave"):
         assert Visitor(rig).get(path).status_code == 404
-    assert "Sign in with" not in Visitor(rig).get("/sign-in").text.replace("Sign in with the token", "")
+    assert "Sign in with" not in Visitor(rig).get("/sign-in").text.replace(
+        "Sign in with the token", ""
+    )
 
 
-def test_a_listener_of_greenroom_is_no_provider(rig: DashboardRig, provider: Provider, tmp_path: Path) -> None:
+def test_a_listener_of_greenroom_is_no_provider(
+    rig: DashboardRig, provider: Provider, tmp_path: Path
+) -> None:
     port = int(provider.issuer.rpartition(":")[2])
     assert rig.oidc is not None
-    rig.oidc = OidcProvider(rig.oidc.settings, OutboundPolicy, rig.clock, lambda: [("127.0.0.1", port)])
+    rig.oidc = OidcProvider(
+        rig.oidc.settings, OutboundPolicy, rig.clock, lambda: [("127.0.0.1", port)]
+    )
     assert "listener of greenroom itself" in reason(Visitor(rig).get("/sign-in/oidc"))
 
 
-def test_the_log_offers_no_way_around_a_provider_that_knows_admins(rig: DashboardRig, provider: Provider, tmp_path: Path) -> None:
+def test_the_log_offers_no_way_around_a_provider_that_knows_admins(
+    rig: DashboardRig, provider: Provider, tmp_path: Path
+) -> None:
     with dashboard_in(tmp_path) as fresh:
         for roles, lines in (((), 1), (ROLES[1:], 1), (ROLES, 0)):
             use(fresh, provider, roles)
-            assert len(asyncio.run(sign_in_lines(fresh.app, Address("127.0.0.1", 1), tls=False))) == lines
+            assert (
+                len(asyncio.run(sign_in_lines(fresh.app, Address("127.0.0.1", 1), tls=False)))
+                == lines
+            )
             assert len(fresh.store.sessions.rows(LINK)) <= 2
 
 
-def test_behind_a_proxy_and_below_a_path_the_provider_sends_people_back_there(rig: DashboardRig, provider: Provider) -> None:
+def test_behind_a_proxy_and_below_a_path_the_provider_sends_people_back_there(
+    rig: DashboardRig, provider: Provider
+) -> None:
     policy = ForwardedPolicy([ip_network("10.0.0.1")])
-    app, rig.app = rig.app, BehindProxy(WithClientAddress(rig.app, lambda: policy), lambda: policy, PREFIX)  # type: ignore[assignment]
+    app, rig.app = (
+        rig.app,
+        BehindProxy(WithClientAddress(rig.app, lambda: policy), lambda: policy, PREFIX),
+    )  # type: ignore[assignment]
     try:
         visitor = Visitor(rig, address="10.0.0.1", base="http://127.0.0.1:8081")
-        said = {"X-Forwarded-For": "192.0.2.9", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/greenroom"}
+        said = {
+            "X-Forwarded-For": "192.0.2.9",
+            "X-Forwarded-Proto": "https",
+            "X-Forwarded-Prefix": "/greenroom",
+        }
         said["X-Forwarded-Host"] = "ops.example.com"
         begun = visitor.get("/sign-in/oidc?next=/rooms", **said)
         assert "Path=/greenroom/sign-in/oidc;" in begun.headers["set-cookie"]
@@ -253,7 +335,11 @@ def test_behind_a_proxy_and_below_a_path_the_provider_sends_people_back_there(ri
         assert location.startswith(f"https://ops.example.com/greenroom{RETURN}?")
         done = visitor.get(location.removeprefix("https://ops.example.com/greenroom"), **said)
         assert (done.status_code, done.headers["location"]) == (303, "/greenroom/rooms")
-        assert all("Secure" in line for line in done.headers.get_list("set-cookie") if "greenroom_session" in line)
+        assert all(
+            "Secure" in line
+            for line in done.headers.get_list("set-cookie")
+            if "greenroom_session" in line
+        )
     finally:
         rig.app = app
 
@@ -279,10 +365,27 @@ def test_what_a_provider_says_is_never_markup(rig: DashboardRig, provider: Provi
 
 
 @pytest.mark.parametrize(
-    "query", ["code=%00", "state=%FF", "error=%E2%80%AE", "code=" + "a" * 4000, "state=a&state=b", "iss=%0d%0aSet-Cookie:x"]
+    "query",
+    [
+        "code=%00",
+        "state=%FF",
+        "error=%E2%80%AE",
+        "code=" + "a" * 4000,
+        "state=a&state=b",
+        "iss=%0d%0aSet-Cookie:x",
+    ],
 )
-def test_hostile_answers_are_taken_with_care(rig: DashboardRig, provider: Provider, query: str) -> None:
-    for cookies in ({}, {"greenroom_oidc": "."}, {"greenroom_oidc": "%00.%FF"}, {"greenroom_oidc": "a" * 3000}):
+def test_hostile_answers_are_taken_with_care(
+    rig: DashboardRig, provider: Provider, query: str
+) -> None:
+    for cookies in (
+        {},
+        {"greenroom_oidc": "."},
+        {"greenroom_oidc": "%00.%FF"},
+        {"greenroom_oidc": "a" * 3000},
+    ):
         answer = Visitor(rig, dict(cookies), address="127.0.0.79").get(f"{RETURN}?{query}")
         assert answer.status_code in (401, 429)
-        assert "set-cookie" not in answer.headers or answer.headers["set-cookie"].startswith("greenroom_oidc=")
+        assert "set-cookie" not in answer.headers or answer.headers["set-cookie"].startswith(
+            "greenroom_oidc="
+        )

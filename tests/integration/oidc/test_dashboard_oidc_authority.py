@@ -31,15 +31,25 @@ def provider() -> Iterator[Provider]:
 def begin(provider: Provider, folder: Path, more: str) -> str:
     """Where a browser is sent, with these lines in the configuration file."""
     path = folder / "greenroom.toml"
-    path.write_text(f'[dashboard.oidc]\nissuer = "{provider.issuer}"\nclient_id = "{CLIENT}"\n{more}')
+    path.write_text(
+        f'[dashboard.oidc]\nissuer = "{provider.issuer}"\nclient_id = "{CLIENT}"\n{more}'
+    )
     settings = load_config(path).oidc
     assert settings is not None
-    return asyncio.run(OidcProvider(settings, OutboundPolicy, StandingClock()).begin("secret", "https://ops.example/return"))
+    return asyncio.run(
+        OidcProvider(settings, OutboundPolicy, StandingClock()).begin(
+            "secret", "https://ops.example/return"
+        )
+    )
 
 
-def test_a_provider_with_a_certificate_of_the_private_authority_is_asked(provider: Provider, tmp_path: Path) -> None:
+def test_a_provider_with_a_certificate_of_the_private_authority_is_asked(
+    provider: Provider, tmp_path: Path
+) -> None:
     (tmp_path / "ca.pem").write_bytes(AUTHORITY.cert_pem.bytes())
-    assert begin(provider, tmp_path, 'ca_file = "ca.pem"\n').startswith(f"{provider.issuer}/authorize?")
+    assert begin(provider, tmp_path, 'ca_file = "ca.pem"\n').startswith(
+        f"{provider.issuer}/authorize?"
+    )
 
 
 @pytest.mark.parametrize("more", ["", 'ca_file = "other.pem"\n'])
@@ -50,7 +60,9 @@ def test_without_its_authority_it_is_not(provider: Provider, tmp_path: Path, mor
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificates", b"\xff\xfe"])
-def test_a_file_that_is_no_authority_is_refused_at_its_key(provider: Provider, tmp_path: Path, content: bytes | None) -> None:
+def test_a_file_that_is_no_authority_is_refused_at_its_key(
+    provider: Provider, tmp_path: Path, content: bytes | None
+) -> None:
     if content is not None:
         (tmp_path / "ca.pem").write_bytes(content)
     with pytest.raises(InvalidConfig) as refused:

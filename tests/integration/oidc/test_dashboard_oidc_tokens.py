@@ -76,7 +76,9 @@ def key_in_header(claims: dict[str, Any]) -> str:
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_tokens_that_do_not_prove_the_person_are_refused(rig: DashboardRig, provider: Provider, wrong: dict[str, Any]) -> None:
+def test_tokens_that_do_not_prove_the_person_are_refused(
+    rig: DashboardRig, provider: Provider, wrong: dict[str, Any]
+) -> None:
     for name, value in wrong.items():
         setattr(provider, name, value)
     visitor = Visitor(rig)
@@ -85,7 +87,9 @@ def test_tokens_that_do_not_prove_the_person_are_refused(rig: DashboardRig, prov
     assert rig.store.sessions.rows(SESSION) == []
 
 
-def test_keys_that_the_provider_changed_are_fetched_again_but_not_for_every_stranger(rig: DashboardRig, provider: Provider) -> None:
+def test_keys_that_the_provider_changed_are_fetched_again_but_not_for_every_stranger(
+    rig: DashboardRig, provider: Provider
+) -> None:
     sign_in(Visitor(rig))
     provider.key, provider.published = OTHER_KEY, [OTHER_KEY]
     assert "signature" in reason(sign_in(Visitor(rig)))

@@ -40,7 +40,9 @@ class Allotment:
         """Then every session must have ended that was renewed last before this coordinator began."""
         self.fence_ms = 0
         """Without contact for so long a data center stops by itself (see `fence`); 0: never."""
-        self._alarms: list[tuple[int, str]] = []  # heap: when time is going to change something about a data center
+        self._alarms: list[
+            tuple[int, str]
+        ] = []  # heap: when time is going to change something about a data center
         self._line = WholeLine()
         self._ranked = self._alone = self._random = False
         self._company = 1
@@ -55,7 +57,10 @@ class Allotment:
     @property
     def _waited_for_doubted(self) -> bool:
         """Whether data centers that are still doubted have stopped and have no session any more. Without a fence none does by itself."""
-        return self.fence_ms > 0 and self._pace.since_ms >= self.doubted_until_ms + self.fence_ms + FENCE_SLACK_MS
+        return (
+            self.fence_ms > 0
+            and self._pace.since_ms >= self.doubted_until_ms + self.fence_ms + FENCE_SLACK_MS
+        )
 
     def _allot(self, center: DataCenter, want: int, now_ms: int, random_bits: int) -> int:
         """Grants what is due to this data center now; the level above which it shall give permits back."""
@@ -65,7 +70,9 @@ class Allotment:
         if self.doubting:
             return NO_RECALL
         spare -= self._grant(center, min(spare, center.owed))
-        if debts := self.sums.owed:  # passthrough let in more than there are: permits elsewhere would let in even more
+        if (
+            debts := self.sums.owed
+        ):  # passthrough let in more than there are: permits elsewhere would let in even more
             if debts > self.pool:
                 return self._recalled(center, debts - self.pool)
             spare = min(spare, self.pool - debts)
@@ -74,7 +81,11 @@ class Allotment:
             share = self._share(center, min(spare, self._pace.permits), waiting, random_bits)
             self._pace.spend(self._grant(center, share))
             if share < waiting:
-                return NO_RECALL if self._alone else center.in_reach(None if self._random else self._horizon_s)
+                return (
+                    NO_RECALL
+                    if self._alone
+                    else center.in_reach(None if self._random else self._horizon_s)
+                )
             spare -= share
         self._horizon_s = None
         if self._alone:
@@ -106,13 +117,17 @@ class Allotment:
         expected = LEASE_AHEAD_S * center.arrivals_per_s
         target = max(ceil(expected + 2 * sqrt(expected)), int(LEASE_SHARE * spare * share))
         if want:
-            target = max(target, center.outstanding + max(want, int(LEASE_SHARE / 2 * spare * share)))
+            target = max(
+                target, center.outstanding + max(want, int(LEASE_SHARE / 2 * spare * share))
+            )
         self._grant(center, min(spare, target - center.outstanding))
         return int(1.5 * target) + 2
 
     def _arrivals_share(self, center: DataCenter) -> float:
         arrivals = self.sums.arrivals_per_s
-        return center.arrivals_per_s / arrivals if arrivals > NO_ARRIVALS_PER_S else 1 / self._company
+        return (
+            center.arrivals_per_s / arrivals if arrivals > NO_ARRIVALS_PER_S else 1 / self._company
+        )
 
     def _admissions_share(self, center: DataCenter) -> float:
         """Of the next admissions: newcomers are where arrivals are, the line is let in where the permits go."""
@@ -120,27 +135,41 @@ class Allotment:
 
     def _disconnected_rate(self, center: DataCenter) -> int:
         """What it may admit per minute while cut off; never raises the sum of values above the limit."""
-        if self._alone or self.pool < 0:  # more is held than there is: a ledger may remember sessions whose units went back long ago
+        if (
+            self._alone or self.pool < 0
+        ):  # more is held than there is: a ledger may remember sessions whose units went back long ago
             return 0
         left = max(0, min(self.pool, self.per_minute - self.sums.value))
-        own = int(DISCONNECTED_SHARE * center.minute * min(1.0, self.per_minute / max(1, self.sums.value)))
-        return max(own, min(int(DISCONNECTED_FREE_SHARE * left), left + center.minute + center.outstanding))
+        own = int(
+            DISCONNECTED_SHARE * center.minute * min(1.0, self.per_minute / max(1, self.sums.value))
+        )
+        return max(
+            own, min(int(DISCONNECTED_FREE_SHARE * left), left + center.minute + center.outstanding)
+        )
 
     def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
         """How many of `count` permits this data center gets while visitors wait."""
         if not self._ranked:
-            return rounded(count * center.uncovered, waiting, random_bits) if count < waiting else center.uncovered
+            return (
+                rounded(count * center.uncovered, waiting, random_bits)
+                if count < waiting
+                else center.uncovered
+            )
         reach = self._line.reach(center.name, count)
         if reach.edge_s is None:
             return reach.sure
         self._horizon_s = max(reach.edge_s, self._horizon_s or 0)
-        return reach.sure + rounded(reach.edge_permits * reach.edge_mine, reach.edge_all, random_bits)
+        return reach.sure + rounded(
+            reach.edge_permits * reach.edge_mine, reach.edge_all, random_bits
+        )
 
     def _weigh(self, center: DataCenter) -> None:
         """Something about this data center has changed: so do the sums."""
         if self.sums.weigh(center) and center.reachable and self._ranked:
             self._line.cover(center.name, max(0, center.outstanding))
-        alarm_ms = center.next_alarm_ms() if center.leaving or center.orphans or center.fenced_ms else 0
+        alarm_ms = (
+            center.next_alarm_ms() if center.leaving or center.orphans or center.fenced_ms else 0
+        )
         if alarm_ms and (not center.alarm_ms or alarm_ms < center.alarm_ms):
             center.alarm_ms = alarm_ms
             heappush(self._alarms, (alarm_ms, center.name))

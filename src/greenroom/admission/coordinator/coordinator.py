@@ -43,7 +43,9 @@ class Coordinator(Allotment):
     def __init__(self, data_centers: Sequence[str], room: Room, now_ms: int) -> None:
         super().__init__(room, now_ms)
         self.data_centers: dict[str, DataCenter] = {}
-        self._contacts: OrderedDict[str, None] = OrderedDict()  # reachable data centers, the one heard of longest ago first
+        self._contacts: OrderedDict[str, None] = (
+            OrderedDict()
+        )  # reachable data centers, the one heard of longest ago first
         self.transfers = SessionTransfers(self.data_centers.get)
         self.forecaster = Forecaster(room, now_ms)
         self.configure(room)
@@ -82,7 +84,9 @@ class Coordinator(Allotment):
     def reckon(self, total: int, doubted: Iterable[str]) -> None:
         """The state of the data centers has been filled in, and adds up to this limit; the doubted ones may hold more than they say."""
         self.total = total
-        self.pool = total - sum(center.held + center.orphans for center in self.data_centers.values())
+        self.pool = total - sum(
+            center.held + center.orphans for center in self.data_centers.values()
+        )
         self.doubted = set(doubted)
         for center in self.data_centers.values():
             self._weigh(center)
@@ -112,7 +116,9 @@ class Coordinator(Allotment):
         center = self.data_centers[up.data_center]
         recall = NO_RECALL
         self._pass_time(now_ms)
-        if center.name in self.doubted and self._waited_for_doubted:  # waited for in vain: what it had may have been given to others since
+        if (
+            center.name in self.doubted and self._waited_for_doubted
+        ):  # waited for in vain: what it had may have been given to others since
             self.doubted.discard(center.name)
             self._begin_epoch(center, max(up.epoch, center.epoch) + 1, now_ms)
         if up.epoch > center.epoch:
@@ -134,7 +140,9 @@ class Coordinator(Allotment):
                     recall = self._allot(center, up.want, now_ms, random_bits)
         center.count_answer(up.applied, random_bits)
         disconnected_rate = 0
-        if up.epoch == center.epoch:  # else the ledger takes nothing of the answer but that its epoch is over
+        if (
+            up.epoch == center.epoch
+        ):  # else the ledger takes nothing of the answer but that its epoch is over
             disconnected_rate = self._disconnected_rate(center)
             center.allow_disconnected_rate(center.answered, disconnected_rate)
             center.fences.say(center.answered, self._fence_ms)
@@ -179,7 +187,9 @@ class Coordinator(Allotment):
 
     def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """Absolute counters: in any order of messages, the largest count is the newest."""
-        adopted = max(0, up.granted_seen - center.granted)  # a ledger that kept its sessions, a coordinator that did not keep its own
+        adopted = max(
+            0, up.granted_seen - center.granted
+        )  # a ledger that kept its sessions, a coordinator that did not keep its own
         unused = max(0, up.returned_permits - center.returned_permits)
         self._pace.return_unused(unused)
         returned = unused + max(0, up.returned_freed - center.returned_freed)
@@ -191,14 +201,26 @@ class Coordinator(Allotment):
         center.seen = max(center.seen, up.granted_seen)
         center.returned_permits = max(center.returned_permits, up.returned_permits)
         center.returned_freed = max(center.returned_freed, up.returned_freed)
-        center.used, center.over, center.settled = max(center.used, up.used), max(center.over, up.over), max(center.settled, up.settled)
+        center.used, center.over, center.settled = (
+            max(center.used, up.used),
+            max(center.over, up.over),
+            max(center.settled, up.settled),
+        )
         new = min(len(up.ages_ms), max(0, up.admitted - center.acknowledged))
-        if up.whole or center.name not in self.doubted:  # else: the ages are those that a coordinator before this one had not confirmed
+        if (
+            up.whole or center.name not in self.doubted
+        ):  # else: the ages are those that a coordinator before this one had not confirmed
             for age_ms in up.ages_ms[len(up.ages_ms) - new :]:
                 center.admit(now_ms - age_ms + WINDOW_MS)
             center.acknowledged = max(center.acknowledged, up.admitted)
         if up.moves:
-            self.pool += self.transfers.book(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS, known - remembered)
+            self.pool += self.transfers.book(
+                center,
+                up.moves,
+                now_ms,
+                now_ms + self._life_ms + ORPHAN_SLACK_MS,
+                known - remembered,
+            )
         self.forecaster.admitted(center.name, up.ages_ms[len(up.ages_ms) - new :], now_ms)
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
@@ -254,7 +276,11 @@ class Coordinator(Allotment):
         if wait_table is None or wait_table.made_ms == center.wait_table_ms:
             return None
         center.wait_table_ms = wait_table.made_ms
-        return wait_table if self._alone else self.forecaster.wait_table_for(center.uncovered_seconds(), center.seconds)
+        return (
+            wait_table
+            if self._alone
+            else self.forecaster.wait_table_for(center.uncovered_seconds(), center.seconds)
+        )
 
     def _facts(self, now_ms: int) -> ForecastInput:
         """All ledgers together; people in data centers that are silent cannot be let in from here, so they are not in the line."""
@@ -262,9 +288,20 @@ class Coordinator(Allotment):
         lines = tuple([centers[name].seconds for name in self._contacts])
         ended = sum(center.returned_freed + center.settled for center in centers.values())
         sessions = {name: max(0, centers[name].sessions) for name in self._contacts}
-        returning = tuple([part for center in centers.values() for part in center.returning(now_ms)])
+        returning = tuple(
+            [part for center in centers.values() for part in center.returning(now_ms)]
+        )
         free = max(0, self.pool)
-        return ForecastInput(sessions, self.sums.outstanding, free, sum(seconds.values()), ended, seconds, lines, returning)
+        return ForecastInput(
+            sessions,
+            self.sums.outstanding,
+            free,
+            sum(seconds.values()),
+            ended,
+            seconds,
+            lines,
+            returning,
+        )
 
     def _uncovered_seconds(self) -> dict[int, int]:
         """Waiters without a permit in reachable data centers, by arrival second; random: all of them, because none is covered first."""

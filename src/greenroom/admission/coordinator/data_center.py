@@ -86,7 +86,13 @@ class DataCenter:
     @property
     def held(self) -> int:
         """Capacity units there: permits, sessions, freed units, and what is on the way."""
-        return self.granted - self.returned_permits - self.returned_freed + self.moved_in - self.moved_out
+        return (
+            self.granted
+            - self.returned_permits
+            - self.returned_freed
+            + self.moved_in
+            - self.moved_out
+        )
 
     @property
     def outstanding(self) -> int:
@@ -96,13 +102,23 @@ class DataCenter:
     @property
     def sessions(self) -> int:
         """Sessions there, those of visitors who came from elsewhere included."""
-        return self.used + self.over + self.moved_in - self.moved_out - self.returned_freed - self.settled
+        return (
+            self.used
+            + self.over
+            + self.moved_in
+            - self.moved_out
+            - self.returned_freed
+            - self.settled
+        )
 
     @property
     def value(self) -> int:
         """Rate units it counts with: all it admitted and may admit with permits; or, cut off, that rate and permits on the way to it."""
         return max(
-            self.minute + self.outstanding, self.disconnected_rates[0][1] + self.granted - self.seen if self.disconnected_rates else 0
+            self.minute + self.outstanding,
+            self.disconnected_rates[0][1] + self.granted - self.seen
+            if self.disconnected_rates
+            else 0,
         )
 
     @property
@@ -142,8 +158,12 @@ class DataCenter:
     def begin_epoch(self, epoch: int) -> None:
         """Its ledger counts from nothing. Admissions of the last minute, orphans and contact stay."""
         self.epoch = epoch
-        self.granted = self.returned_permits = self.returned_freed = self.used = self.over = self.settled = 0
-        self.acknowledged = self.heard = self.waiting = self.seen = self.moved_in = self.moved_out = self.arrived = 0
+        self.granted = self.returned_permits = self.returned_freed = self.used = self.over = (
+            self.settled
+        ) = 0
+        self.acknowledged = self.heard = self.waiting = self.seen = self.moved_in = (
+            self.moved_out
+        ) = self.arrived = 0
         self.whole, self.newest = False, None
         self.seconds.clear()
         self.disconnected_rates.clear()
@@ -206,7 +226,13 @@ class DataCenter:
         """No contact any more; from when is what `fenced_ms` says. One that was not heard yet may have been in contact until now."""
         self.reachable = False
         fence_ms = self.fences.longest_ms
-        self.fenced_ms = 0 if fence_ms == NEVER_MS else (now_ms if self.contact_ms is None else self.contact_ms) + fence_ms + FENCE_SLACK_MS
+        self.fenced_ms = (
+            0
+            if fence_ms == NEVER_MS
+            else (now_ms if self.contact_ms is None else self.contact_ms)
+            + fence_ms
+            + FENCE_SLACK_MS
+        )
 
     def returning(self, now_ms: int) -> list[tuple[float, int]]:
         """(in how many seconds, units) of what is held where nothing is heard.
@@ -237,5 +263,9 @@ def remembered_units(center: DataCenter, up: SyncUp, adopted: int, returned: int
     Of what was granted, units that it has given back or away since are none that it still has.
     """
     moves = up.moves
-    moved = max(0, moves.arrived - center.moved_in) - max(0, moves.given - center.moved_out) if moves else 0
+    moved = (
+        max(0, moves.arrived - center.moved_in) - max(0, moves.given - center.moved_out)
+        if moves
+        else 0
+    )
     return max(0, adopted - returned + moved)

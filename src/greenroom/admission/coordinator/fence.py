@@ -23,7 +23,9 @@ class FencesInForce:
     __slots__ = ("_fences",)
 
     def __init__(self) -> None:
-        self._fences = deque[tuple[int, int]]()  # without those that a later one outweighs: the first is the longest
+        self._fences = deque[
+            tuple[int, int]
+        ]()  # without those that a later one outweighs: the first is the longest
 
     @property
     def longest_ms(self) -> int:

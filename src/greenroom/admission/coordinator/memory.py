@@ -49,7 +49,9 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     retired: bool = False
     moved_in: int = 0
     moved_out: int = 0
-    on_the_way: tuple[tuple[bytes, int], ...] = ()  # (id, last renewal) of sessions booked to it and not known to be taken over
+    on_the_way: tuple[
+        tuple[bytes, int], ...
+    ] = ()  # (id, last renewal) of sessions booked to it and not known to be taken over
     seen: int = 0  # of all granted, how many have arrived there for certain
     fence_ms: int = 0  # the longest that may be in force; 0: never
 
@@ -72,7 +74,9 @@ def mark_of(center: DataCenter) -> Mark:
 
 def worth_writing(now: Mark, before: Mark) -> bool:
     """Whether the row that was written before would not do."""
-    return not before or now[:-1] != before[:-1] or now[-1] > int(before[-1] * DISCONNECTED_MARGIN) + 1
+    return (
+        not before or now[:-1] != before[:-1] or now[-1] > int(before[-1] * DISCONNECTED_MARGIN) + 1
+    )
 
 
 def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
@@ -97,11 +101,19 @@ def _fence_ms(center: DataCenter) -> int:
 
 def room_row(coordinator: Coordinator) -> RoomRow:
     """To be written down whenever it has changed."""
-    return RoomRow(coordinator.total, tuple(sorted(coordinator.doubted)), coordinator.doubted_until_ms)
+    return RoomRow(
+        coordinator.total, tuple(sorted(coordinator.doubted)), coordinator.doubted_until_ms
+    )
 
 
 def recalled(
-    room: Room, names: Sequence[str], known: RoomRow, rows: Mapping[str, CenterRow], passed_ms: int, now_ms: int, complete: bool
+    room: Room,
+    names: Sequence[str],
+    known: RoomRow,
+    rows: Mapping[str, CenterRow],
+    passed_ms: int,
+    now_ms: int,
+    complete: bool,
 ) -> Coordinator:
     """A coordinator that goes on from rows, with the data centers that there are now.
 
@@ -114,7 +126,9 @@ def recalled(
         _fill(center, row, passed_ms)
         center.fall_silent(now_ms)
         if row.on_the_way:
-            on_the_way = [(ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way]
+            on_the_way = [
+                (ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way
+            ]
             coordinator.transfers.recall(name, on_the_way, coordinator.doubted_until_ms)
     if complete:
         coordinator.doubted_until_ms = known.doubted_until_ms + passed_ms
@@ -125,11 +139,26 @@ def recalled(
 
 
 def _fill(center: DataCenter, row: CenterRow, passed_ms: int) -> None:
-    center.epoch, center.heard, center.answered, center.granted = row.epoch, row.heard, row.answered, row.granted
+    center.epoch, center.heard, center.answered, center.granted = (
+        row.epoch,
+        row.heard,
+        row.answered,
+        row.granted,
+    )
     center.returned_permits, center.returned_freed = row.returned_permits, row.returned_freed
-    center.used, center.over, center.settled, center.acknowledged = row.used, row.over, row.settled, row.acknowledged
+    center.used, center.over, center.settled, center.acknowledged = (
+        row.used,
+        row.over,
+        row.settled,
+        row.acknowledged,
+    )
     center.orphans, center.orphans_until_ms = row.orphans, row.orphans_until_ms + passed_ms
-    center.retired, center.moved_in, center.moved_out, center.seen = row.retired, row.moved_in, row.moved_out, row.seen
+    center.retired, center.moved_in, center.moved_out, center.seen = (
+        row.retired,
+        row.moved_in,
+        row.moved_out,
+        row.seen,
+    )
     newest = row.answered + NUMBERS_AHEAD  # the row may be older than the newest answer
     center.allow_disconnected_rate(newest, row.disconnected_rate)
     center.fences.say(newest, row.fence_ms)

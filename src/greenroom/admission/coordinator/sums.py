@@ -21,7 +21,9 @@ class Sums(Weight):
         if value != weight.value:
             self.value += value - weight.value
             weight.value = value
-        uncovered = max(0, center.waiting - outstanding) if center.waiting and center.reachable else 0
+        uncovered = (
+            max(0, center.waiting - outstanding) if center.waiting and center.reachable else 0
+        )
         if uncovered != weight.uncovered:
             self.uncovered += uncovered - weight.uncovered
             weight.uncovered = uncovered

@@ -127,7 +127,9 @@ class WholeLine:
             sure += waiters[second] - covered.get(second, 0)
         if edge_s is None:
             return Reach(sure, None, 0, 1, 0)
-        return Reach(sure, edge_s, waiters.get(edge_s, 0) - covered.get(edge_s, 0), counts[edge_s], permits)
+        return Reach(
+            sure, edge_s, waiters.get(edge_s, 0) - covered.get(edge_s, 0), counts[edge_s], permits
+        )
 
 
 def rounded(part: int, whole: int, random_bits: int) -> int:

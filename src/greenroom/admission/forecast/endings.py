@@ -39,10 +39,22 @@ GAP_STEPS = 720
 class Endings:
     """What is known of the ages at which sessions of one room end. `cell` is a moment in steps of 5 s, `where` a data center."""
 
-    __slots__ = ("_alive", "_cell", "_early", "_ended", "_entering", "_exposed", "_heard", "_prior", "_session_ms")
+    __slots__ = (
+        "_alive",
+        "_cell",
+        "_early",
+        "_ended",
+        "_entering",
+        "_exposed",
+        "_heard",
+        "_prior",
+        "_session_ms",
+    )
 
     def __init__(self, session_ms: int, cell: int) -> None:
-        self._alive: dict[str, dict[int, float]] = {}  # in each data center by step of the beginning
+        self._alive: dict[
+            str, dict[int, float]
+        ] = {}  # in each data center by step of the beginning
         self._heard: dict[str, int] = {}
         self._cell = cell
         self._entering: dict[int, float] = {}  # how many began the step that goes on, by age
@@ -55,10 +67,14 @@ class Endings:
             return
         self._session_ms = session_ms
         first = session_ms // AGE_CELL_MS
-        self._prior = [0.0] * min(first, AGE_CELLS) + [1 - exp(-AGE_CELL_MS / 1000 / PRIOR_MEAN_S)] * max(0, AGE_CELLS - first)
+        self._prior = [0.0] * min(first, AGE_CELLS) + [
+            1 - exp(-AGE_CELL_MS / 1000 / PRIOR_MEAN_S)
+        ] * max(0, AGE_CELLS - first)
         self._ended = [0.0] * AGE_CELLS
         self._exposed = [0.0] * AGE_CELLS
-        self._early: dict[int, dict[int, float]] = {}  # ended in a step that goes on: by when it is over for all who began then, and age
+        self._early: dict[
+            int, dict[int, float]
+        ] = {}  # ended in a step that goes on: by when it is over for all who began then, and age
 
     @property
     def seen(self) -> float:
@@ -196,11 +212,18 @@ class Endings:
         survival = self.survival()
         last = len(survival) - 1
         for begun, count in self._alive.get(where, {}).items():
-            then, now = survival[min(max(0, since - begun), last)], survival[min(max(0, cell - begun), last)]
+            then, now = (
+                survival[min(max(0, since - begun), last)],
+                survival[min(max(0, cell - begun), last)],
+            )
             self._alive[where][begun] = count * now / then if then else 0.0
 
     def _fade(self) -> None:
         self._ended = [count * FADE for count in self._ended]
         self._exposed = [count * FADE for count in self._exposed]
         for where, alive in self._alive.items():
-            self._alive[where] = {begun: count for begun, count in alive.items() if count and self._cell - begun < 4 * AGE_CELLS}
+            self._alive[where] = {
+                begun: count
+                for begun, count in alive.items()
+                if count and self._cell - begun < 4 * AGE_CELLS
+            }

@@ -18,17 +18,24 @@ LONG_STEPS = 480
 """Where sessions last longer than 40 minutes, a step of 5 s says no more than one of 10 or 15, and costs as much."""
 
 
-def ends_of_the_living(living: Sequence[float], survival: Sequence[float], passed: float, steps: int) -> list[float]:
+def ends_of_the_living(
+    living: Sequence[float], survival: Sequence[float], passed: float, steps: int
+) -> list[float]:
     """Ends in each of the next `steps` steps of those alive now; `passed` is the part of the current step that is over."""
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)
-    weights = [count / (reached - passed * share) for count, reached, share in zip(living, survival, shares, strict=False)]
+    weights = [
+        count / (reached - passed * share)
+        for count, reached, share in zip(living, survival, shares, strict=False)
+    ]
     by_step = [(1 - passed) * sum(map(mul, weights, shares))]
     stride = 1 + last // LONG_STEPS
     for ahead in range(1, min(steps + 1, last), stride):
         by_step += [sum(map(mul, weights, shares[ahead:]))] * stride
     del by_step[steps + 1 :]
-    rest = sum(living) - sum(by_step)  # sessions older than all known ones end like the oldest known
+    rest = sum(living) - sum(
+        by_step
+    )  # sessions older than all known ones end like the oldest known
     hazard = shares[-1] / survival[-2] if survival[-2] else 1.0
     while len(by_step) <= steps:
         by_step.append(rest * hazard)
@@ -62,7 +69,9 @@ def admissions(
     window = [*recent[:-1], recent[-1] + permits]
     total, kept = 0.0, 0.0
     for step, ended in enumerate(ends, 1):
-        freed = ended + sum(map(mul, entered[max(0, step - last + 1) :], backward[max(0, last - 1 - step) :]))
+        freed = ended + sum(
+            map(mul, entered[max(0, step - last + 1) :], backward[max(0, last - 1 - step) :])
+        )
         free += kept + freed * (1 - late)
         kept = freed * late
         leaving = window[-WINDOW_STEPS]

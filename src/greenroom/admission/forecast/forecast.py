@@ -24,7 +24,13 @@ from greenroom.admission.forecast.drift import AFTER_MS as DRIFT_AFTER_MS
 from greenroom.admission.forecast.drift import OLDEST_MS as DRIFT_OLDEST_MS
 from greenroom.admission.forecast.drift import drifted
 from greenroom.admission.forecast.endings import Endings
-from greenroom.admission.forecast.fluid import STEP_S, STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
+from greenroom.admission.forecast.fluid import (
+    STEP_S,
+    STEPS_MAX,
+    WINDOW_STEPS,
+    admissions,
+    ends_of_the_living,
+)
 from greenroom.admission.forecast.intervals import Intervals
 from greenroom.admission.forecast.lottery import LotteryForecast, drift_of_draws, hazards
 from greenroom.admission.forecast.newcomers import FULL_S, RATE_S, with_newcomers
@@ -33,7 +39,15 @@ from greenroom.admission.forecast.reuse import Reuse
 from greenroom.admission.forecast.track import AFTER_MS, Track
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncUp
-from greenroom.admission.messages.wait_table import BELIEVED_S, REPORT_AGE_S, TAIL_GROWTH, UNDECIDED_S, WaitTable, between, next_knot
+from greenroom.admission.messages.wait_table import (
+    BELIEVED_S,
+    REPORT_AGE_S,
+    TAIL_GROWTH,
+    UNDECIDED_S,
+    WaitTable,
+    between,
+    next_knot,
+)
 from greenroom.admission.pacing import LEAST_PER_S, PACE_FACTOR, SAVED_US
 from greenroom.model.room import Room
 
@@ -68,12 +82,20 @@ class ForecastInput(msgspec.Struct, frozen=True):
     waiting: int  # without a permit; random: everybody
     ended: int  # sessions, ever
     seconds: Mapping[int, int]  # the same by arrival second
-    in_line: tuple[Mapping[int, int], ...] = ()  # in each data center all who wait, with a permit or without, by arrival second
-    returning: tuple[tuple[float, int], ...] = ()  # (in how many seconds, units) of data centers that are not heard
+    in_line: tuple[
+        Mapping[int, int], ...
+    ] = ()  # in each data center all who wait, with a permit or without, by arrival second
+    returning: tuple[
+        tuple[float, int], ...
+    ] = ()  # (in how many seconds, units) of data centers that are not heard
 
     def standing(self, second: int) -> int:
         """How many who came in this second have not been let in."""
-        return sum([counts.get(second, 0) for counts in self.in_line]) if self.in_line else self.seconds.get(second, 0)
+        return (
+            sum([counts.get(second, 0) for counts in self.in_line])
+            if self.in_line
+            else self.seconds.get(second, 0)
+        )
 
 
 class Forecaster:
@@ -94,9 +116,13 @@ class Forecaster:
         self._admitted = 0
         self._waiting = 0
         self._random = False
-        self._newest: dict[int, int] = {}  # everybody who came in the last seconds and waits without a permit
+        self._newest: dict[
+            int, int
+        ] = {}  # everybody who came in the last seconds and waits without a permit
         self._coming: dict[int, int] = {}  # and with one
-        self._knots: list[tuple[int, int]] = []  # (arrival second, how many have come by its end and wait), from the first on
+        self._knots: list[
+            tuple[int, int]
+        ] = []  # (arrival second, how many have come by its end and wait), from the first on
         self._probe_ms = 0
         self._thought_ms = now_ms
         self.due_ms = now_ms
@@ -107,7 +133,11 @@ class Forecaster:
         """New settings; what was learnt of sessions holds unless their duration is another one."""
         self._total = room.total_active_users
         self._per_minute = room.new_users_per_minute
-        self._paced_per_s = max(LEAST_PER_S, PACE_FACTOR * self._per_minute / 60) if room.pace_admissions else float("inf")
+        self._paced_per_s = (
+            max(LEAST_PER_S, PACE_FACTOR * self._per_minute / 60)
+            if room.pace_admissions
+            else float("inf")
+        )
         random = room.queueing_method == "random"
         if random != self._random:
             self._random = random
@@ -120,7 +150,9 @@ class Forecaster:
         """Admissions reported for the first time."""
         self._admitted += len(ages_ms)
         self._endings.step(now_ms // AGE_CELL_MS)
-        for cell, count in Counter([(now_ms - age_ms) // AGE_CELL_MS for age_ms in ages_ms]).items():
+        for cell, count in Counter(
+            [(now_ms - age_ms) // AGE_CELL_MS for age_ms in ages_ms]
+        ).items():
             self._endings.begin(data_center, cell, count)
         for second, count in Counter([(now_ms - age_ms) // 1000 for age_ms in ages_ms]).items():
             self._recent[second] = self._recent.get(second, 0) + count
@@ -157,7 +189,9 @@ class Forecaster:
     def think(self, facts: ForecastInput, now_ms: int) -> None:
         """Makes a new wait table, or none when no visitor waits."""
         self.due_ms = now_ms + THINK_MS
-        self._waiting = sum([count for second, count in facts.seconds.items() if second < now_ms // 1000 - STRAY_S])
+        self._waiting = sum(
+            [count for second, count in facts.seconds.items() if second < now_ms // 1000 - STRAY_S]
+        )
         self._endings.step(now_ms // AGE_CELL_MS)
         self._endings.reconcile(facts.sessions)
         self._patience.pass_time(self._waiting, now_ms)
@@ -175,7 +209,11 @@ class Forecaster:
         if probing:
             self._probe_ms = now_ms + PROBE_MS
             if learnt and not any(after_s * 1000 < AFTER_MS for after_s, _ in facts.returning):
-                self._track.expect(now_ms, self._admitted, facts.permits + sum(entered[: AFTER_MS // 1000 // STEP_S]))
+                self._track.expect(
+                    now_ms,
+                    self._admitted,
+                    facts.permits + sum(entered[: AFTER_MS // 1000 // STEP_S]),
+                )
         make = self._draw if self._random else self._line_up
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
 
@@ -190,15 +228,32 @@ class Forecaster:
             self._track.forget()
         self._track.check(now_ms, self._admitted)
 
-    def _line_up(self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> WaitTable:
+    def _line_up(
+        self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int
+    ) -> WaitTable:
         """Fifo: converts visitors ahead into a wait."""
         intervals, patience = self._intervals, self._patience
         intervals.judge(facts.standing, patience.giving_up_per_s, now_ms)
         self._knots = knots_of(facts.seconds)
         second = now_ms // 1000
-        self._newest = {then: facts.seconds[then] for then in range(second - NEWEST_S, second + 1) if then in facts.seconds}
-        self._coming = {then: count for then in range(second - NEWEST_S, second + 1) if (count := facts.standing(then))}
-        people, seconds = table(entered, self._track.scale, patience.giving_up_per_s, learnt, facts.permits, self._paced_per_s)
+        self._newest = {
+            then: facts.seconds[then]
+            for then in range(second - NEWEST_S, second + 1)
+            if then in facts.seconds
+        }
+        self._coming = {
+            then: count
+            for then in range(second - NEWEST_S, second + 1)
+            if (count := facts.standing(then))
+        }
+        people, seconds = table(
+            entered,
+            self._track.scale,
+            patience.giving_up_per_s,
+            learnt,
+            facts.permits,
+            self._paced_per_s,
+        )
         strays_per_s = patience.stray_share * patience.joining_per_s(int(UNDECIDED_S * 1000))
 
         def wait_s(second: int, before: float) -> float | None:
@@ -209,27 +264,56 @@ class Forecaster:
             self._change = self._drift_of_the_line(wait_s, now_ms)
             ahead, reported = 0, [knot for knot in self._knots if knot[0] <= second - FULL_S]
             for share in PROBED if reported else ():
-                second, before = next(knot for knot in reported if knot[1] >= share * reported[-1][1])
+                second, before = next(
+                    knot for knot in reported if knot[1] >= share * reported[-1][1]
+                )
                 expected_s = wait_s(second, before - facts.seconds.get(second, 0) / 2)
                 if expected_s is not None and before > ahead:
-                    strays = patience.stray_share if now_ms - second * 1000 < UNDECIDED_S * 1000 else 0.0
-                    intervals.expect(second, now_ms, max(0.0, expected_s - REPORT_AGE_S), facts.standing(second) * (1 - strays))
+                    strays = (
+                        patience.stray_share if now_ms - second * 1000 < UNDECIDED_S * 1000 else 0.0
+                    )
+                    intervals.expect(
+                        second,
+                        now_ms,
+                        max(0.0, expected_s - REPORT_AGE_S),
+                        facts.standing(second) * (1 - strays),
+                    )
                 ahead = before
         known = learnt or facts.ended < BELIEVED_ENDS
-        return WaitTable(now_ms, people, seconds, intervals.widths, False, known, strays_per_s, self._change, now_ms - DRIFT_AFTER_MS)
+        return WaitTable(
+            now_ms,
+            people,
+            seconds,
+            intervals.widths,
+            False,
+            known,
+            strays_per_s,
+            self._change,
+            now_ms - DRIFT_AFTER_MS,
+        )
 
     def _drift_of_the_line(self, wait_s: Callable[[int, float], float | None], now_ms: int) -> str:
         """Those in the middle of what was forecast a minute or more ago: when they should get in now, and should have then."""
-        old = [probe for probe in self._intervals.open() if DRIFT_AFTER_MS <= now_ms - probe.made_ms <= DRIFT_OLDEST_MS]
+        old = [
+            probe
+            for probe in self._intervals.open()
+            if DRIFT_AFTER_MS <= now_ms - probe.made_ms <= DRIFT_OLDEST_MS
+        ]
         if not old:
             return ""
         old.sort(key=lambda probe: probe.second)
         probe = old[len(old) // 2]
-        before = between([second for second, _ in self._knots], [count for _, count in self._knots], probe.second)
+        before = between(
+            [second for second, _ in self._knots], [count for _, count in self._knots], probe.second
+        )
         now_s = None if before is None else wait_s(probe.second, before)
-        return "" if now_s is None else drifted(probe.wait_s - (now_ms - probe.made_ms) / 1000, now_s)
+        return (
+            "" if now_s is None else drifted(probe.wait_s - (now_ms - probe.made_ms) / 1000, now_s)
+        )
 
-    def _draw(self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> WaitTable:
+    def _draw(
+        self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int
+    ) -> WaitTable:
         """Random: admissions become a chance, the same for all who are present."""
         draws, patience, scale = self._draws, self._patience, self._track.scale
         drawn = [facts.permits + entered[0] * scale, *[count * scale for count in entered[1:]]]
@@ -241,7 +325,9 @@ class Forecaster:
             self._change = drift_of_draws(then, found, now_ms) if then else ""
             draws.expect(now_ms, facts.waiting, found)
         known = learnt or facts.ended < BELIEVED_ENDS
-        return WaitTable(now_ms, *found, draws.widths, True, known, 0.0, self._change, now_ms - DRIFT_AFTER_MS)
+        return WaitTable(
+            now_ms, *found, draws.widths, True, known, 0.0, self._change, now_ms - DRIFT_AFTER_MS
+        )
 
     def _forget(self) -> None:
         """No visitor waits: pending expectations are dropped."""
@@ -251,29 +337,49 @@ class Forecaster:
         self._draws.forget()
         self._track.forget()
 
-    def wait_table_for(self, mine: Mapping[int, int], everybody_here: Mapping[int, int]) -> WaitTable | None:
+    def wait_table_for(
+        self, mine: Mapping[int, int], everybody_here: Mapping[int, int]
+    ) -> WaitTable | None:
         """The newest table for a data center, with those before its visitors elsewhere.
 
         `mine` wait there without a permit, by arrival second; `everybody_here`: with a permit or without.
         """
         if self.wait_table is None or self._random:
             return self.wait_table
-        ahead, count, own = [(second, count) for second, count in self._knots], 0, sorted(mine.items())
+        ahead, count, own = (
+            [(second, count) for second, count in self._knots],
+            0,
+            sorted(mine.items()),
+        )
         index = 0
         for place, (second, everybody) in enumerate(self._knots):
             while index < len(own) and own[index][0] <= second:
                 count += own[index][1]
                 index += 1
             ahead[place] = (second, max(0, everybody - count))
-        newest = {second: max(0, everybody - mine.get(second, 0)) for second, everybody in self._newest.items()}
-        coming = {second: left for second, count in self._coming.items() if (left := count - everybody_here.get(second, 0)) > 0}
-        return msgspec.structs.replace(self.wait_table, ahead=with_newcomers(ahead, newest, self.wait_table.made_ms // 1000, coming))
+        newest = {
+            second: max(0, everybody - mine.get(second, 0))
+            for second, everybody in self._newest.items()
+        }
+        coming = {
+            second: left
+            for second, count in self._coming.items()
+            if (left := count - everybody_here.get(second, 0)) > 0
+        }
+        return msgspec.structs.replace(
+            self.wait_table,
+            ahead=with_newcomers(ahead, newest, self.wait_table.made_ms // 1000, coming),
+        )
 
     def _play(self, facts: ForecastInput, learnt: bool, now_ms: int) -> list[float]:
         """Admissions in each of the next steps, before scaling."""
         second = now_ms // 1000
         recent = [0.0] * WINDOW_STEPS
-        self._recent = {then: count for then, count in self._recent.items() if then > second - STEP_S * WINDOW_STEPS}
+        self._recent = {
+            then: count
+            for then, count in self._recent.items()
+            if then > second - STEP_S * WINDOW_STEPS
+        }
         for then, count in self._recent.items():
             recent[-1 - max(0, second - then) // STEP_S] += count
         enough = float("inf") if self._random else MARGIN * facts.waiting + 10
@@ -287,7 +393,16 @@ class Forecaster:
             for after_s, units in facts.returning:
                 if (step := max(0, int(after_s)) // STEP_S) < STEPS_MAX:
                     ends[step] += units
-        return admissions(ends, survival, facts.free, facts.permits, self._per_minute, recent, enough, self._reuse.idle_s)
+        return admissions(
+            ends,
+            survival,
+            facts.free,
+            facts.permits,
+            self._per_minute,
+            recent,
+            enough,
+            self._reuse.idle_s,
+        )
 
 
 def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:
@@ -306,7 +421,12 @@ def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 def table(
-    entered: Sequence[float], scale: float, giving_up_per_s: float, learnt: bool, permits: int = 0, paced_per_s: float = float("inf")
+    entered: Sequence[float],
+    scale: float,
+    giving_up_per_s: float,
+    learnt: bool,
+    permits: int = 0,
+    paced_per_s: float = float("inf"),
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """People in front who are gone by then, and when: knots, ascending in both. Beyond what was played the pace of the last goes on.
 
@@ -333,7 +453,10 @@ def table(
         pace = sum(last) / len(last) / STEP_S * scale
         while pace > 0 and seconds[-1] < BELIEVED_S:
             begun_s, ends_s = seconds[-1], min(BELIEVED_S, max(seconds[-1], STEP_S) * TAIL_GROWTH)
-            people.append(people[-1] + pace * (ends_s - begun_s) * gone_by((begun_s + ends_s) / 2, giving_up_per_s))
+            people.append(
+                people[-1]
+                + pace * (ends_s - begun_s) * gone_by((begun_s + ends_s) / 2, giving_up_per_s)
+            )
             seconds.append(ends_s)
     return tuple(people), tuple(seconds)
 

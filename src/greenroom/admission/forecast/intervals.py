@@ -16,7 +16,14 @@ the data center, and when a visitor happens to try. A line that stops makes inte
 from collections.abc import Callable, Iterator
 from math import exp
 
-from greenroom.admission.messages.wait_table import LEADS_S, OFFSET_S, SHARES, WIDEST, Widths, place_of
+from greenroom.admission.messages.wait_table import (
+    LEADS_S,
+    OFFSET_S,
+    SHARES,
+    WIDEST,
+    Widths,
+    place_of,
+)
 
 FIRST: Widths = (-0.025, 0.0, 0.025, 0.4)
 """Of the shortest waits, before anything was learnt: half of the time within 2.5 per cent. Longer ones have a part of it (`FURTHER`)."""
@@ -89,11 +96,18 @@ class Intervals:
             while probe.judged < len(SHARES):
                 which, (index, part) = probe.judged, probe.place
                 less, more = self._widths[index][which], self._widths[index + 1][which]
-                if (probe.wait_s + OFFSET_S) * exp(less + part * (more - less)) - OFFSET_S > passed_s + EARLY_S:
+                if (probe.wait_s + OFFSET_S) * exp(
+                    less + part * (more - less)
+                ) - OFFSET_S > passed_s + EARLY_S:
                     break
                 probe.judged += 1
                 there = probe.standing * exp(-giving_up_per_s * passed_s)
-                self._learn(index, part, which, 1 - min(1.0, standing(probe.second) / there) if there > 0 else 1.0)
+                self._learn(
+                    index,
+                    part,
+                    which,
+                    1 - min(1.0, standing(probe.second) / there) if there > 0 else 1.0,
+                )
         self._probes = [probe for probe in self._probes if probe.judged < len(SHARES)]
 
     def forget(self) -> None:
@@ -109,13 +123,20 @@ class Intervals:
         for lead, weight in ((index, 1 - part), (index + 1, part)):
             learn(self._widths[lead], which, share, weight)
             self._taught[lead] |= weight >= TAUGHT
-        self._inherit(max([lead for lead in range(len(LEADS_S)) if self._taught[lead]], default=index))
+        self._inherit(
+            max([lead for lead in range(len(LEADS_S)) if self._taught[lead]], default=index)
+        )
 
     def _inherit(self, newest: int) -> None:
         """Those beyond the longest wait that has taught anything."""
         for further in range(newest + 1, len(LEADS_S)):
             low, middle, high, top = self._widths[further - 1]
-            self._widths[further][:] = min(-LEAST, low * FURTHER), middle, max(LEAST, high * FURTHER), top
+            self._widths[further][:] = (
+                min(-LEAST, low * FURTHER),
+                middle,
+                max(LEAST, high * FURTHER),
+                top,
+            )
 
 
 def learn(widths: list[float], which: int, share: float, weight: float = 1.0) -> None:

@@ -15,7 +15,15 @@ from math import exp, log1p
 
 from greenroom.admission.forecast.drift import drifted
 from greenroom.admission.forecast.fluid import STEP_S
-from greenroom.admission.messages.wait_table import BELIEVED_S, HAZARDS, SHARES, TAIL_GROWTH, Widths, between, next_knot
+from greenroom.admission.messages.wait_table import (
+    BELIEVED_S,
+    HAZARDS,
+    SHARES,
+    TAIL_GROWTH,
+    Widths,
+    between,
+    next_knot,
+)
 
 ALMOST = 0.999
 """Of those present at most this part is drawn in one step: the sum stays finite."""
@@ -36,7 +44,11 @@ QuantileTable = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def hazards(
-    drawn: Sequence[float], present: float, joining_per_s: tuple[float, float], giving_up_per_s: float, learnt: bool
+    drawn: Sequence[float],
+    present: float,
+    joining_per_s: tuple[float, float],
+    giving_up_per_s: float,
+    learnt: bool,
 ) -> QuantileTable:
     """Added-up hazard and seconds, both ascending; `drawn`: let in during each step, those who have a permit now in the first.
 
@@ -119,7 +131,9 @@ class LotteryForecast:
                 if at_s is None or at_s > passed_s:
                     break
                 cohort.judged += 1
-                there = sum([count for second, count in seconds.items() if second * 1000 < cohort.made_ms])
+                there = sum(
+                    [count for second, count in seconds.items() if second * 1000 < cohort.made_ms]
+                )
                 left = min(1.0, there / (cohort.count * exp(-giving_up_per_s * passed_s)))
                 width = self._widths[which] + STEP * (SHARES[which] - (1 - left))
                 self._widths[which] = max(-WIDEST, min(WIDEST, width))

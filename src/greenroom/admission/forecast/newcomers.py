@@ -22,7 +22,10 @@ READ_S = 10
 
 
 def with_newcomers(
-    ahead: Sequence[tuple[int, int]], newest: Mapping[int, int], made_s: int, coming: Mapping[int, int]
+    ahead: Sequence[tuple[int, int]],
+    newest: Mapping[int, int],
+    made_s: int,
+    coming: Mapping[int, int],
 ) -> tuple[tuple[int, int], ...]:
     """`ahead` (second, people who came by its end) with newcomers; `newest`: the same people by second, those of the last seconds.
 
@@ -32,7 +35,9 @@ def with_newcomers(
     unsure = sum([count for second, count in newest.items() if second > full_s])
     sure = max(0, ahead[-1][1] - unsure)
     begun_s = max(min(ahead[0][0], min(coming, default=made_s) - 1), full_s - RATE_S)
-    rate = sum([coming.get(second, 0) for second in range(begun_s + 1, full_s + 1)]) / max(1, full_s - begun_s)
+    rate = sum([coming.get(second, 0) for second in range(begun_s + 1, full_s + 1)]) / max(
+        1, full_s - begun_s
+    )
     two = max([coming[second] + coming.get(second - 1, 0) for second in coming], default=0)
     rate = max(rate, (two - CHANCE * sqrt(two)) / 2)
     found = [knot for knot in ahead if knot[0] < full_s]

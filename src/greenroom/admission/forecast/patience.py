@@ -19,13 +19,24 @@ ARRIVAL_STEP_MS = 5_000
 class Patience:
     """Sums over all data centers."""
 
-    __slots__ = ("_at_ms", "_joined", "_joins", "_lost", "_marks", "_strays", "_waited_s", "_waiting")
+    __slots__ = (
+        "_at_ms",
+        "_joined",
+        "_joins",
+        "_lost",
+        "_marks",
+        "_strays",
+        "_waited_s",
+        "_waiting",
+    )
 
     def __init__(self, now_ms: int) -> None:
         self._at_ms = now_ms
         self._waited_s = self._lost = self._strays = self._joins = 0.0
         self._joined = 0
-        self._waiting: deque[tuple[int, float]] = deque()  # (when, seconds waited until then), not yet in `_waited_s`
+        self._waiting: deque[tuple[int, float]] = (
+            deque()
+        )  # (when, seconds waited until then), not yet in `_waited_s`
         self._marks: deque[tuple[int, int]] = deque([(now_ms, 0)])
 
     def pass_time(self, waiting: int, now_ms: int) -> None:
@@ -37,7 +48,11 @@ class Patience:
         self._waiting.append((now_ms, waiting * passed_ms / 1000))
         while self._waiting and now_ms - self._waiting[0][0] >= UNSEEN_S * 1000:
             self._waited_s += self._waiting.popleft()[1]
-        self._lost, self._strays, self._joins = self._lost * fade, self._strays * fade, self._joins * fade
+        self._lost, self._strays, self._joins = (
+            self._lost * fade,
+            self._strays * fade,
+            self._joins * fade,
+        )
         if now_ms - self._marks[-1][0] >= ARRIVAL_STEP_MS:
             self._marks.append((now_ms, self._joined))
             while len(self._marks) > 2 and now_ms - self._marks[1][0] >= REMEMBERED_MS:

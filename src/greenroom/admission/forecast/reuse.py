@@ -29,7 +29,9 @@ class Reuse:
     @property
     def idle_s(self) -> float:
         """Mean time from the end of a session to the admission of the next visitor."""
-        return GRANTED_S + min(LONGEST_S, (self._permit_s + WEIGHT * PERMIT_S) / (self._admissions + WEIGHT))
+        return GRANTED_S + min(
+            LONGEST_S, (self._permit_s + WEIGHT * PERMIT_S) / (self._admissions + WEIGHT)
+        )
 
     def see(self, permits: int, admitted: int, now_ms: int, longest_ms: int) -> None:
         """So many permits are out, and so many visitors were admitted ever; what happened in more than `longest_ms` is left out."""

@@ -37,7 +37,9 @@ class Track:
             expected *= (now_ms - made_ms) / AFTER_MS
             if expected >= 1:
                 self._expected = self._expected * FADE + 1
-                self._realised = self._realised * FADE + min(HIGHEST, max(LOWEST, (admitted - before) / expected))
+                self._realised = self._realised * FADE + min(
+                    HIGHEST, max(LOWEST, (admitted - before) / expected)
+                )
 
     def forget(self) -> None:
         """The line is over, or other data centers are heard: what comes of open forecasts says nothing of the pace."""

@@ -52,7 +52,9 @@ def farewell(ledger: ExchangingLedger, now_ms: int) -> SyncUp | None:
         return None
     ledger.lease.give_all_back()
     last = structs.replace(report(ledger, now_ms, 0), farewell=True)
-    _begin_epoch(ledger, last.epoch + 2, now_ms)  # the coordinator counts on with the epoch after the last one
+    _begin_epoch(
+        ledger, last.epoch + 2, now_ms
+    )  # the coordinator counts on with the epoch after the last one
     return last
 
 

@@ -6,7 +6,14 @@ that changes here is the moment at which a visitor in line is expected again.
 
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.lookahead import Lookahead
-from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, FIRST_REFRESH_MS, SHOW_REFRESH_MS, by_rank, later, soon
+from greenroom.admission.ledger.refresh import (
+    CALLED_REFRESH_MS,
+    FIRST_REFRESH_MS,
+    SHOW_REFRESH_MS,
+    by_rank,
+    later,
+    soon,
+)
 from greenroom.admission.ledger.waits import Waits, not_before
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.line_table import due, ranks, table_of
@@ -45,7 +52,11 @@ class HeldVisitors:
     @property
     def called(self) -> int:
         """How many waiters are asked to try every two seconds."""
-        return self._queueing.count(len(self.line), self.lease.permits, self.lookahead.permits) if self._open else 0
+        return (
+            self._queueing.count(len(self.line), self.lease.permits, self.lookahead.permits)
+            if self._open
+            else 0
+        )
 
     def _configure_line(self, room: Room) -> None:
         """New settings. Another method begins without called visitors."""
@@ -58,34 +69,60 @@ class HeldVisitors:
         self._refresh_max_ms = room.check_in_max_s * 1000
         self.waits.configure(room)
 
-    def _outside(self, now_ms: int, random_bits: int, ahead: int, arrival_ms: int, unseen: int = 0, room: bool = False) -> Outcome:
+    def _outside(
+        self,
+        now_ms: int,
+        random_bits: int,
+        ahead: int,
+        arrival_ms: int,
+        unseen: int = 0,
+        room: bool = False,
+    ) -> Outcome:
         """Held without a place; the next try is soon, so the place gets real soon. `unseen` places before it will be real then.
 
         `room`: there is room, and the visitor has only to show the ticket.
         """
-        refresh_ms = 0 if self._rejecting else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
+        refresh_ms = (
+            0
+            if self._rejecting
+            else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
+        )
         estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
+        return Outcome(
+            WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted
+        )
 
     def _untold(self, now_ms: int, random_bits: int, room: bool) -> Outcome:
         """The same for a newcomer who is not told how long it takes."""
         waiting = len(self.line.slots)
-        refresh_ms = 0 if self._rejecting else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
+        refresh_ms = (
+            0
+            if self._rejecting
+            else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
+        )
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, waiting, waiting, None, self.halted)
 
-    def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False) -> Outcome:
+    def _hold(
+        self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False
+    ) -> Outcome:
         """Held in line until the next try. `first`: the place has just been taken."""
         line, lease, place, estimate, called = self.line, self.lease, rank + 1, None, False
         waiting = len(line.slots)
         if self._open:
             if not self.halted:
-                estimate = self.waits.estimate(lease, place, waiting, line.keys[slot] >> TIE_BITS, now_ms)
+                estimate = self.waits.estimate(
+                    lease, place, waiting, line.keys[slot] >> TIE_BITS, now_ms
+                )
             called = self._queueing.called(slot, rank, lease.permits, self.lookahead.permits)
-        refresh_ms = soon(random_bits) if called else self._refresh(rank, estimate, random_bits, first)
+        refresh_ms = (
+            soon(random_bits) if called else self._refresh(rank, estimate, random_bits, first)
+        )
         line.expect(slot, now_ms, refresh_ms)
         if estimate is not None:
             estimate = not_before(refresh_ms, estimate)
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, place, rank, waiting, estimate, self.halted, called)
+        return Outcome(
+            WAITING, 0, 0, now_ms, refresh_ms, place, rank, waiting, estimate, self.halted, called
+        )
 
     def _early(self, slot: int, now_ms: int) -> Outcome:
         """Held in line, and here before the next try: what was told before still holds."""
@@ -93,8 +130,21 @@ class HeldVisitors:
         key = line.keys[slot]
         rank = line.rank(key)
         attempted_ms, refresh_ms = line.attempted[slot], line.refresh[slot]
-        estimate = not_before(attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, key >> TIE_BITS, now_ms))
-        return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line.slots), estimate, self.halted)
+        estimate = not_before(
+            attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, key >> TIE_BITS, now_ms)
+        )
+        return Outcome(
+            WAITING,
+            0,
+            0,
+            attempted_ms,
+            refresh_ms,
+            rank + 1,
+            rank,
+            len(line.slots),
+            estimate,
+            self.halted,
+        )
 
     def _table(self, now_ms: int) -> LineTable:
         """The line as everybody may see it."""
@@ -107,16 +157,27 @@ class HeldVisitors:
 
     def _called(self, slot: int, rank: int) -> bool:
         """Whether this waiter is asked to try every two seconds."""
-        return self._open and self._queueing.called(slot, rank, self.lease.permits, self.lookahead.permits)
+        return self._open and self._queueing.called(
+            slot, rank, self.lease.permits, self.lookahead.permits
+        )
 
     def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
         """Milliseconds until the next try of a waiter who is not called; 0 where pages do not refresh."""
         longest_ms = self._refresh_max_ms
         if self._by_rank:
-            return by_rank(rank, estimate, FIRST_REFRESH_MS if first and longest_ms > FIRST_REFRESH_MS else longest_ms, random_bits)
+            return by_rank(
+                rank,
+                estimate,
+                FIRST_REFRESH_MS if first and longest_ms > FIRST_REFRESH_MS else longest_ms,
+                random_bits,
+            )
         return 0 if self._rejecting else later(longest_ms, random_bits)
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
         """None is unknown: admissions are stopped, or there is no reliable estimate."""
         known = self._open and not self.halted
-        return self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms) if known else None
+        return (
+            self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms)
+            if known
+            else None
+        )

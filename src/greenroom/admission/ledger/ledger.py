@@ -67,7 +67,9 @@ class Ledger(HeldVisitors):
         self._swept = 0
         self._unseen = 0  # newcomers whose tickets have not come back, about
         self.reporting = Reporting(now_ms)
-        self._last: tuple[bytes, PermitSource, tuple[int, int] | None, bool] | None = None  # who, with what, the place, and whether paced
+        self._last: tuple[bytes, PermitSource, tuple[int, int] | None, bool] | None = (
+            None  # who, with what, the place, and whether paced
+        )
         self._opened_ms = self.life_ms = self.all_ended_ms = 0
         self._told_ended_ms = self._ended_to_ms = room.sessions_ended_ms
         self.configure(room, now_ms)
@@ -85,7 +87,14 @@ class Ledger(HeldVisitors):
         self.newcomers.hold(now_ms)
         if not told:
             return self._untold(now_ms, random_bits, source is not None)
-        return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms), self._unseen, source is not None)
+        return self._outside(
+            now_ms,
+            random_bits,
+            len(self.line.slots),
+            self.line_ms(now_ms),
+            self._unseen,
+            source is not None,
+        )
 
     def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else WAITING, with nothing written down."""
@@ -93,8 +102,16 @@ class Ledger(HeldVisitors):
             self.sweep(now_ms, SWEEP_SLICE)
         renewed_ms = self._provisional_renewal(now_ms)
         overdraws = self._queueing.overdraws
-        if not self._lets_pass(now_ms) or (source := self.lease.source(now_ms, overdraws, paced=False)) is None:
-            return Outcome(WAITING, attempted_ms=now_ms, waiting=len(self.line.slots), storage_failed=self.halted)
+        if (
+            not self._lets_pass(now_ms)
+            or (source := self.lease.source(now_ms, overdraws, paced=False)) is None
+        ):
+            return Outcome(
+                WAITING,
+                attempted_ms=now_ms,
+                waiting=len(self.line.slots),
+                storage_failed=self.halted,
+            )
         self.lease.spend(source, now_ms, paced=False)
         self.sessions.resume(ticket_id, renewed_ms)
         self.provisional.begin(ticket_id, now_ms)
@@ -105,7 +122,9 @@ class Ledger(HeldVisitors):
     def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """A waiting ticket came back in time: the place is taken, and a try is made."""
         sessions, line = self.sessions, self.line
-        if (ticket_id in sessions.inside or ticket_id in sessions.spent) and self._settled(ticket_id, now_ms):
+        if (ticket_id in sessions.inside or ticket_id in sessions.spent) and self._settled(
+            ticket_id, now_ms
+        ):
             return self.view(ticket_id, now_ms)
         slot = line.slots.get(ticket_id, -1)
         before: tuple[int, int] | None = None
@@ -128,10 +147,17 @@ class Ledger(HeldVisitors):
         if self._open and not self.halted:
             queueing, lookahead = self._queueing, self.lookahead.permits
             if queueing.draws:
-                queueing.call(line, lease.permits or lease.spendable(now_ms), lookahead, random_bits)
-            spare = lease.permits if lease.permits > 0 else lease.freed  # never more are `spendable`: nearly all are too far behind
+                queueing.call(
+                    line, lease.permits or lease.spendable(now_ms), lookahead, random_bits
+                )
+            spare = (
+                lease.permits if lease.permits > 0 else lease.freed
+            )  # never more are `spendable`: nearly all are too far behind
             if (spare > 0 and queueing.called(slot, rank, spare, lookahead)) or queueing.overdraws:
-                permits, horizon_ms = lease.spendable(now_ms), lease.horizon_at(now_ms, int(self.lookahead.gap_ms))
+                permits, horizon_ms = (
+                    lease.spendable(now_ms),
+                    lease.horizon_at(now_ms, int(self.lookahead.gap_ms)),
+                )
                 if queueing.turn(slot, rank, key, permits, lookahead, horizon_ms, line.first_ms):
                     source = lease.source(now_ms, queueing.overdraws)
                     if source:
@@ -143,7 +169,9 @@ class Ledger(HeldVisitors):
     def peek(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """A waiting ticket came back too early: the answer is what is known, and nothing changes."""
         sessions, line = self.sessions, self.line
-        if (ticket_id in sessions.inside or ticket_id in sessions.spent) and (known := self._settled(ticket_id, now_ms)):
+        if (ticket_id in sessions.inside or ticket_id in sessions.spent) and (
+            known := self._settled(ticket_id, now_ms)
+        ):
             return known
         slot = line.slots.get(ticket_id, -1)
         if slot < 0:
@@ -188,13 +216,24 @@ class Ledger(HeldVisitors):
 
     def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
         """A visitor whose session elsewhere cannot be reached is let in here, before all others, if there is a permit."""
-        able = self._open and not self.halted and self.lease.permits > 0 and not self.lease.fenced(now_ms)
-        return self._admit(ticket_id, PermitSource.PERMIT, now_ms, None, paced=False) if able else None
+        able = (
+            self._open
+            and not self.halted
+            and self.lease.permits > 0
+            and not self.lease.fenced(now_ms)
+        )
+        return (
+            self._admit(ticket_id, PermitSource.PERMIT, now_ms, None, paced=False) if able else None
+        )
 
     def keep(self, ticket_id: bytes, gap_ms: int, now_ms: int) -> None:
         """A visitor in front who tries every `gap_ms` has tried in vain: the place stays until the next try, and a permit with it."""
         slot = self.line.slots.get(ticket_id, -1)
-        if slot >= 0 and is_rare(self.lookahead.pace) and self._called(slot, self.line.rank(self.line.keys[slot])):
+        if (
+            slot >= 0
+            and is_rare(self.lookahead.pace)
+            and self._called(slot, self.line.rank(self.line.keys[slot]))
+        ):
             self.line.keep(slot, now_ms + kept_ms(gap_ms), now_ms)
 
     def leave_line(self, ticket_id: bytes) -> bool:
@@ -215,7 +254,9 @@ class Ledger(HeldVisitors):
 
     def configure(self, room: Room, now_ms: int) -> None:
         """New settings, from the next operation on. Sessions end at their last renewal plus the new duration."""
-        self.sweep(now_ms, SWEEP_SLICE)  # the other ghosts go with the next ticks, under any settings
+        self.sweep(
+            now_ms, SWEEP_SLICE
+        )  # the other ghosts go with the next ticks, under any settings
         was_rejecting = self._rejecting
         self._configure_line(room)
         self._provisional = room.confirm_newcomers is not True
@@ -239,7 +280,9 @@ class Ledger(HeldVisitors):
 
     def rekey(self, keys: Mapping[bytes, int]) -> None:
         """Gives new keys to those of these ids that are in line (a draw); all others keep their keys."""
-        self.log.extend(pack(PLACE, ticket_id, keys[ticket_id]) for ticket_id in self.line.rekey(keys))
+        self.log.extend(
+            pack(PLACE, ticket_id, keys[ticket_id]) for ticket_id in self.line.rekey(keys)
+        )
 
     def sweep(self, now_ms: int, limit: int = SWEEP_LIMIT) -> bool:
         """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace. Whether more than `limit` were due."""
@@ -271,7 +314,9 @@ class Ledger(HeldVisitors):
         self.provisional.undo(ticket_id)
         self.lease.unspend(source, paced)
         if place is None:
-            return self._outside(now_ms, random_bits, len(self.line), self.line_ms(now_ms), self._unseen)
+            return self._outside(
+                now_ms, random_bits, len(self.line), self.line_ms(now_ms), self._unseen
+            )
         slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
         if place[1] != now_ms:
             self.waits.tempo.count(-1)
@@ -286,7 +331,14 @@ class Ledger(HeldVisitors):
         """What `restore` needs. Overdue sessions are in it; their end is found again."""
         self.lease.trim(now_ms)
         sessions, places = self.sessions, dict(self.line.in_order())
-        return LedgerMemory(sessions.renewals(), places, sessions.spent, list(self.lease.window), now_ms, sessions.begun())
+        return LedgerMemory(
+            sessions.renewals(),
+            places,
+            sessions.spent,
+            list(self.lease.window),
+            now_ms,
+            sessions.begun(),
+        )
 
     # -- sync ---------------------------------------------------------------------------------------------------------------
 
@@ -305,21 +357,41 @@ class Ledger(HeldVisitors):
     def borrows(self, now_ms: int) -> int:
         """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking would not help."""
         lease = self.lease
-        if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted or self.newcomers.confirms:
+        if (
+            lease.permits > 0
+            or lease.queueing
+            or self.line.slots
+            or not self._open
+            or self.halted
+            or self.newcomers.confirms
+        ):
             return 0
-        return self.reporting.borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
+        return (
+            self.reporting.borrowing.amount(self.arrivals_per_s, now_ms)
+            if lease.connected(now_ms)
+            else 0
+        )
 
     def borrows_provisionally(self, now_ms: int) -> int:
         """For how many permits requests that cannot wait may ask together, because the lease ran dry; 0: asking would not help."""
         lease = self.lease
-        if lease.permits > 0 or not lease.connected(now_ms) or not self.reporting.borrowing.rested(now_ms) or not self._lets_pass(now_ms):
+        if (
+            lease.permits > 0
+            or not lease.connected(now_ms)
+            or not self.reporting.borrowing.rested(now_ms)
+            or not self._lets_pass(now_ms)
+        ):
             return 0
         return self.provisional.left(now_ms, lease.data_centers, *self._limits)
 
     def wants_permits(self) -> bool:
         """Whether a visitor could be let in now if the coordinator had a permit to spare."""
         lease = self.lease
-        return self._open and not self.halted and (lease.permits <= 0 or (lease.queueing and not self.line.slots))
+        return (
+            self._open
+            and not self.halted
+            and (lease.permits <= 0 or (lease.queueing and not self.line.slots))
+        )
 
     @property
     def arrivals_per_s(self) -> float:
@@ -342,7 +414,13 @@ class Ledger(HeldVisitors):
 
     def _lets_pass(self, now_ms: int) -> bool:
         """Whether a request that cannot wait is let in now, if there is a permit for it."""
-        free = self._open and self._provisional and not self.halted and not self.line.slots and not self.lease.queueing
+        free = (
+            self._open
+            and self._provisional
+            and not self.halted
+            and not self.line.slots
+            and not self.lease.queueing
+        )
         if not free or self._provisional_renewal(now_ms) <= self._ended_to_ms:
             return False
         return self.provisional.has_room(now_ms, self.lease.data_centers, *self._limits)
@@ -356,7 +434,14 @@ class Ledger(HeldVisitors):
             return PermitSource.PERMIT
         return None if waiting or lease.connected(now_ms) else lease.source(now_ms, False)
 
-    def _admit(self, ticket_id: bytes, source: PermitSource, now_ms: int, place: tuple[int, int] | None, paced: bool = True) -> Outcome:
+    def _admit(
+        self,
+        ticket_id: bytes,
+        source: PermitSource,
+        now_ms: int,
+        place: tuple[int, int] | None,
+        paced: bool = True,
+    ) -> Outcome:
         """Admits a visitor; `place` is (key, previous refresh) of a visitor in line. Who is not `paced` does not use the pace up either."""
         paced = paced and not self._queueing.overdraws
         if place is None:
@@ -366,7 +451,9 @@ class Ledger(HeldVisitors):
             self.census.front_s = arrival_ms_of(place[0]) // 1000
             if place[1] != now_ms:
                 self.waits.tempo.count()
-                self.lookahead.count(min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS))
+                self.lookahead.count(
+                    min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS)
+                )
         self.lease.spend(source, now_ms, paced)
         self.sessions.begin(ticket_id, now_ms)
         self.log.append(pack(ADMIT, ticket_id, now_ms))

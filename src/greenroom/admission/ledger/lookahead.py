@@ -34,6 +34,8 @@ class Lookahead:
         """Time has passed."""
         passed_ms = now_ms - self._looked_ms
         if passed_ms > 0:
-            self.pace += (self._entered * 1000 / passed_ms - self.pace) * passed_ms / (passed_ms + PACE_MS)
+            self.pace += (
+                (self._entered * 1000 / passed_ms - self.pace) * passed_ms / (passed_ms + PACE_MS)
+            )
             self._entered, self._looked_ms = 0, now_ms
         self.permits = self.pace * self.gap_ms / 1000

@@ -131,10 +131,18 @@ class Newcomers:
         self._turn(now_ms)
         issued = shown = busiest = 0
         for at in self._judged(_SLOTS):
-            issued, shown, busiest = issued + self._issued[at], shown + self._shown[at], max(busiest, self._issued[at])
+            issued, shown, busiest = (
+                issued + self._issued[at],
+                shown + self._shown[at],
+                max(busiest, self._issued[at]),
+            )
         absent = issued - shown
         if not self.confirms:
-            if absent >= floor and 100 * absent >= MOST_PERCENT * issued and now_ms >= self._trusted_ms:
+            if (
+                absent >= floor
+                and 100 * absent >= MOST_PERCENT * issued
+                and now_ms >= self._trusted_ms
+            ):
                 self._switch(now_ms, busiest)
             return
         lasted = now_ms - self._since_ms >= self._least_ms
@@ -152,7 +160,9 @@ class Newcomers:
 
     def _judged(self, count: int) -> Iterator[int]:
         """Where the newest `count` slots are that are over and were patiently waited for."""
-        return (slot % _RING for slot in range(self._slot - _PATIENT - count, self._slot - _PATIENT))
+        return (
+            slot % _RING for slot in range(self._slot - _PATIENT - count, self._slot - _PATIENT)
+        )
 
     def _turn(self, now_ms: int) -> None:
         """Slots begin."""

@@ -35,11 +35,15 @@ class Provisional:
         self._active: dict[bytes, int] = {}  # id -> when it was admitted, oldest first
         self._minute: deque[int] = deque()
 
-    def has_room(self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int) -> bool:
+    def has_room(
+        self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int
+    ) -> bool:
         """Whether one more may be let in."""
         return self.left(now_ms, data_centers, total_active_users, new_users_per_minute) > 0
 
-    def left(self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int) -> int:
+    def left(
+        self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int
+    ) -> int:
         """How many more may be let in; not above 0: none. `data_centers`: how many share the limits.
 
         Each ledger has an even part of the share. What a ledger holds at the moment says nothing about its part: permits are leased a
@@ -54,7 +58,10 @@ class Provisional:
                 break
             del active[oldest]
         parts = SHARE * data_centers
-        return min(max(1, total_active_users // parts) - len(active), max(1, new_users_per_minute // parts) - len(minute))
+        return min(
+            max(1, total_active_users // parts) - len(active),
+            max(1, new_users_per_minute // parts) - len(minute),
+        )
 
     def begin(self, ticket_id: bytes, now_ms: int) -> None:
         """One is let in."""

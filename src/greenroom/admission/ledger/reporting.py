@@ -11,7 +11,15 @@ RATE_MS = 10_000
 class Reporting:
     """Of one epoch. Times are milliseconds."""
 
-    __slots__ = ("_reported_ms", "_untold", "arrivals_per_s", "borrowing", "newcomers", "number", "whole")
+    __slots__ = (
+        "_reported_ms",
+        "_untold",
+        "arrivals_per_s",
+        "borrowing",
+        "newcomers",
+        "number",
+        "whole",
+    )
 
     def __init__(self, now_ms: int) -> None:
         self.number = 0
@@ -45,7 +53,11 @@ class Reporting:
 
     def seconds(self, waiting: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
         """Waiters by arrival second: all of them in a whole report, else those that changed."""
-        return tuple(waiting.items()) if self.whole else tuple([(second, waiting.get(second, 0)) for second in self._untold])
+        return (
+            tuple(waiting.items())
+            if self.whole
+            else tuple([(second, waiting.get(second, 0)) for second in self._untold])
+        )
 
     def answered(self, number: int, afresh: bool) -> bool:
         """The report of this number was answered; whether it is the newest. `afresh`: the next one shall be whole."""

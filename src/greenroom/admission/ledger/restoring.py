@@ -32,7 +32,9 @@ class Restorable(Protocol):
         """The longest interval that is ever assigned."""
 
 
-def restore(ledger: Restorable, memory: LedgerMemory, now_ms: int, life_ms: int, ended_ms: int = 0) -> None:
+def restore(
+    ledger: Restorable, memory: LedgerMemory, now_ms: int, life_ms: int, ended_ms: int = 0
+) -> None:
     """Sessions as granted units, places, the minute, into a ledger that is still empty. `life_ms`: of a session after its last renewal.
 
     `ended_ms`: when an operator ended all sessions. Those that were renewed last before that do not come back, and where it was just now,
@@ -47,7 +49,11 @@ def restore(ledger: Restorable, memory: LedgerMemory, now_ms: int, life_ms: int,
             sessions.resume(ticket_id, renewed_ms, memory.began.get(ticket_id, 0))
         else:  # written down, or a longer session duration would bring it back at the restart after this one
             ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
-    closing = sum(1 for renewed_ms in memory.sessions.values() if renewed_ms < ended_ms and renewed_ms + life_ms > now_ms)
+    closing = sum(
+        1
+        for renewed_ms in memory.sessions.values()
+        if renewed_ms < ended_ms and renewed_ms + life_ms > now_ms
+    )
     for ticket_id, until_ms in memory.spent.items():
         if until_ms > now_ms:
             sessions.remember(ticket_id, until_ms)

@@ -73,7 +73,11 @@ class Sessions:
 
     def begun(self) -> dict[bytes, int]:
         """When each session began, where that is known."""
-        return {ticket_id: began_ms for ticket_id, session in self.inside.items() if (began_ms := session & BEGAN_MASK)}
+        return {
+            ticket_id: began_ms
+            for ticket_id, session in self.inside.items()
+            if (began_ms := session & BEGAN_MASK)
+        }
 
     def renewals(self) -> dict[bytes, int]:
         """Every session with its last renewal."""
@@ -112,7 +116,10 @@ class Sessions:
 
     def end_all(self, now_ms: int) -> list[tuple[bytes, int]]:
         """Ends every session, as an operator wishes: (id, until when it stays spent). That says nothing about how long visitors stay."""
-        ended = [(ticket_id, self.spend(ticket_id, renewed_ms, now_ms)) for ticket_id, renewed_ms in self.renewals().items()]
+        ended = [
+            (ticket_id, self.spend(ticket_id, renewed_ms, now_ms))
+            for ticket_id, renewed_ms in self.renewals().items()
+        ]
         self.inside.clear()
         self.seen.clear()
         return ended
@@ -143,7 +150,9 @@ class Sessions:
         """From now on every session ends at its last renewal plus this; those that were over before do not come back."""
         if life_ms == self.life_ms:
             return
-        for ticket_id in [one for one, last_ms in self.renewals().items() if last_ms + self.life_ms <= now_ms]:
+        for ticket_id in [
+            one for one, last_ms in self.renewals().items() if last_ms + self.life_ms <= now_ms
+        ]:
             ended(ticket_id, self.end(ticket_id, now_ms))
         shorter = life_ms < self.life_ms
         self.life_ms = life_ms

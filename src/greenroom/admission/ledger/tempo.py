@@ -23,7 +23,9 @@ class Tempo:
     __slots__ = ("_last_ms", "_queueing", "_slots")
 
     def __init__(self, now_ms: int) -> None:
-        self._slots: deque[list[int]] = deque([[0, 0]], SLOTS_MAX)  # [admitted, queueing ms], newest last
+        self._slots: deque[list[int]] = deque(
+            [[0, 0]], SLOTS_MAX
+        )  # [admitted, queueing ms], newest last
         self._last_ms = now_ms
         self._queueing = False
 

@@ -10,7 +10,15 @@ from greenroom.admission import pacing
 from greenroom.admission.lease import CUT_OFF_MS, Lease
 from greenroom.admission.ledger.tempo import Tempo
 from greenroom.admission.messages.outlook import Outlook
-from greenroom.core.estimate import AT_ONCE, LONGEST_S, crowd_estimate, exactly, fifo_estimate, minute_estimate, random_estimate
+from greenroom.core.estimate import (
+    AT_ONCE,
+    LONGEST_S,
+    crowd_estimate,
+    exactly,
+    fifo_estimate,
+    minute_estimate,
+    random_estimate,
+)
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
@@ -43,7 +51,9 @@ class Waits:
         self.tempo.mark(now_ms, waiting)
         self._per_minute = self.tempo.per_minute()
 
-    def estimate(self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int) -> Estimate | None:
+    def estimate(
+        self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int
+    ) -> Estimate | None:
         """For a visitor who is (or would be) at `position` of `waiting`, counted from 1, and arrived at that moment of the line's clock."""
         outlook, without, answered_ms = self.outlook, position - lease.permits, lease.answered_ms
         if self._random:
@@ -55,7 +65,11 @@ class Waits:
             found = outlook.fifo(without, arrival_ms, now_ms)
         if answered_ms is None or now_ms - answered_ms >= CUT_OFF_MS:  # it is not `connected`
             lease.trim(now_ms)
-            return cut_off(self._formula(without, len(lease.window) if lease.disconnected_rate else 0), found, outlook.age_s)
+            return cut_off(
+                self._formula(without, len(lease.window) if lease.disconnected_rate else 0),
+                found,
+                outlook.age_s,
+            )
         if (found or outlook.decides) and outlook.age_s < LINE_OVER_S:
             return found
         if without <= lease.pool and lease.alone and not self._random:
@@ -65,17 +79,29 @@ class Waits:
     def _of_a_crowd(self, lease: Lease, without: int, now_ms: int) -> Estimate | None:
         """In the first seconds of a crowd: only the pace holds visitors back, and no forecast has been made."""
         per_minute = pacing.part_per_minute(lease.gap_us, self._minute_limit, lease.data_centers)
-        if self._random or per_minute is None or without * self._minute_limit > lease.pool * per_minute:
+        if (
+            self._random
+            or per_minute is None
+            or without * self._minute_limit > lease.pool * per_minute
+        ):
             return None
         lease.trim(now_ms)
         return crowd_estimate(without, lease.permits, per_minute, len(lease.window))
 
-    def of_places(self, lease: Lease, waiting: int, now_ms: int) -> Callable[[int, int], Estimate | None]:
+    def of_places(
+        self, lease: Lease, waiting: int, now_ms: int
+    ) -> Callable[[int, int], Estimate | None]:
         """The wait of a place, by the people ahead and the moment of arrival."""
-        return lambda ahead, arrival_ms: self.estimate(lease, ahead + 1, waiting, arrival_ms, now_ms)
+        return lambda ahead, arrival_ms: self.estimate(
+            lease, ahead + 1, waiting, arrival_ms, now_ms
+        )
 
     def _formula(self, without: int, per_minute: float | None) -> Estimate | None:
-        return random_estimate(without, per_minute) if self._random else fifo_estimate(without, per_minute)
+        return (
+            random_estimate(without, per_minute)
+            if self._random
+            else fifo_estimate(without, per_minute)
+        )
 
 
 def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> Estimate | None:
@@ -96,5 +122,15 @@ def not_before(next_try_ms: int, estimate: Estimate | None) -> Estimate | None:
     next_s = next_try_ms / 1000
     if estimate is None or estimate.p25_s >= next_s:
         return estimate
-    p25_s, p50_s, p75_s = max(next_s, estimate.p25_s), max(next_s, estimate.p50_s), max(next_s, estimate.p75_s)
-    return Estimate(p25_s, p50_s, p75_s, max(next_s, estimate.most_s) if estimate.most_s else 0.0, estimate.change)
+    p25_s, p50_s, p75_s = (
+        max(next_s, estimate.p25_s),
+        max(next_s, estimate.p50_s),
+        max(next_s, estimate.p75_s),
+    )
+    return Estimate(
+        p25_s,
+        p50_s,
+        p75_s,
+        max(next_s, estimate.most_s) if estimate.most_s else 0.0,
+        estimate.change,
+    )

@@ -26,9 +26,13 @@ class MovesUp(msgspec.Struct, frozen=True, array_like=True):
     """What a ledger says about moving sessions."""
 
     given: int  # sessions ended here because their visitor is elsewhere, since the epoch began
-    gifts: tuple[tuple[bytes, str, int], ...]  # (id, to, age of the last renewal) of the newest, oldest first; at least the unconfirmed
+    gifts: tuple[
+        tuple[bytes, str, int], ...
+    ]  # (id, to, age of the last renewal) of the newest, oldest first; at least the unconfirmed
     arrived: int  # sessions taken over, since the epoch began
-    claims: tuple[tuple[bytes, str, int], ...] = ()  # (id, home, age of the last renewal that the ticket knows) of visitors who are here
+    claims: tuple[
+        tuple[bytes, str, int], ...
+    ] = ()  # (id, home, age of the last renewal that the ticket knows) of visitors who are here
     unknown: tuple[bytes, ...] = ()  # wanted, but there is no such session
 
 
@@ -37,7 +41,9 @@ class MovesDown(msgspec.Struct, frozen=True, array_like=True):
 
     given: int  # gifts that are booked
     arrived: int  # sessions booked to this ledger, since the epoch began
-    arrivals: tuple[tuple[bytes, int], ...] = ()  # (id, age of the last renewal) of the newest, oldest first; at least the unconfirmed
+    arrivals: tuple[
+        tuple[bytes, int], ...
+    ] = ()  # (id, age of the last renewal) of the newest, oldest first; at least the unconfirmed
     wanted: tuple[tuple[bytes, str], ...] = ()  # (id, to): end this session, its visitor is there
     denied: tuple[bytes, ...] = ()  # claims on a session that no ledger has
 
@@ -57,7 +63,16 @@ class Claim:
 class Moves:
     """A ledger's side. Times are the ledger's own."""
 
-    __slots__ = ("_gifts", "_unknown", "_unknown_told", "arrived", "claims", "elsewhere", "given", "unconfirmed")
+    __slots__ = (
+        "_gifts",
+        "_unknown",
+        "_unknown_told",
+        "arrived",
+        "claims",
+        "elsewhere",
+        "given",
+        "unconfirmed",
+    )
 
     def __init__(self) -> None:
         self.claims: dict[bytes, Claim] = {}
@@ -102,14 +117,24 @@ class Moves:
 
     def report(self, life_ms: int, now_ms: int) -> MovesUp | None:
         """The message; None while no visitor has ever moved. Expired entries are dropped."""
-        self.elsewhere = {one: until_ms for one, until_ms in self.elsewhere.items() if until_ms > now_ms}
-        self.claims = {one: claim for one, claim in self.claims.items() if claim.renewed_ms + life_ms > now_ms}
+        self.elsewhere = {
+            one: until_ms for one, until_ms in self.elsewhere.items() if until_ms > now_ms
+        }
+        self.claims = {
+            one: claim for one, claim in self.claims.items() if claim.renewed_ms + life_ms > now_ms
+        }
         if not (self.claims or self.given or self.arrived or self._unknown):
             return None
-        claims = [(one, claim.home, now_ms - claim.renewed_ms) for one, claim in self.claims.items() if not claim.denied]
+        claims = [
+            (one, claim.home, now_ms - claim.renewed_ms)
+            for one, claim in self.claims.items()
+            if not claim.denied
+        ]
         gifts = tuple([(one, to, now_ms - renewed_ms) for one, to, renewed_ms in self._gifts])
         self._unknown_told |= self._unknown
-        return MovesUp(self.given, gifts, self.arrived, tuple(claims[:CLAIMS_MAX]), tuple(self._unknown_told))
+        return MovesUp(
+            self.given, gifts, self.arrived, tuple(claims[:CLAIMS_MAX]), tuple(self._unknown_told)
+        )
 
     def confirm(self, down: MovesDown, newest: bool) -> None:
         """What is booked need not be said again; `newest`: this answers the last report."""

@@ -3,7 +3,15 @@
 from bisect import bisect_left, bisect_right
 from math import exp, log
 
-from greenroom.admission.messages.wait_table import HAZARDS, OFFSET_S, REPORT_AGE_S, UNDECIDED_S, WaitTable, between, width_at
+from greenroom.admission.messages.wait_table import (
+    HAZARDS,
+    OFFSET_S,
+    REPORT_AGE_S,
+    UNDECIDED_S,
+    WaitTable,
+    between,
+    width_at,
+)
 from greenroom.admission.timer_wheel import CELL_BITS
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate
@@ -91,7 +99,12 @@ class Outlook:
         p75_s = high[below] + part * (high[index] - high[below]) - passed_s
         most_s = top[below] + part * (top[index] - top[below]) - passed_s
         if p25_s < 0.0 or p50_s < 0.0 or p75_s < 0.0 or most_s < 0.0:
-            p25_s, p50_s, p75_s, most_s = max(0.0, p25_s), max(0.0, p50_s), max(0.0, p75_s), max(0.0, most_s)
+            p25_s, p50_s, p75_s, most_s = (
+                max(0.0, p25_s),
+                max(0.0, p50_s),
+                max(0.0, p75_s),
+                max(0.0, most_s),
+            )
         return Estimate(p25_s, p50_s, p75_s, most_s, self._change(wait_table, arrival_ms))
 
     def random(self, arrival_ms: int, now_ms: int) -> Estimate | None:
@@ -140,7 +153,11 @@ class Outlook:
         waits: list[float] = []
         wider = self._stale / 10 * log(2)
         for hazard, width, sign in zip(HAZARDS, wait_table.widths[0], SPREAD, strict=True):
-            wait_s = between(wait_table.people, wait_table.seconds, self._gone + hazard * exp(width + sign * wider))
+            wait_s = between(
+                wait_table.people,
+                wait_table.seconds,
+                self._gone + hazard * exp(width + sign * wider),
+            )
             if wait_s is None and len(waits) < len(HAZARDS) - 1:
                 return None
             waits.append(0.0 if wait_s is None else max(0.0, wait_s - self.age_s))

@@ -22,14 +22,20 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     over: int  # admissions without a permit (passthrough)
     settled: int  # of those, how many a freed unit or a permit has paid for since
     admitted: int  # all admissions
-    ages_ms: tuple[int, ...]  # of the newest admissions, oldest first; at least all that are not acknowledged and under 60 s
+    ages_ms: tuple[
+        int, ...
+    ]  # of the newest admissions, oldest first; at least all that are not acknowledged and under 60 s
     applied: int  # number of the last SyncDown applied
     permits: int  # unused, here
     waiting: int
-    seconds: tuple[tuple[int, int], ...]  # (arrival second, waiters now) of all that changed since an acknowledged message
+    seconds: tuple[
+        tuple[int, int], ...
+    ]  # (arrival second, waiters now) of all that changed since an acknowledged message
     arrivals_per_s: float
     want: int = 0  # permits asked for because the lease ran dry (0: an ordinary report)
-    ended: tuple[tuple[int, int], ...] = ()  # (age in steps of 5 s, sessions that ended at it) of all that changed, as in `seconds`
+    ended: tuple[
+        tuple[int, int], ...
+    ] = ()  # (age in steps of 5 s, sessions that ended at it) of all that changed, as in `seconds`
     joined: int = 0  # places taken for the first time
     lost: int = 0  # places given up without getting in, less those taken again
     strays: int = 0  # of the lost, those that never tried again after joining
@@ -68,8 +74,12 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     pool: int = 0  # capacity units that no ledger holds
     alone: bool = True  # the only data center
     afresh: bool = False  # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole last minute
-    wait_table: WaitTable | None = None  # the forecast, when it is newer than what this data center was told before
+    wait_table: WaitTable | None = (
+        None  # the forecast, when it is newer than what this data center was told before
+    )
     moves: MovesDown | None = None  # sessions whose visitors are in another data center
     gap_us: int = 0  # microseconds from one admission to the next (see `pacing`); 0: not paced
-    fence_ms: int = 0  # without contact for so long the ledger stops by itself (see `lease`); 0: never
+    fence_ms: int = (
+        0  # without contact for so long the ledger stops by itself (see `lease`); 0: never
+    )
     data_centers: int = 1  # on the list

@@ -52,7 +52,9 @@ class WaitTable(msgspec.Struct, frozen=True, array_like=True):
     strays_per_s: float = 0.0  # people who join and are never seen again
     change: str = ""  # one of model.visit.CHANGES
     since_ms: int = 0  # visitors who joined before then see the change
-    ahead: tuple[tuple[int, int], ...] = ()  # (arrival second, people elsewhere without a permit who came before its end), ascending
+    ahead: tuple[
+        tuple[int, int], ...
+    ] = ()  # (arrival second, people elsewhere without a permit who came before its end), ascending
 
 
 def between(knots: Sequence[float], values: Sequence[float], at: float) -> float | None:
@@ -71,7 +73,9 @@ def next_knot(step: int) -> float:
 
 def place_of(seconds: float) -> tuple[int, float]:
     """After which of LEADS_S a wait is, and how far towards the next one, by its logarithm."""
-    at = min(max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(LEADS_S) - 1.0)
+    at = min(
+        max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(LEADS_S) - 1.0
+    )
     index = min(int(at), len(LEADS_S) - 2)
     return index, at - index
 
@@ -81,5 +85,8 @@ def width_at(widths: Sequence[Widths], seconds: float) -> Widths:
     if len(widths) == 1:
         return widths[0]
     index, part = place_of(seconds)
-    p25, p50, p75, p95 = [less + part * (more - less) for less, more in zip(widths[index], widths[index + 1], strict=True)]
+    p25, p50, p75, p95 = [
+        less + part * (more - less)
+        for less, more in zip(widths[index], widths[index + 1], strict=True)
+    ]
     return p25, p50, p75, p95

@@ -65,7 +65,9 @@ class Line:
         self._kept_slot = self._kept_until_ms = -1
         self._pardoned_ms = 0
         self._wheel: Wheel[int] = Wheel()
-        self._stretches: list[tuple[array[int], array[int]]] = []  # keys in order, and whose they are
+        self._stretches: list[
+            tuple[array[int], array[int]]
+        ] = []  # keys in order, and whose they are
         self._lows: list[int] = []
         self._sizes = PartialSums()
 
@@ -107,7 +109,11 @@ class Line:
 
     def rekey(self, keys: Mapping[bytes, int]) -> list[bytes]:
         """Those of these ids who are here stand by these keys from now on; the ids whose key was another one."""
-        moved = [(ticket_id, self.slots[ticket_id], key) for ticket_id, key in keys.items() if ticket_id in self.slots]
+        moved = [
+            (ticket_id, self.slots[ticket_id], key)
+            for ticket_id, key in keys.items()
+            if ticket_id in self.slots
+        ]
         moved = [(ticket_id, slot, key) for ticket_id, slot, key in moved if self.keys[slot] != key]
         for _, slot, key in moved:
             self._count(self.keys[slot], -1)
@@ -236,14 +242,21 @@ class Line:
         slots = array("I", sorted(self.slots.values(), key=self.keys.__getitem__))
         keys = array("Q", [self.keys[slot] for slot in slots])
         size = STRETCH_MAX // 2
-        self._stretches = [(keys[start : start + size], slots[start : start + size]) for start in range(0, len(slots), size)]
+        self._stretches = [
+            (keys[start : start + size], slots[start : start + size])
+            for start in range(0, len(slots), size)
+        ]
         self._lows = [stretch[0][0] for stretch in self._stretches]
         self._sizes = PartialSums(len(stretch[0]) for stretch in self._stretches)
 
     def _insert(self, key: int, slot: int) -> None:
         index = max(0, bisect_right(self._lows, key) - 1)
         last = index == len(self._lows) - 1
-        if not self._lows or (last and len(self._stretches[index][0]) >= STRETCH_MAX and key >= self._stretches[index][0][-1]):
+        if not self._lows or (
+            last
+            and len(self._stretches[index][0]) >= STRETCH_MAX
+            and key >= self._stretches[index][0][-1]
+        ):
             self._place(len(self._lows), array("Q", (key,)), array("I", (slot,)))
             return
         keys, slots = self._stretches[index]

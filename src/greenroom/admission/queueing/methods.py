@@ -44,7 +44,16 @@ class QueueingMethod:
         """How many are called."""
 
     @abstractmethod
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
+    def turn(
+        self,
+        slot: int,
+        rank: int,
+        key: int,
+        permits: int,
+        lookahead: float,
+        horizon_ms: int | None,
+        first_ms: int,
+    ) -> bool:
         """Whether this waiter, who is trying now, may spend a permit. `first_ms`: when the first in line came."""
 
     @abstractmethod
@@ -66,10 +75,21 @@ class Fifo(QueueingMethod):
         """As above."""
         return min(waiting, permits + max(1, ceil(lookahead)))
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
+    def turn(
+        self,
+        slot: int,
+        rank: int,
+        key: int,
+        permits: int,
+        lookahead: float,
+        horizon_ms: int | None,
+        first_ms: int,
+    ) -> bool:
         """Rounded down: where permits are rare no visitor overtakes another. Elsewhere by OVERTAKING_MS at most."""
         arrival_ms = arrival_ms_of(key)
-        near = rank < permits or (rank < permits + int(lookahead) and arrival_ms <= first_ms + OVERTAKING_MS)
+        near = rank < permits or (
+            rank < permits + int(lookahead) and arrival_ms <= first_ms + OVERTAKING_MS
+        )
         return near and (horizon_ms is None or arrival_ms <= horizon_ms)
 
     def forget(self, slot: int) -> None:
@@ -107,7 +127,16 @@ class Random(QueueingMethod):
         """All who were drawn."""
         return waiting if self._everybody else len(self.drawn)
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
+    def turn(
+        self,
+        slot: int,
+        rank: int,
+        key: int,
+        permits: int,
+        lookahead: float,
+        horizon_ms: int | None,
+        first_ms: int,
+    ) -> bool:
         """The drawn visitors."""
         return self._everybody or slot in self.drawn
 
@@ -121,7 +150,16 @@ class Passthrough(Fifo):
 
     overdraws = True
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
+    def turn(
+        self,
+        slot: int,
+        rank: int,
+        key: int,
+        permits: int,
+        lookahead: float,
+        horizon_ms: int | None,
+        first_ms: int,
+    ) -> bool:
         """Always."""
         return True
 
@@ -135,12 +173,26 @@ class Reject(Fifo):
         """Never."""
         return False
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
+    def turn(
+        self,
+        slot: int,
+        rank: int,
+        key: int,
+        permits: int,
+        lookahead: float,
+        horizon_ms: int | None,
+        first_ms: int,
+    ) -> bool:
         """Never."""
         return False
 
 
-QUEUEING_METHODS: dict[str, type[QueueingMethod]] = {"fifo": Fifo, "random": Random, "passthrough": Passthrough, "reject": Reject}
+QUEUEING_METHODS: dict[str, type[QueueingMethod]] = {
+    "fifo": Fifo,
+    "random": Random,
+    "passthrough": Passthrough,
+    "reject": Reject,
+}
 
 
 def shares(random_bits: int) -> Iterator[float]:
@@ -148,7 +200,10 @@ def shares(random_bits: int) -> Iterator[float]:
 
     Every step is exact in double precision, so a program that has no other numbers draws the same.
     """
-    first, second = (random_bits & 0xFFFFFFFF) % 2147483562 + 1, (random_bits >> 32) % 2147483398 + 1
+    first, second = (
+        (random_bits & 0xFFFFFFFF) % 2147483562 + 1,
+        (random_bits >> 32) % 2147483398 + 1,
+    )
     for _ in range(GUESSES):
         first, second = first * 40014 % 2147483563, second * 40692 % 2147483399
         yield (first - second) % 2147483562 / 2147483562

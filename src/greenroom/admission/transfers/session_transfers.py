@@ -52,7 +52,9 @@ class SessionTransfers:
         if pending:
             pending.arrivals.clear()
 
-    def book(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int, remembered: int) -> int:
+    def book(
+        self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int, remembered: int
+    ) -> int:
         """Takes in counts, in any order. Returns by how many units the pool changes: only for what is not known of earlier times.
 
         `remembered`: at most so many units that came to it then are still there, so they may be among its orphans.
@@ -101,7 +103,13 @@ class SessionTransfers:
             return None
         pending = pending or PendingTransfers()
         arrivals = tuple([(one, now_ms - renewed_ms) for one, renewed_ms in pending.arrivals])
-        return MovesDown(center.moved_out, center.moved_in, arrivals, tuple(pending.wanted.items()), tuple(pending.denied))
+        return MovesDown(
+            center.moved_out,
+            center.moved_in,
+            arrivals,
+            tuple(pending.wanted.items()),
+            tuple(pending.denied),
+        )
 
     def on_the_way(self, name: str) -> tuple[tuple[bytes, int], ...]:
         """(id, last renewal) of sessions booked to a data center and not known to be taken over: what has to be remembered."""
@@ -120,14 +128,23 @@ class SessionTransfers:
         return self._by_data_center.setdefault(name, PendingTransfers())
 
     def _claim(
-        self, center: TransferCounts, pending: PendingTransfers, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int, until_ms: int
+        self,
+        center: TransferCounts,
+        pending: PendingTransfers,
+        ticket_id: bytes,
+        home: str,
+        renewed_ms: int,
+        now_ms: int,
+        until_ms: int,
     ) -> None:
         owner_name = self._whereabouts.get(ticket_id, (home, 0))[0]
         if any(ticket_id == one for one, _ in pending.arrivals) or ticket_id in pending.denied:
             return
         owner = self._known(owner_name)
         if owner is None or owner is center or owner.retired or owner.given_up:
-            if owner is None or not self._orphan(owner, ticket_id, center.name, now_ms, until_ms, renewed_ms):
+            if owner is None or not self._orphan(
+                owner, ticket_id, center.name, now_ms, until_ms, renewed_ms
+            ):
                 pending.denied.add(ticket_id)
             return
         if pending.claims.get(ticket_id) != owner_name:
@@ -135,13 +152,17 @@ class SessionTransfers:
             pending.claims[ticket_id] = owner_name
         self._pending(owner_name).wanted[ticket_id] = center.name
 
-    def _is_elsewhere(self, center: TransferCounts, pending: PendingTransfers, ticket_id: bytes) -> bool:
+    def _is_elsewhere(
+        self, center: TransferCounts, pending: PendingTransfers, ticket_id: bytes
+    ) -> bool:
         """Whether a ledger rightly has no such session because its unit was booked to another one, or is still on the way to it.
 
         Then the claim stays open. With the next report of the claimant the data center is asked that has the unit by now.
         """
         booked = self._whereabouts.get(ticket_id)
-        return booked is not None and (booked[0] != center.name or any(ticket_id == one for one, _ in pending.arrivals))
+        return booked is not None and (
+            booked[0] != center.name or any(ticket_id == one for one, _ in pending.arrivals)
+        )
 
     def _withdraw(self, pending: PendingTransfers, ticket_id: bytes, claimant: str) -> None:
         owner_name = pending.claims.pop(ticket_id, None)
@@ -163,15 +184,27 @@ class SessionTransfers:
         self._whereabouts[ticket_id] = (to, until_ms)
         return 0
 
-    def _orphan(self, owner: TransferCounts, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None) -> bool:
+    def _orphan(
+        self,
+        owner: TransferCounts,
+        ticket_id: bytes,
+        to: str,
+        now_ms: int,
+        until_ms: int,
+        renewed_ms: int | None = None,
+    ) -> bool:
         """A unit of a ledger that lost its state goes to one of its visitors; one to one, because each is assigned once."""
         if not owner.orphans:
             return False
         owner.orphans -= 1
-        owner.orphans += self._bring(ticket_id, to, now_ms if renewed_ms is None else renewed_ms, until_ms)
+        owner.orphans += self._bring(
+            ticket_id, to, now_ms if renewed_ms is None else renewed_ms, until_ms
+        )
         return True
 
-    def _lost_on_the_way(self, center: TransferCounts, pending: PendingTransfers, until_ms: int) -> None:
+    def _lost_on_the_way(
+        self, center: TransferCounts, pending: PendingTransfers, until_ms: int
+    ) -> None:
         """Booked by an earlier coordinator for an unknown ledger: not used until any such session must have ended."""
         lost = center.moved_in - center.arrived - len(pending.arrivals)
         if lost > 0:

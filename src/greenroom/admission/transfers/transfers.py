@@ -75,7 +75,15 @@ class SessionLedger(Protocol):
         """Frees a place whose visitor has been let in elsewhere."""
 
 
-def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_ms: int, now_ms: int, random_bits: int) -> Outcome:
+def visit(
+    ledger: SessionLedger,
+    ticket_id: bytes,
+    key: int,
+    home: str,
+    renewed_ms: int,
+    now_ms: int,
+    random_bits: int,
+) -> Outcome:
     """An accepted ticket that says another data center (`home`), or this one before it lost its state.
 
     `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE when the session is here by now, or when the
@@ -86,7 +94,11 @@ def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_
     if ticket_id in ledger.sessions.inside:
         return ledger.view(ticket_id, now_ms)
     until_ms = renewed_ms + ledger.sessions.life_ms
-    ended_here = home == ledger.data_center and renewed_ms >= ledger.born_ms and ticket_id not in moves.elsewhere
+    ended_here = (
+        home == ledger.data_center
+        and renewed_ms >= ledger.born_ms
+        and ticket_id not in moves.elsewhere
+    )
     if now_ms >= until_ms or ended_here or renewed_ms <= ledger.all_ended_ms:
         moves.claims.pop(ticket_id, None)
         return GONE

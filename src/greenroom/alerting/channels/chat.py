@@ -17,11 +17,22 @@ FACTS_MAX = 10
 
 def slack(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
     """An incoming webhook of Slack (Mattermost and Rocket.Chat speak it too)."""
-    fields = [{"title": _mrkdwn(name), "value": _mrkdwn(value)[:500], "short": len(value) < 30} for name, value in _facts(message)]
-    attachment: dict[str, Any] = {"color": SLACK_COLOURS[message.severity], "text": _mrkdwn(message.text), "fallback": message.text}
+    fields = [
+        {"title": _mrkdwn(name), "value": _mrkdwn(value)[:500], "short": len(value) < 30}
+        for name, value in _facts(message)
+    ]
+    attachment: dict[str, Any] = {
+        "color": SLACK_COLOURS[message.severity],
+        "text": _mrkdwn(message.text),
+        "fallback": message.text,
+    }
     if message.alert is None:
         return json_post(url, {"text": _mrkdwn(message.text)})
-    attachment |= {"fields": fields, "ts": message.time_ms // 1000, "footer": _mrkdwn(message.policy_name)}
+    attachment |= {
+        "fields": fields,
+        "ts": message.time_ms // 1000,
+        "footer": _mrkdwn(message.policy_name),
+    }
     return json_post(url, {"text": f"*{_mrkdwn(message.title)}*", "attachments": [attachment]})
 
 
@@ -35,7 +46,10 @@ def discord(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
         "description": _markdown(message.text)[:4_096],
         "color": NUMBERS[message.severity],
         "timestamp": message.time,
-        "fields": [{"name": name[:256], "value": _markdown(value)[:1_024], "inline": len(value) < 30} for name, value in _facts(message)],
+        "fields": [
+            {"name": name[:256], "value": _markdown(value)[:1_024], "inline": len(value) < 30}
+            for name, value in _facts(message)
+        ],
         "footer": {"text": message.policy_name[:2_048]},
     }
     return json_post(url, {"embeds": [embed], **base})
@@ -45,31 +59,70 @@ def gchat(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
     """A webhook of a Google Chat space."""
     if message.alert is None:
         return json_post(url, {"text": message.text})
-    widgets = [{"decoratedText": {"topLabel": name, "text": _html(value)[:1_000]}} for name, value in _facts(message)]
-    sections: list[dict[str, Any]] = [{"widgets": [{"textParagraph": {"text": _html(message.text)}}]}]
+    widgets = [
+        {"decoratedText": {"topLabel": name, "text": _html(value)[:1_000]}}
+        for name, value in _facts(message)
+    ]
+    sections: list[dict[str, Any]] = [
+        {"widgets": [{"textParagraph": {"text": _html(message.text)}}]}
+    ]
     sections += [{"collapsible": True, "widgets": widgets}] if widgets else []
-    card = {"header": {"title": message.title[:200], "subtitle": message.policy_name[:200]}, "sections": sections}
-    return json_post(url, {"text": message.text.translate(_NO_MENTION), "cardsV2": [{"cardId": "alert", "card": card}]})
+    card = {
+        "header": {"title": message.title[:200], "subtitle": message.policy_name[:200]},
+        "sections": sections,
+    }
+    return json_post(
+        url,
+        {
+            "text": message.text.translate(_NO_MENTION),
+            "cardsV2": [{"cardId": "alert", "card": card}],
+        },
+    )
 
 
 def msteams(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
     """A Teams workflow "when a webhook request is received": a message with one adaptive card."""
     body: list[dict[str, Any]] = [
-        {"type": "TextBlock", "text": _markdown(message.title), "weight": "Bolder", "wrap": True, "color": CARD_COLOURS[message.severity]},
+        {
+            "type": "TextBlock",
+            "text": _markdown(message.title),
+            "weight": "Bolder",
+            "wrap": True,
+            "color": CARD_COLOURS[message.severity],
+        },
         {"type": "TextBlock", "text": _markdown(message.text), "wrap": True},
     ]
     facts = _facts(message)
     if facts:
-        body.append({"type": "FactSet", "facts": [{"title": name, "value": _markdown(value)[:500]} for name, value in facts]})
-    card = {"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": body}
-    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
+        body.append(
+            {
+                "type": "FactSet",
+                "facts": [
+                    {"title": name, "value": _markdown(value)[:500]} for name, value in facts
+                ],
+            }
+        )
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": body,
+    }
+    attachment = {
+        "contentType": "application/vnd.microsoft.card.adaptive",
+        "contentUrl": None,
+        "content": card,
+    }
     return json_post(url, {"type": "message", "attachments": [attachment]})
 
 
 def feishu(message: Message, url: str, secret: str, now_ms: int) -> Post:
     """A custom bot of Feishu or Lark; with a secret the request is signed."""
     lines = [message.title, message.text, *(f"{name}: {value}" for name, value in _facts(message))]
-    document: dict[str, Any] = {"msg_type": "text", "content": {"text": "\n".join(lines)[:4_000] if message.alert else message.text}}
+    document: dict[str, Any] = {
+        "msg_type": "text",
+        "content": {"text": "\n".join(lines)[:4_000] if message.alert else message.text},
+    }
     if secret:
         timestamp = str(now_ms // 1000)
         signature = hmac.new(f"{timestamp}\n{secret}".encode(), b"", hashlib.sha256).digest()

@@ -29,9 +29,17 @@ def opsgenie(message: Message, url: str, secret: str, _now_ms: int) -> Post:
         base = url.partition("?")[0].rstrip("/")
         close = f"{base}/{quote(alert.correlation_id, safe='')}/close?identifierType=alias"
         return json_post(close, {"source": "greenroom", "note": message.text}, *key)
-    document: dict[str, Any] = {"message": message.title[:130], "description": message.text, "source": "greenroom"}
+    document: dict[str, Any] = {
+        "message": message.title[:130],
+        "description": message.text,
+        "source": "greenroom",
+    }
     document |= {"priority": PRIORITIES[message.severity], "details": dict(message.facts)}
-    return json_post(url, document | ({"alias": alert.correlation_id} if alert else {"message": message.text[:130]}), *key)
+    return json_post(
+        url,
+        document | ({"alias": alert.correlation_id} if alert else {"message": message.text[:130]}),
+        *key,
+    )
 
 
 def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
@@ -46,7 +54,10 @@ def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
         "tags": ["source:greenroom"],
     }
     if alert:
-        document |= {"aggregation_key": alert.correlation_id[:100], "tags": ["source:greenroom", f"alert_type:{alert.type}"]}
+        document |= {
+            "aggregation_key": alert.correlation_id[:100],
+            "tags": ["source:greenroom", f"alert_type:{alert.type}"],
+        }
     return json_post(url, document, *([("DD-API-KEY", secret)] if secret else []))
 
 
@@ -55,17 +66,30 @@ def splunk(message: Message, url: str, secret: str, now_ms: int) -> Post:
     token = [("Authorization", f"Splunk {secret}")] if secret else []
     if urlsplit(url).path.rstrip("/").endswith("/raw"):
         return json_post(url, payload(message), *token)
-    event = {"time": (message.time_ms or now_ms) // 1000, "source": "greenroom", "sourcetype": "_json", "event": payload(message)}
+    event = {
+        "time": (message.time_ms or now_ms) // 1000,
+        "source": "greenroom",
+        "sourcetype": "_json",
+        "event": payload(message),
+    }
     return json_post(url, event, *token)
 
 
 def pagerduty(message: Message, url: str, secret: str, _now_ms: int) -> Post:
     """The Events API v2; the secret is the routing key. The end of an incident resolves what its start triggered."""
     alert = message.alert
-    event: dict[str, Any] = {"summary": message.text[:1_024], "source": "greenroom", "severity": LEVELS[message.severity]}
+    event: dict[str, Any] = {
+        "summary": message.text[:1_024],
+        "source": "greenroom",
+        "severity": LEVELS[message.severity],
+    }
     document: dict[str, Any] = {"routing_key": secret, "event_action": "trigger"}
     if alert:
-        event |= {"source": alert.subject_name or "greenroom", "component": alert.type, "timestamp": message.time}
+        event |= {
+            "source": alert.subject_name or "greenroom",
+            "component": alert.type,
+            "timestamp": message.time,
+        }
         event["custom_details"] = dict(alert.data)
         document["dedup_key"] = alert.correlation_id[:255]
         document["event_action"] = "resolve" if alert.state == "end" else "trigger"

@@ -40,8 +40,22 @@ _ROWS = (
         published="slack",
         secret_url=True,
     ),
-    Channel("discord", "Discord webhooks", chat.discord, r"(.+\.)?discord(app)?\.com", published="discord", secret_url=True),
-    Channel("gchat", "Google Chat webhooks of a space", chat.gchat, r"chat\.googleapis\.com", published="gchat", secret_url=True),
+    Channel(
+        "discord",
+        "Discord webhooks",
+        chat.discord,
+        r"(.+\.)?discord(app)?\.com",
+        published="discord",
+        secret_url=True,
+    ),
+    Channel(
+        "gchat",
+        "Google Chat webhooks of a space",
+        chat.gchat,
+        r"chat\.googleapis\.com",
+        published="gchat",
+        secret_url=True,
+    ),
     Channel(
         "msteams",
         "Microsoft Teams workflows that begin with a webhook request",
@@ -109,7 +123,9 @@ def channel_of(url: str) -> Channel:
     parts = urlsplit(url)
     host, path = (parts.hostname or "").lower(), parts.path or "/"
     for row in _ROWS:
-        if (row.hosts and re.fullmatch(row.hosts, host)) or (row.paths and re.fullmatch(row.paths, path)):
+        if (row.hosts and re.fullmatch(row.hosts, host)) or (
+            row.paths and re.fullmatch(row.paths, path)
+        ):
             return row
     return CHANNELS[GENERIC]
 

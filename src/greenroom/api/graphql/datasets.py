@@ -58,13 +58,26 @@ class Dataset(NamedTuple):
         """(aggregate, name) of everything that rows may be ordered by; the aggregate is empty for fields, dimensions and the count."""
         plain = [("", name) for name in (*self.fields, *self.dimensions)]
         counted = [("", "count")] if self.counted else []
-        return plain + counted + [(aggregate, name) for aggregate, names in self.aggregates.items() for name in names]
+        return (
+            plain
+            + counted
+            + [(aggregate, name) for aggregate, names in self.aggregates.items() for name in names]
+        )
 
     def paths(self) -> list[str]:
         """Everything that can be selected, with `_` between the levels, as `availableFields` shows it."""
         groups = [f"dimensions_{name}" for name in self.dimensions]
         counted = ["count"] if self.counted else []
-        return [*self.fields, *counted, *groups, *(f"{aggregate}_{name}" for aggregate, names in self.aggregates.items() for name in names)]
+        return [
+            *self.fields,
+            *counted,
+            *groups,
+            *(
+                f"{aggregate}_{name}"
+                for aggregate, names in self.aggregates.items()
+                for name in names
+            ),
+        ]
 
 
 class Comparison(NamedTuple):
@@ -152,7 +165,11 @@ ROOM_MINUTES = Dataset(
     filter_name="ZoneWaitingRoomAnalyticsAdaptiveFilter_InputObject",
     help="One row for each waiting room and minute.",
     filters=_TIMES,
-    fields={**_TIMES, "sampleInterval": "uint64", **{name: _raw_kind(name) for name, metric in METRICS.items() if metric.raw}},
+    fields={
+        **_TIMES,
+        "sampleInterval": "uint64",
+        **{name: _raw_kind(name) for name, metric in METRICS.items() if metric.raw},
+    },
 )
 
 ROOM_GROUPS = Dataset(

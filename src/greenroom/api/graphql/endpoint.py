@@ -66,7 +66,13 @@ class CallBudget:
 class GraphqlEndpoint:
     """Answers requests. `answers` by the name of the dataset, in this process."""
 
-    def __init__(self, store: ConfigStore, clock: Clock, datasets: Sequence[Dataset], answers: Mapping[str, DatasetAnswer]) -> None:
+    def __init__(
+        self,
+        store: ConfigStore,
+        clock: Clock,
+        datasets: Sequence[Dataset],
+        answers: Mapping[str, DatasetAnswer],
+    ) -> None:
         self._store = store
         self._answers = answers
         self._schema = make_schema(datasets)
@@ -83,7 +89,9 @@ class GraphqlEndpoint:
         wait_s = self._budget.take(caller.token.id)
         if wait_s:
             message = f"rate limit budget exhausted: {CALLS_MAX} queries in 5 minutes; try again after {wait_s} seconds"
-            return _failed(message, CODES[Code.SLOW_DOWN].status, headers={"Retry-After": str(wait_s)})
+            return _failed(
+                message, CODES[Code.SLOW_DOWN].status, headers={"Retry-After": str(wait_s)}
+            )
         if self._waiting >= WAITING_MAX:
             message = f"{WAITING_MAX} queries are waiting for an answer; try again in a second"
             return _failed(message, CODES[Code.SLOW_DOWN].status, headers={"Retry-After": "1"})
@@ -105,40 +113,58 @@ class GraphqlEndpoint:
     def ask(self, caller: Caller, body: bytes) -> Response:
         """A request of a person who is signed in, as JSON. Blocks: call it in a thread."""
         if self._budget.take(caller.token.id):
-            return _failed(f"{CALLS_MAX} queries in 5 minutes are enough; try again later", CODES[Code.SLOW_DOWN].status)
+            return _failed(
+                f"{CALLS_MAX} queries in 5 minutes are enough; try again later",
+                CODES[Code.SLOW_DOWN].status,
+            )
         try:
             query, variables, name = _parsed(body)
         except ValueError as error:
             return _failed(str(error), 400)
         return self._answer(caller, query, variables, name)
 
-    def _answer(self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None) -> Response:
+    def _answer(
+        self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None
+    ) -> Response:
         """In a worker thread: the event loop serves visitors meanwhile."""
         try:
-            context = Context(caller, self._store.read(), self._answers, time.monotonic() + ANSWER_S)
+            context = Context(
+                caller, self._store.read(), self._answers, time.monotonic() + ANSWER_S
+            )
             document = chosen(read(query), name)
             check_size(document)
             document = without_variables(self._schema, document, variables)
             errors = validate(self._schema, document, max_errors=20)
-            result = ExecutionResult(None, errors) if errors else execute_sync(self._schema, document, context_value=context)
+            result = (
+                ExecutionResult(None, errors)
+                if errors
+                else execute_sync(self._schema, document, context_value=context)
+            )
         except GraphQLError as error:
             return _errors([error])
         except RecursionError:
             return _errors([GraphQLError("the query is nested too deeply")])
         except StorageFailed:
-            return _failed("the configuration cannot be read at the moment", CODES[Code.UNAVAILABLE].status)
+            return _failed(
+                "the configuration cannot be read at the moment", CODES[Code.UNAVAILABLE].status
+            )
         if result.errors:
             return _errors(result.errors)
         body: dict[str, Any] = {"data": result.data, "errors": None}
         if context.incomplete_minutes or context.generated_minutes:
-            notes = {"incompleteMinutes": context.incomplete_minutes, "generatedMinutes": context.generated_minutes}
+            notes = {
+                "incompleteMinutes": context.incomplete_minutes,
+                "generatedMinutes": context.generated_minutes,
+            }
             body["extensions"] = {"greenroom": notes}
         return Response(msgspec.json.encode(body), media_type=JSON)
 
 
 def _caller(request: Request) -> Caller:
     authenticator: Authenticator = request.app.state.authenticator
-    caller = authenticator.open(credentials_of(request), request.client.host if request.client else "")
+    caller = authenticator.open(
+        credentials_of(request), request.client.host if request.client else ""
+    )
     request.scope[CALLER] = caller.author
     return caller
 
@@ -161,18 +187,31 @@ def _parsed(body: bytes) -> tuple[str, dict[str, Any], str | None]:
 def _errors(found: Sequence[GraphQLError]) -> Response:
     """One failing field makes the whole answer fail; clients look at `errors`, so the status is 200."""
     for error in found:
-        if error.original_error is not None and not isinstance(error.original_error, (GraphQLError, ValueError)):
-            log.error("graphql_query_failed", reason=str(error.original_error), exc_info=error.original_error)
-    shown = [_shown(_message(error), error.path, (error.extensions or {}).get("code", "")) for error in found]
+        if error.original_error is not None and not isinstance(
+            error.original_error, (GraphQLError, ValueError)
+        ):
+            log.error(
+                "graphql_query_failed",
+                reason=str(error.original_error),
+                exc_info=error.original_error,
+            )
+    shown = [
+        _shown(_message(error), error.path, (error.extensions or {}).get("code", ""))
+        for error in found
+    ]
     return Response(msgspec.json.encode({"data": None, "errors": shown}), media_type=JSON)
 
 
 def _message(error: GraphQLError) -> str:
-    known = error.original_error is None or isinstance(error.original_error, (GraphQLError, ValueError))
+    known = error.original_error is None or isinstance(
+        error.original_error, (GraphQLError, ValueError)
+    )
     return error.message if known else "internal error; the log says why"
 
 
-def _failed(message: str, status: int, *, code: str = "", headers: Mapping[str, str] | None = None) -> Response:
+def _failed(
+    message: str, status: int, *, code: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
     body = {"data": None, "errors": [_shown(message, None, code)]}
     return Response(msgspec.json.encode(body), status, headers=dict(headers or {}), media_type=JSON)
 
@@ -181,4 +220,8 @@ def _shown(message: str, path: Sequence[str | int] | None, code: str) -> dict[st
     extensions = {"timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
     if code:
         extensions["code"] = code
-    return {"message": message, "path": None if path is None else [str(part) for part in path], "extensions": extensions}
+    return {
+        "message": message,
+        "path": None if path is None else [str(part) for part in path],
+        "extensions": extensions,
+    }

@@ -31,9 +31,20 @@ EVENTS_MAX = 50_000
 DAY_S = 86_400
 NAME = "healthCheckEventsAdaptive"
 
-_SECONDS = {"datetimeMinute": 60, "datetimeFiveMinutes": 300, "datetimeFifteenMinutes": 900, "datetimeHour": 3_600, "date": DAY_S}
+_SECONDS = {
+    "datetimeMinute": 60,
+    "datetimeFiveMinutes": 300,
+    "datetimeFifteenMinutes": 900,
+    "datetimeHour": 3_600,
+    "date": DAY_S,
+}
 _BUCKETS = {name: "Date" if name == "date" else "Time" for name in _SECONDS}
-_TIMES = {"tcpConnMs": "tcp_ms", "tlsHandshakeMs": "tls_ms", "timeToFirstByteMs": "ttfb_ms", "rttMs": "rtt_ms"}
+_TIMES = {
+    "tcpConnMs": "tcp_ms",
+    "tlsHandshakeMs": "tls_ms",
+    "timeToFirstByteMs": "ttfb_ms",
+    "rttMs": "rtt_ms",
+}
 _PLAIN: Mapping[str, str] = {
     "datetime": "Time",
     "healthCheckId": "string",
@@ -85,7 +96,11 @@ def health_answers(view: HealthView, now_ms: Callable[[], int]) -> dict[str, Dat
     """What `endpoint.graphql_routes` needs for the datasets of health checks."""
 
     def answer(query: DatasetQuery) -> DatasetRows:
-        found = [values for values in map(_values, _events(view, query, now_ms())) if _matches(query.where, values)]
+        found = [
+            values
+            for values in map(_values, _events(view, query, now_ms()))
+            if _matches(query.where, values)
+        ]
         rows = _raw(found, query) if query.dataset.fields else _grouped(found, query)
         return DatasetRows(rows[: query.limit])
 
@@ -98,11 +113,19 @@ def _events(view: HealthView, query: DatasetQuery, now_ms: int) -> Sequence[Chec
     named = {part.field: part.value for part in _parts(query.where) if part.op == ""}
     ids = [str(named["healthCheckId"])] if "healthCheckId" in named else []
     question = EventQuestion(
-        span.begin_ms, span.end_ms, ids, query.zone_id, str(named.get("region", "")), str(named.get("scope", "")), limit=EVENTS_MAX
+        span.begin_ms,
+        span.end_ms,
+        ids,
+        query.zone_id,
+        str(named.get("region", "")),
+        str(named.get("scope", "")),
+        limit=EVENTS_MAX,
     )
     found = view.events(question)
     if len(found) >= EVENTS_MAX:
-        raise QuestionRefused(f"more than {EVENTS_MAX} events: ask for a shorter time range, or for one health check")
+        raise QuestionRefused(
+            f"more than {EVENTS_MAX} events: ask for a shorter time range, or for one health check"
+        )
     return found
 
 
@@ -110,7 +133,11 @@ def _parts(where: Where) -> list[Comparison]:
     """The comparisons that every row must satisfy."""
     if isinstance(where, Comparison):
         return [where]
-    return [found for part in where.parts for found in _parts(part)] if isinstance(where, Every) else []
+    return (
+        [found for part in where.parts for found in _parts(part)]
+        if isinstance(where, Every)
+        else []
+    )
 
 
 NO_BEGIN_MS = -(1 << 50)
@@ -123,8 +150,14 @@ def _span(where: Where, now_ms: int, limits: DatasetLimits) -> _Span:
     for part in _parts(where):
         if part.field == "datetime" and not isinstance(part.value, list):
             at = int(float(part.value) * 1000)
-            begin = max(begin, at + (part.op == "_gt") * 1000) if part.op in ("", "_gt", "_geq") else begin
-            end = min(end, at + (part.op != "_lt") * 1000) if part.op in ("", "_lt", "_leq") else end
+            begin = (
+                max(begin, at + (part.op == "_gt") * 1000)
+                if part.op in ("", "_gt", "_geq")
+                else begin
+            )
+            end = (
+                min(end, at + (part.op != "_lt") * 1000) if part.op in ("", "_lt", "_leq") else end
+            )
     if begin == NO_BEGIN_MS:
         begin = max(0, end - DAY_S * 1000)
     if begin < now_ms - (limits.not_older_than_s + 60) * 1000:
@@ -163,11 +196,19 @@ def _matches(where: Where, values: EventValues) -> bool:
 
 def _raw(found: Sequence[EventValues], query: DatasetQuery) -> list[dict[str, Any]]:
     ordered = _ordered(found, query, lambda row, _aggregate, name: row[name])
-    return [{name: _shown(name, row[name]) for _, name in query.selected} for row in ordered[: query.limit]]
+    return [
+        {name: _shown(name, row[name]) for _, name in query.selected}
+        for row in ordered[: query.limit]
+    ]
 
 
 def _grouped(found: Sequence[EventValues], query: DatasetQuery) -> list[dict[str, Any]]:
-    by = list(dict.fromkeys([name for aggregate, name in query.selected if aggregate == "dimensions"] + _ordering(query)))
+    by = list(
+        dict.fromkeys(
+            [name for aggregate, name in query.selected if aggregate == "dimensions"]
+            + _ordering(query)
+        )
+    )
     groups: dict[tuple[Any, ...], list[EventValues]] = {}
     for row in found:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
@@ -199,7 +240,9 @@ def _nested(group: EventValues, query: DatasetQuery) -> dict[str, Any]:
     return shown
 
 
-def _ordered(rows: Iterable[EventValues], query: DatasetQuery, value: Callable[[EventValues, str, str], Any]) -> list[EventValues]:
+def _ordered(
+    rows: Iterable[EventValues], query: DatasetQuery, value: Callable[[EventValues, str, str], Any]
+) -> list[EventValues]:
     """Newest first unless something else is asked: the log comes that way, and sorting keeps the order of equals."""
     found = list(rows)
     for one in reversed(query.order):
@@ -210,4 +253,8 @@ def _ordered(rows: Iterable[EventValues], query: DatasetQuery, value: Callable[[
 def _shown(name: str, value: Any) -> Any:
     if name == "date":
         return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d}"
-    return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%SZ}" if name.startswith("datetime") else value
+    return (
+        f"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        if name.startswith("datetime")
+        else value
+    )

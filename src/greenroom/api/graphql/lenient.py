@@ -88,15 +88,23 @@ def read(query: str) -> DocumentNode:
 
 def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
     """The document with only the operation that is to be executed. Raises GraphQLError."""
-    operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
-    matching = [node for node in operations if name in (None, "") or (node.name and node.name.value == name)]
+    operations = [
+        node for node in document.definitions if isinstance(node, OperationDefinitionNode)
+    ]
+    matching = [
+        node for node in operations if name in (None, "") or (node.name and node.name.value == name)
+    ]
     if not matching:
-        raise GraphQLError(f"unknown operation {name!r}" if operations else "the query has no operation")
+        raise GraphQLError(
+            f"unknown operation {name!r}" if operations else "the query has no operation"
+        )
     if len(matching) > 1:
         raise GraphQLError("operationName must say which operation is meant")
     if matching[0].operation is not OperationType.QUERY:
         raise GraphQLError(f"only queries are answered, not a {matching[0].operation.value}")
-    others = [node for node in document.definitions if not isinstance(node, OperationDefinitionNode)]
+    others = [
+        node for node in document.definitions if not isinstance(node, OperationDefinitionNode)
+    ]
     return DocumentNode(definitions=(matching[0], *others))
 
 
@@ -105,7 +113,11 @@ def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
 
 def check_size(document: DocumentNode) -> None:
     """Raises GraphQLError when the query is deeper, wider or more repetitive than it may be. Takes time linear in its text."""
-    fragments = {node.name.value: node.selection_set for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
+    fragments = {
+        node.name.value: node.selection_set
+        for node in document.definitions
+        if isinstance(node, FragmentDefinitionNode)
+    }
     if len(fragments) > FRAGMENTS_MAX:
         raise GraphQLError(f"the query has more than {FRAGMENTS_MAX} fragments")
     sizes = _Sizes(fragments)
@@ -136,14 +148,20 @@ class _Sizes:
                 more, deeper, also = self.of(node.selection_set)
             elif isinstance(node, FieldNode):
                 more, deeper, _ = self.of(node.selection_set)
-                more, deeper, also = more + 1, deeper + 1, Counter([(node.alias or node.name).value])
+                more, deeper, also = (
+                    more + 1,
+                    deeper + 1,
+                    Counter([(node.alias or node.name).value]),
+                )
             else:
                 continue
             fields, depth = fields + more, max(depth, deeper)
             for name, count in also.items():
                 names[name] += count
                 if names[name] > SAME_NAME_MAX:
-                    raise GraphQLError(f"a selection has more than {SAME_NAME_MAX} fields of the same name")
+                    raise GraphQLError(
+                        f"a selection has more than {SAME_NAME_MAX} fields of the same name"
+                    )
         return fields, depth, names
 
     def _fragment(self, name: str) -> tuple[int, int, Counter[str]]:
@@ -159,14 +177,20 @@ class _Sizes:
 # -- variables ----------------------------------------------------------------------------------------------------------------------
 
 
-def without_variables(schema: GraphQLSchema, document: DocumentNode, values: Mapping[str, Any]) -> DocumentNode:
+def without_variables(
+    schema: GraphQLSchema, document: DocumentNode, values: Mapping[str, Any]
+) -> DocumentNode:
     """The document with the values of its variables in their places. Raises GraphQLError."""
     known: dict[str, Any] = dict(values)
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode):
             for definition in node.variable_definitions or ():
                 name = definition.variable.name.value
-                default = _MISSING if definition.default_value is None else value_from_ast_untyped(definition.default_value)
+                default = (
+                    _MISSING
+                    if definition.default_value is None
+                    else value_from_ast_untyped(definition.default_value)
+                )
                 known[name] = values.get(name, default)
     info = TypeInfo(schema)
     filled: DocumentNode = visit(document, TypeInfoVisitor(info, _Filling(info, known)))
@@ -192,13 +216,17 @@ class _Filling(Visitor):
         return self._dropped(node.value)
 
     def _dropped(self, value: ValueNode) -> Any:
-        return REMOVE if isinstance(value, VariableNode) and self._value(value) is _MISSING else None
+        return (
+            REMOVE if isinstance(value, VariableNode) and self._value(value) is _MISSING else None
+        )
 
     def enter_variable(self, node: VariableNode, *_: Any) -> Node:
         value = self._value(node)
         self._left -= _count(value, self._left)
         if self._left < 0:
-            raise GraphQLError(f"the variables hold more than {VALUES_MAX} values where they are used")
+            raise GraphQLError(
+                f"the variables hold more than {VALUES_MAX} values where they are used"
+            )
         return literal(None if value is _MISSING else value, self._info.get_input_type())
 
     def _value(self, node: VariableNode) -> Any:
@@ -213,7 +241,9 @@ def _count(value: Any, most: int) -> int:
     found, todo = 1, [value]
     while todo and found <= most:
         one = todo.pop()
-        inside = one if isinstance(one, list) else list(one.values()) if isinstance(one, dict) else ()
+        inside = (
+            one if isinstance(one, list) else list(one.values()) if isinstance(one, dict) else ()
+        )
         found += len(inside)
         todo += [each for each in inside if isinstance(each, list | dict)]
     return found
@@ -222,23 +252,35 @@ def _count(value: Any, most: int) -> int:
 def literal(value: Any, wanted: Any, depth: int = 0) -> ValueNode:
     """A value of JSON as it would be written in a query at a place of this type (None: not known). Raises GraphQLError."""
     if depth > VALUE_DEPTH_MAX:
-        raise GraphQLError(f"the value of a variable is nested deeper than {VALUE_DEPTH_MAX} levels")
+        raise GraphQLError(
+            f"the value of a variable is nested deeper than {VALUE_DEPTH_MAX} levels"
+        )
     if isinstance(wanted, GraphQLNonNull):
         wanted = wanted.of_type
     if value is None:
         return NullValueNode()
     if isinstance(wanted, GraphQLList):
         items = value if isinstance(value, list) else [value]
-        return ListValueNode(values=tuple(literal(item, wanted.of_type, depth + 1) for item in items))
+        return ListValueNode(
+            values=tuple(literal(item, wanted.of_type, depth + 1) for item in items)
+        )
     if isinstance(value, list):
         return ListValueNode(values=tuple(literal(item, None, depth + 1) for item in value))
     if isinstance(value, dict):
         return _object(value, wanted, depth)
     if isinstance(value, str):
-        return EnumValueNode(value=value) if isinstance(wanted, GraphQLEnumType) else StringValueNode(value=value)
+        return (
+            EnumValueNode(value=value)
+            if isinstance(wanted, GraphQLEnumType)
+            else StringValueNode(value=value)
+        )
     if isinstance(value, bool):
         return BooleanValueNode(value=value)
-    return IntValueNode(value=str(value)) if isinstance(value, int) else FloatValueNode(value=repr(value))
+    return (
+        IntValueNode(value=str(value))
+        if isinstance(value, int)
+        else FloatValueNode(value=repr(value))
+    )
 
 
 def _object(value: Mapping[str, Any], wanted: Any, depth: int) -> ObjectValueNode:
@@ -246,5 +288,7 @@ def _object(value: Mapping[str, Any], wanted: Any, depth: int) -> ObjectValueNod
     fields = []
     for name, item in value.items():
         kind = known[name].type if name in known else None
-        fields.append(ObjectFieldNode(name=NameNode(value=name), value=literal(item, kind, depth + 1)))
+        fields.append(
+            ObjectFieldNode(name=NameNode(value=name), value=literal(item, kind, depth + 1))
+        )
     return ObjectValueNode(fields=tuple(fields))

@@ -53,7 +53,13 @@ Info = GraphQLResolveInfo[Any]
 class Context:
     """What one query of one caller needs."""
 
-    def __init__(self, caller: Caller, known: Configuration, answers: Mapping[str, DatasetAnswer], deadline_s: float) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        known: Configuration,
+        answers: Mapping[str, DatasetAnswer],
+        deadline_s: float,
+    ) -> None:
         """`answers` by the name of the dataset; `deadline_s` on the clock of `time.monotonic`."""
         self.caller = caller
         self.known = known
@@ -73,10 +79,17 @@ def make_schema(datasets: Sequence[Dataset]) -> GraphQLSchema:
     """The schema that a Context can be asked with."""
     by_field = {one.name: _settings(one) for one in datasets}
 
-    def zones(_parent: Any, info: Info, filter: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        return [{"zoneTag": zone_id, "settings": by_field} for zone_id in _zones(info.context, filter or {})]
+    def zones(
+        _parent: Any, info: Info, filter: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        return [
+            {"zoneTag": zone_id, "settings": by_field}
+            for zone_id in _zones(info.context, filter or {})
+        ]
 
-    def accounts(_parent: Any, info: Info, filter: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    def accounts(
+        _parent: Any, info: Info, filter: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
         _require(info.context.caller, None)
         op, wanted = _one_condition("account", filter or {})
         return [{"accountTag": ACCOUNT_ID}] if _tag_matches(ACCOUNT_ID, op, wanted) else []
@@ -102,15 +115,22 @@ def _settings(one: Dataset) -> dict[str, Any]:
 def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
     """In the order of their tags. A zone that is asked for by its tag and may not be seen, or is not there, is an authorisation error."""
     op, wanted = _one_condition("zone", filter)
-    _require(context.caller, context.caller.token.zone_ids[0] if context.caller.token.zone_ids else None)
+    _require(
+        context.caller, context.caller.token.zone_ids[0] if context.caller.token.zone_ids else None
+    )
     visible = [zone_id for zone_id in sorted(context.known.zones) if context.caller.sees(zone_id)]
     if op in ("", "_in") and wanted is not None:
         for tag in wanted if isinstance(wanted, list) else [wanted]:
             if tag not in visible:
-                raise refusal(f"zone {str(tag)[:100]!r} is not authorized for this token, or does not exist", "authz")
+                raise refusal(
+                    f"zone {str(tag)[:100]!r} is not authorized for this token, or does not exist",
+                    "authz",
+                )
     found = [zone_id for zone_id in visible if _tag_matches(zone_id, op, wanted)]
     if len(found) > ZONES_MAX:
-        raise refusal(f"a query is answered for at most {ZONES_MAX} zones, not {len(found)}: filter by zoneTag")
+        raise refusal(
+            f"a query is answered for at most {ZONES_MAX} zones, not {len(found)}: filter by zoneTag"
+        )
     return found
 
 
@@ -123,7 +143,11 @@ def _require(caller: Caller, zone_id: str | None) -> None:
 
 def _one_condition(kind: str, filter: Mapping[str, Any]) -> tuple[str, Any]:
     """(operator, value) of the only condition that is there; value None: no condition."""
-    given = [(name.removeprefix(f"{kind}Tag"), value) for name, value in filter.items() if value is not None]
+    given = [
+        (name.removeprefix(f"{kind}Tag"), value)
+        for name, value in filter.items()
+        if value is not None
+    ]
     if len(given) > 1:
         raise refusal(f"the filter of {kind}s takes one condition, not {len(given)}")
     return given[0] if given else ("", None)
@@ -141,9 +165,15 @@ def _tag_matches(tag: str, op: str, wanted: Any) -> bool:
 
 
 def _dataset_resolver(dataset: Dataset) -> Callable[..., Any]:
-    keys = {f"{name}{suffix}": (name, suffix, kind) for name, kind in dataset.filters.items() for suffix in OPERATORS[kind]}
+    keys = {
+        f"{name}{suffix}": (name, suffix, kind)
+        for name, kind in dataset.filters.items()
+        for suffix in OPERATORS[kind]
+    }
 
-    def resolve(zone: Mapping[str, Any], info: Info, limit: int, **given: Any) -> list[dict[str, Any]]:
+    def resolve(
+        zone: Mapping[str, Any], info: Info, limit: int, **given: Any
+    ) -> list[dict[str, Any]]:
         context: Context = info.context
         context.datasets += 1
         if context.datasets > DATASETS_MAX:
@@ -151,12 +181,18 @@ def _dataset_resolver(dataset: Dataset) -> Callable[..., Any]:
         selected = list(dict.fromkeys(_selected(info, dataset)))
         limits = dataset.limits
         if not 1 <= limit <= limits.max_page_size:
-            raise refusal(f"limit must be from 1 to the page size of {limits.max_page_size}, not {limit}")
+            raise refusal(
+                f"limit must be from 1 to the page size of {limits.max_page_size}, not {limit}"
+            )
         if len(selected) > limits.max_fields:
-            raise refusal(f"too many fields: {len(selected)} are selected, at most {limits.max_fields} are answered")
+            raise refusal(
+                f"too many fields: {len(selected)} are selected, at most {limits.max_fields} are answered"
+            )
         order = [OrderBy(*order_of(dataset, token)) for token in given.get("orderBy") or ()]
         where = _where(given.get("filter") or {}, keys, [0])
-        query = DatasetQuery(dataset, zone["zoneTag"], where, order, limit, selected, context.deadline_s)
+        query = DatasetQuery(
+            dataset, zone["zoneTag"], where, order, limit, selected, context.deadline_s
+        )
         return _answered(context, query)
 
     return resolve
@@ -164,7 +200,9 @@ def _dataset_resolver(dataset: Dataset) -> Callable[..., Any]:
 
 def _answered(context: Context, query: DatasetQuery) -> list[dict[str, Any]]:
     if time.monotonic() >= context.deadline_s:
-        raise refusal("the query takes too long: try a reduced time period, fewer datasets or wider buckets")
+        raise refusal(
+            "the query takes too long: try a reduced time period, fewer datasets or wider buckets"
+        )
     answer = context.answers.get(query.dataset.name)
     if answer is None:
         raise refusal(f"{query.dataset.name} is not recorded by this process")
@@ -173,7 +211,9 @@ def _answered(context: Context, query: DatasetQuery) -> list[dict[str, Any]]:
     except QuestionRefused as error:
         raise refusal(str(error)) from None
     except TooLong:
-        raise refusal("the query takes too long: try a reduced time period or wider buckets") from None
+        raise refusal(
+            "the query takes too long: try a reduced time period or wider buckets"
+        ) from None
     except StorageFailed:
         raise refusal("analytics cannot be read at the moment; the log says why") from None
     context.incomplete_minutes += found.incomplete_minutes
@@ -181,7 +221,9 @@ def _answered(context: Context, query: DatasetQuery) -> list[dict[str, Any]]:
     return found.rows
 
 
-def _where(filter: Mapping[str, Any], keys: Mapping[str, tuple[str, str, str]], count: list[int]) -> Where:
+def _where(
+    filter: Mapping[str, Any], keys: Mapping[str, tuple[str, str, str]], count: list[int]
+) -> Where:
     """Commas mean AND; nulls, empty objects, and AND and OR of nothing say nothing."""
     parts: list[Where] = []
     for name, value in filter.items():
@@ -202,7 +244,11 @@ def _where(filter: Mapping[str, Any], keys: Mapping[str, tuple[str, str, str]], 
 
 
 def _whole_seconds(op: str, value: float | list[float]) -> int | list[int]:
-    return [whole_second(one, op) for one in value] if isinstance(value, list) else whole_second(value, op)
+    return (
+        [whole_second(one, op) for one in value]
+        if isinstance(value, list)
+        else whole_second(value, op)
+    )
 
 
 # -- what is selected ---------------------------------------------------------------------------------------------------------------
@@ -212,15 +258,21 @@ def _selected(info: Info, dataset: Dataset) -> Iterator[tuple[str, str]]:
     for node in info.field_nodes:
         for name, inner in _fields(info, node.selection_set):
             if name == "dimensions" or name in dataset.aggregates:
-                yield from ((name, found) for found, _ in _fields(info, inner) if not found.startswith("__"))
+                yield from (
+                    (name, found) for found, _ in _fields(info, inner) if not found.startswith("__")
+                )
             elif not name.startswith("__"):
                 yield "", name
 
 
-def _fields(info: Info, selection: SelectionSetNode | None) -> Iterator[tuple[str, SelectionSetNode | None]]:
+def _fields(
+    info: Info, selection: SelectionSetNode | None
+) -> Iterator[tuple[str, SelectionSetNode | None]]:
     """Every field of a selection, fragments included, without those that a directive leaves out."""
     for node in selection.selections if selection else ():
-        if not isinstance(node, (FieldNode, FragmentSpreadNode, InlineFragmentNode)) or _left_out(node):
+        if not isinstance(node, (FieldNode, FragmentSpreadNode, InlineFragmentNode)) or _left_out(
+            node
+        ):
             continue
         if isinstance(node, FieldNode):
             yield node.name.value, node.selection_set
@@ -234,6 +286,9 @@ def _left_out(node: FieldNode | FragmentSpreadNode | InlineFragmentNode) -> bool
     for found in node.directives or ():
         if found.name.value == "skip" and get_argument_values(GraphQLSkipDirective, found)["if"]:
             return True
-        if found.name.value == "include" and not get_argument_values(GraphQLIncludeDirective, found)["if"]:
+        if (
+            found.name.value == "include"
+            and not get_argument_values(GraphQLIncludeDirective, found)["if"]
+        ):
             return True
     return False

@@ -38,7 +38,16 @@ SAMPLE_INTERVAL = 1
 
 ONE_FIELD = "sampleInterval"
 
-_OPS = {"": "eq", "_neq": "neq", "_gt": "gt", "_geq": "geq", "_lt": "lt", "_leq": "leq", "_in": "in", "_notin": "notin"}
+_OPS = {
+    "": "eq",
+    "_neq": "neq",
+    "_gt": "gt",
+    "_geq": "geq",
+    "_lt": "lt",
+    "_leq": "leq",
+    "_in": "in",
+    "_notin": "notin",
+}
 
 TEXT_OPERATORS: dict[str, Callable[[str, Any], bool]] = {
     "": lambda text, value: text == value,
@@ -71,7 +80,9 @@ def like(text: str, pattern: str) -> bool:
     return True
 
 
-def room_answers(store: AnalyticsStore, config: ConfigStore, clock: Clock) -> dict[str, DatasetAnswer]:
+def room_answers(
+    store: AnalyticsStore, config: ConfigStore, clock: Clock
+) -> dict[str, DatasetAnswer]:
     """What `endpoint.graphql_routes` needs for the datasets of waiting rooms: those of a zone's rooms, also of rooms that are gone."""
 
     def rooms_of(zone_id: str) -> frozenset[str]:
@@ -83,7 +94,9 @@ def room_answers(store: AnalyticsStore, config: ConfigStore, clock: Clock) -> di
     return {dataset.name: answer for dataset in (ROOM_MINUTES, ROOM_GROUPS)}
 
 
-def _answer(store: AnalyticsStore, rooms_of: Callable[[str], frozenset[str]], clock: Clock) -> DatasetAnswer:
+def _answer(
+    store: AnalyticsStore, rooms_of: Callable[[str], frozenset[str]], clock: Clock
+) -> DatasetAnswer:
     def answer(query: DatasetQuery) -> DatasetRows:
         rooms = rooms_of(query.zone_id)
         raw = bool(query.dataset.fields)
@@ -93,7 +106,9 @@ def _answer(store: AnalyticsStore, rooms_of: Callable[[str], frozenset[str]], cl
         except SlowAnswer:
             raise TooLong from None
         shape = _flat if raw else _nested
-        return DatasetRows([shape(row, query) for row in found.rows], found.incomplete, found.generated)
+        return DatasetRows(
+            [shape(row, query) for row in found.rows], found.incomplete, found.generated
+        )
 
     return answer
 
@@ -101,10 +116,24 @@ def _answer(store: AnalyticsStore, rooms_of: Callable[[str], frozenset[str]], cl
 def _question(query: DatasetQuery, rooms: frozenset[str], raw: bool, now_s: int) -> Question:
     found = _filter(query.where, rooms)
     start_s, end_s = _bounds(found, query.dataset.limits, now_s)
-    named = [name for aggregate, name in query.selected if aggregate in ("", "dimensions") and name in DIMENSIONS]
-    metrics = [Wanted(aggregate, name) for aggregate, name in query.selected if aggregate != "dimensions" and name in METRICS]
-    order = tuple(Order(one.aggregate, one.name, one.descending) for one in query.order if one.name != ONE_FIELD)
-    return Question(start_s, end_s, rooms, tuple(named), tuple(metrics), found, order, query.limit, raw)
+    named = [
+        name
+        for aggregate, name in query.selected
+        if aggregate in ("", "dimensions") and name in DIMENSIONS
+    ]
+    metrics = [
+        Wanted(aggregate, name)
+        for aggregate, name in query.selected
+        if aggregate != "dimensions" and name in METRICS
+    ]
+    order = tuple(
+        Order(one.aggregate, one.name, one.descending)
+        for one in query.order
+        if one.name != ONE_FIELD
+    )
+    return Question(
+        start_s, end_s, rooms, tuple(named), tuple(metrics), found, order, query.limit, raw
+    )
 
 
 def _bounds(found: Filter, limits: DatasetLimits, now_s: int) -> tuple[int, int]:
@@ -116,7 +145,9 @@ def _bounds(found: Filter, limits: DatasetLimits, now_s: int) -> tuple[int, int]
     elif start_s < now_s - limits.not_older_than_s - 60:
         raise QuestionRefused(f"cannot request data older than {limits.not_older_than_s}s")
     if end_s - start_s > limits.max_duration_s + 60:
-        raise QuestionRefused(f"query time range is too large: it cannot be wider than {limits.max_duration_s}s")
+        raise QuestionRefused(
+            f"query time range is too large: it cannot be wider than {limits.max_duration_s}s"
+        )
     return start_s, max(start_s, end_s)
 
 
@@ -126,13 +157,18 @@ def _filter(where: Where, rooms: frozenset[str]) -> Filter:
         return AllOf(parts) if isinstance(where, Every) else AnyOf(parts)
     if where.field == ROOM:
         matches = TEXT_OPERATORS[where.op]
-        return DimensionFilter(ROOM, "in", tuple(sorted(room for room in rooms if matches(room, where.value))))
+        return DimensionFilter(
+            ROOM, "in", tuple(sorted(room for room in rooms if matches(room, where.value)))
+        )
     values = where.value if isinstance(where.value, list) else [where.value]
     return DimensionFilter(where.field, _OPS[where.op], tuple(values))
 
 
 def _nested(row: Row, query: DatasetQuery) -> dict[str, Any]:
-    shown: dict[str, Any] = {"dimensions": {}, **{aggregate: {} for aggregate in query.dataset.aggregates}}
+    shown: dict[str, Any] = {
+        "dimensions": {},
+        **{aggregate: {} for aggregate in query.dataset.aggregates},
+    }
     for aggregate, name in query.selected:
         if not aggregate:
             shown[name] = row["", name]
@@ -144,4 +180,6 @@ def _nested(row: Row, query: DatasetQuery) -> dict[str, Any]:
 
 
 def _flat(row: Row, query: DatasetQuery) -> dict[str, Any]:
-    return {name: SAMPLE_INTERVAL if name == ONE_FIELD else row["", name] for _, name in query.selected}
+    return {
+        name: SAMPLE_INTERVAL if name == ONE_FIELD else row["", name] for _, name in query.selected
+    }

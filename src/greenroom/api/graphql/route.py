@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 PATH = "/graphql"
 
 
-def graphql_routes(store: ConfigStore, clock: Clock, datasets: Sequence[Dataset], answers: Mapping[str, DatasetAnswer]) -> list[Route]:
+def graphql_routes(
+    store: ConfigStore,
+    clock: Clock,
+    datasets: Sequence[Dataset],
+    answers: Mapping[str, DatasetAnswer],
+) -> list[Route]:
     """The routes, to be mounted beside the others; `answers` by the name of the dataset, in this process."""
     making = asyncio.Lock()
     made: list[GraphqlEndpoint] = []

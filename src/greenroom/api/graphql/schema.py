@@ -70,13 +70,28 @@ def _dataset_field(one: Dataset) -> str:
 def _dataset_types(one: Dataset) -> Iterator[str]:
     yield _type(one.type_name, _row_fields(one))
     if one.dimensions:
-        yield _type(f"{one.type_name}Dimensions", [f"{name}: {kind}!" for name, kind in one.dimensions.items()])
+        yield _type(
+            f"{one.type_name}Dimensions",
+            [f"{name}: {kind}!" for name, kind in one.dimensions.items()],
+        )
     for aggregate, names in one.aggregates.items():
-        yield _type(_aggregate_type(one, aggregate), [f"{name}: {kind}!" for name, kind in names.items()])
-    tokens = [f"{token}_{way}" for token in map(_token, one.order_tokens()) for way in ("ASC", "DESC")]
+        yield _type(
+            _aggregate_type(one, aggregate), [f"{name}: {kind}!" for name, kind in names.items()]
+        )
+    tokens = [
+        f"{token}_{way}" for token in map(_token, one.order_tokens()) for way in ("ASC", "DESC")
+    ]
     yield f"enum {one.type_name}OrderBy {{ {' '.join(tokens)} }}"
-    conditions = [f"{name}{suffix}: {_operand(kind, suffix)}" for name, kind in one.filters.items() for suffix in OPERATORS[kind]]
-    yield _type(one.filter_name, [f"AND: [{one.filter_name}!]", f"OR: [{one.filter_name}!]", *conditions], "input")
+    conditions = [
+        f"{name}{suffix}: {_operand(kind, suffix)}"
+        for name, kind in one.filters.items()
+        for suffix in OPERATORS[kind]
+    ]
+    yield _type(
+        one.filter_name,
+        [f"AND: [{one.filter_name}!]", f"OR: [{one.filter_name}!]", *conditions],
+        "input",
+    )
 
 
 def _row_fields(one: Dataset) -> Iterator[str]:
@@ -128,8 +143,18 @@ def _text(value: Any) -> str:
 
 def _whole(lowest: int, highest: int) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
-        number = int(value) if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit() else value
-        if isinstance(number, bool) or not isinstance(number, int) or not lowest <= number <= highest:
+        number = (
+            int(value)
+            if isinstance(value, str)
+            and value.lstrip("-").isascii()
+            and value.lstrip("-").isdigit()
+            else value
+        )
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, int)
+            or not lowest <= number <= highest
+        ):
             raise ValueError(f"must be a whole number from {lowest} to {highest}, not {value!r}")
         return number
 
@@ -166,7 +191,11 @@ def whole_second(seconds: float, op: str) -> int:
 def day(value: Any) -> int:
     """`YYYY-MM-DD` as the Unix seconds of its begin."""
     try:
-        found = date.fromisoformat(value) if isinstance(value, str) and len(value) == len("2030-01-01") else None
+        found = (
+            date.fromisoformat(value)
+            if isinstance(value, str) and len(value) == len("2030-01-01")
+            else None
+        )
     except ValueError:
         found = None
     if found is None:

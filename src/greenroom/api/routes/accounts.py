@@ -31,4 +31,7 @@ def get_account(caller: FilteredReader, account_id: str) -> Response:
 def verify_token(caller: AnyCaller) -> Response:
     """Verify the token of this request, of any scope."""
     expires_ms = caller.token.expires_ms
-    return answered({"id": caller.token.id, "status": "active"} | ({"expires_on": plain_moment(expires_ms)} if expires_ms else {}))
+    return answered(
+        {"id": caller.token.id, "status": "active"}
+        | ({"expires_on": plain_moment(expires_ms)} if expires_ms else {})
+    )

@@ -47,9 +47,13 @@ def list_pagerduty_services(config_service: WithConfig) -> Response:
 
 
 @router.post("/destinations/pagerduty", **told("Id", body="PagerdutyServiceCreate"))
-def create_pagerduty_service(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+def create_pagerduty_service(
+    caller: Editor, config_service: WithConfig, document: Document
+) -> Response:
     """Add a PagerDuty service by its routing key, which is never shown again. Not one of Cloudflare's calls."""
-    return answered(config_service.change(caller.author, alert_destinations.create_service(document)))
+    return answered(
+        config_service.change(caller.author, alert_destinations.create_service(document))
+    )
 
 
 @router.delete("/destinations/pagerduty", **told("", change=True))
@@ -72,7 +76,9 @@ def link_pagerduty(token_id: str) -> Response:
 
 
 @router.delete("/destinations/pagerduty/{service_id}", **told("", change=True))
-def delete_pagerduty_service(caller: Editor, config_service: WithConfig, service_id: str) -> Response:
+def delete_pagerduty_service(
+    caller: Editor, config_service: WithConfig, service_id: str
+) -> Response:
     """Delete one PagerDuty service. Not one of Cloudflare's calls."""
     config_service.change(caller.author, alert_destinations.delete_services(service_id))
     return answered_bare()
@@ -82,11 +88,19 @@ def delete_pagerduty_service(caller: Editor, config_service: WithConfig, service
 def list_webhooks(config_service: WithConfig, view: WithView) -> Response:
     """List the webhooks."""
     states = view.states()
-    return answered(config_service.look(lambda known: [alert_destinations.show(entry, states) for entry in known.webhooks.values()]))
+    return answered(
+        config_service.look(
+            lambda known: [
+                alert_destinations.show(entry, states) for entry in known.webhooks.values()
+            ]
+        )
+    )
 
 
 @router.post("/destinations/webhooks", **told("Id", body="WebhookCreate"))
-def create_webhook(caller: Editor, config_service: WithConfig, view: WithView, document: Document) -> Response:
+def create_webhook(
+    caller: Editor, config_service: WithConfig, view: WithView, document: Document
+) -> Response:
     """Create a webhook, after it has taken a test message."""
     return _saved_webhook(caller.author, config_service, view, None, document)
 
@@ -99,13 +113,19 @@ def get_webhook(config_service: WithConfig, view: WithView, webhook_id: str) -> 
 
 
 @router.put("/destinations/webhooks/{webhook_id}", **told("Id", body="WebhookCreate"))
-def put_webhook(caller: Editor, config_service: WithConfig, view: WithView, document: Document, webhook_id: str) -> Response:
+def put_webhook(
+    caller: Editor, config_service: WithConfig, view: WithView, document: Document, webhook_id: str
+) -> Response:
     """Replace a webhook, after it has taken a test message where its URL or its secret changes."""
     return _saved_webhook(caller.author, config_service, view, webhook_id, document)
 
 
 def _saved_webhook(
-    author: str, config_service: ConfigService, view: NotificationView, webhook_id: str | None, document: object
+    author: str,
+    config_service: ConfigService,
+    view: NotificationView,
+    webhook_id: str | None,
+    document: object,
 ) -> Response:
     result, problem = alert_destinations.keep(config_service, author, view, webhook_id, document)
     return answered(result, messages=[f"webhook test failed: {problem}"] if problem else [])
@@ -123,43 +143,65 @@ def list_history(
     config_service: WithConfig,
     view: WithView,
     page: Paged,
-    since: Annotated[str | None, Query(max_length=40, description="Not before this time, RFC 3339.")] = None,
-    before: Annotated[str | None, Query(max_length=40, description="Before this time, RFC 3339.")] = None,
+    since: Annotated[
+        str | None, Query(max_length=40, description="Not before this time, RFC 3339.")
+    ] = None,
+    before: Annotated[
+        str | None, Query(max_length=40, description="Before this time, RFC 3339.")
+    ] = None,
 ) -> Response:
     """List what was sent in the last 30 days, newest first."""
     kept_ms = max(0, config_service.clock.now_ms() - HISTORY_KEPT_MS)
     since_ms = max(kept_ms, alert_history.bound_ms("since", since) or 0)
     skip = (page.page - 1) * page.per_page
-    found, total = view.history(since_ms, alert_history.bound_ms("before", before), skip, page.per_page)
+    found, total = view.history(
+        since_ms, alert_history.bound_ms("before", before), skip, page.per_page
+    )
     waiting = view.waiting()
     notices = [f"messages waiting to be delivered: {waiting}"] if waiting else []
-    return answered([alert_history.show(entry) for entry in found], page.info(len(found), total), notices)
+    return answered(
+        [alert_history.show(entry) for entry in found], page.info(len(found), total), notices
+    )
 
 
 @router.get("/policies", **told("[Policy]", may="read"))
 def list_policies(config_service: WithConfig) -> Response:
     """List the policies."""
-    return answered(config_service.look(lambda known: [alert_policies.show(entry) for entry in known.alert_policies.values()]))
+    return answered(
+        config_service.look(
+            lambda known: [alert_policies.show(entry) for entry in known.alert_policies.values()]
+        )
+    )
 
 
 @router.post("/policies", **told("Id", body="PolicyCreate"))
 def create_policy(caller: Editor, config_service: WithConfig, document: Document) -> Response:
     """Create a policy."""
     result = config_service.change(caller.author, alert_policies.create(document))
-    return answered(result, messages=config_service.look(lambda known: alert_policies.warnings(known, document)))
+    return answered(
+        result, messages=config_service.look(lambda known: alert_policies.warnings(known, document))
+    )
 
 
 @router.get("/policies/{policy_id}", **told("Policy", may="read"))
 def get_policy(config_service: WithConfig, policy_id: str) -> Response:
     """Get a policy."""
-    return answered(config_service.look(lambda known: alert_policies.show(alert_policies.policy_of(known, policy_id))))
+    return answered(
+        config_service.look(
+            lambda known: alert_policies.show(alert_policies.policy_of(known, policy_id))
+        )
+    )
 
 
 @router.put("/policies/{policy_id}", **told("Id", body="PolicyEdit"))
-def put_policy(caller: Editor, config_service: WithConfig, document: Document, policy_id: str) -> Response:
+def put_policy(
+    caller: Editor, config_service: WithConfig, document: Document, policy_id: str
+) -> Response:
     """Change a policy; fields that are left out stay."""
     result = config_service.change(caller.author, alert_policies.change(policy_id, document))
-    return answered(result, messages=config_service.look(lambda known: alert_policies.warnings(known, document)))
+    return answered(
+        result, messages=config_service.look(lambda known: alert_policies.warnings(known, document))
+    )
 
 
 @router.delete("/policies/{policy_id}", **told("", change=True))
@@ -173,7 +215,9 @@ def delete_policy(caller: Editor, config_service: WithConfig, policy_id: str) ->
 def test_policy(config_service: WithConfig, view: WithView, policy_id: str) -> Response:
     """Send an example to all destinations of a policy. Not one of Cloudflare's calls."""
     known = config_service.look(lambda known: known)
-    alert_policies.send_test(known, policy_id, view, ChangeContext(config_service.clock.now_ms(), opaque_id))
+    alert_policies.send_test(
+        known, policy_id, view, ChangeContext(config_service.clock.now_ms(), opaque_id)
+    )
     return answered_bare()
 
 
@@ -199,7 +243,9 @@ def put_silences(caller: Editor, config_service: WithConfig, document: Document)
 @router.get("/silences/{silence_id}", **told("Silence", may="read"))
 def get_silence(config_service: WithConfig, silence_id: str) -> Response:
     """Get a silence."""
-    return answered(config_service.look(lambda known: silences.show(silences.silence_of(known, silence_id))))
+    return answered(
+        config_service.look(lambda known: silences.show(silences.silence_of(known, silence_id)))
+    )
 
 
 @router.delete("/silences/{silence_id}", **told("", change=True))

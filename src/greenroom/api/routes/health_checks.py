@@ -14,7 +14,10 @@ from greenroom.control.health_view import HealthStates, HealthView, NoStates
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.control.zones import zone_of
 
-PREFIXES = {"": "/zones/{zone_id}/healthchecks", "smart shield ": "/zones/{zone_id}/smart_shield/healthchecks"}
+PREFIXES = {
+    "": "/zones/{zone_id}/healthchecks",
+    "smart shield ": "/zones/{zone_id}/smart_shield/healthchecks",
+}
 """What stands before the tag -> where the same calls are."""
 
 
@@ -34,8 +37,19 @@ def health_view(request: Request) -> HealthView:
 
 WithHealth = Annotated[HealthStates, Depends(health_states)]
 RunningHealth = Annotated[HealthView, Depends(health_view)]
-Region = Annotated[str, Query(pattern="^[A-Za-z]{0,10}$", description="Only events of this region; `Global`: all regions together.")]
-Time = Annotated[str | None, Query(max_length=40, description="ISO 8601 with a zone; the last 24 hours when nothing is said.")]
+Region = Annotated[
+    str,
+    Query(
+        pattern="^[A-Za-z]{0,10}$",
+        description="Only events of this region; `Global`: all regions together.",
+    ),
+]
+Time = Annotated[
+    str | None,
+    Query(
+        max_length=40, description="ISO 8601 with a zone; the last 24 hours when nothing is said."
+    ),
+]
 Count = Annotated[int, Query(ge=1, le=1_000, description="Events at most.")]
 
 
@@ -43,7 +57,9 @@ def _add_previews(router: Router) -> None:
     """The calls that try a check; `preview` stands where an id would, so they come first."""
 
     @router.post("/preview", **told("HealthCheck", body="HealthCheckCreate", may="edit"))
-    async def create_preview(config_service: WithConfig, health: RunningHealth, document: Document, zone_id: str) -> Response:
+    async def create_preview(
+        config_service: WithConfig, health: RunningHealth, document: Document, zone_id: str
+    ) -> Response:
         """Try a health check without saving it; it runs for ten minutes."""
         config_service.look(lambda known: zone_of(known, zone_id))
         return answered(health_checks.preview(health, zone_id, document))
@@ -65,7 +81,9 @@ def routes_of(tag: str, prefix: str) -> Router:
     _add_previews(router)
 
     @router.get("", **told("[HealthCheck]", info="Page", may="read"))
-    def list_health_checks(config_service: WithConfig, health: WithHealth, page: Paged, zone_id: str) -> Response:
+    def list_health_checks(
+        config_service: WithConfig, health: WithHealth, page: Paged, zone_id: str
+    ) -> Response:
         """List the health checks of a zone."""
         known = config_service.look(lambda known: known)
         zone_of(known, zone_id)
@@ -73,19 +91,36 @@ def routes_of(tag: str, prefix: str) -> Router:
         return answered([health_checks.show(entry, health) for entry in shown], info)
 
     @router.post("", **told("HealthCheck", body="HealthCheckCreate"))
-    def create_health_check(caller: Editor, config_service: WithConfig, health: WithHealth, document: Document, zone_id: str) -> Response:
+    def create_health_check(
+        caller: Editor,
+        config_service: WithConfig,
+        health: WithHealth,
+        document: Document,
+        zone_id: str,
+    ) -> Response:
         """Create a health check."""
-        return answered(config_service.change(caller.author, health_checks.create(zone_id, document, health)))
+        return answered(
+            config_service.change(caller.author, health_checks.create(zone_id, document, health))
+        )
 
     @router.get("/{healthcheck_id}", **told("HealthCheck", may="read"))
-    def get_health_check(config_service: WithConfig, health: WithHealth, zone_id: str, healthcheck_id: str) -> Response:
+    def get_health_check(
+        config_service: WithConfig, health: WithHealth, zone_id: str, healthcheck_id: str
+    ) -> Response:
         """Get a health check with its state."""
-        entry = config_service.look(lambda known: health_checks.check_of(known, zone_id, healthcheck_id))
+        entry = config_service.look(
+            lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
+        )
         return answered(health_checks.show(entry, health))
 
     @router.put("/{healthcheck_id}", **told("HealthCheck", body="HealthCheckCreate"))
     def put_health_check(
-        caller: Editor, config_service: WithConfig, health: WithHealth, document: Document, zone_id: str, healthcheck_id: str
+        caller: Editor,
+        config_service: WithConfig,
+        health: WithHealth,
+        document: Document,
+        zone_id: str,
+        healthcheck_id: str,
     ) -> Response:
         """Replace a health check."""
         change = health_checks.change(zone_id, healthcheck_id, document, True, health)
@@ -93,21 +128,32 @@ def routes_of(tag: str, prefix: str) -> Router:
 
     @router.patch("/{healthcheck_id}", **told("HealthCheck", body="HealthCheckEdit"))
     def edit_health_check(
-        caller: Editor, config_service: WithConfig, health: WithHealth, document: Document, zone_id: str, healthcheck_id: str
+        caller: Editor,
+        config_service: WithConfig,
+        health: WithHealth,
+        document: Document,
+        zone_id: str,
+        healthcheck_id: str,
     ) -> Response:
         """Change some fields of a health check."""
         change = health_checks.change(zone_id, healthcheck_id, document, False, health)
         return answered(config_service.change(caller.author, change))
 
     @router.delete("/{healthcheck_id}", **told("Id", change=True))
-    def delete_health_check(caller: Editor, config_service: WithConfig, zone_id: str, healthcheck_id: str) -> Response:
+    def delete_health_check(
+        caller: Editor, config_service: WithConfig, zone_id: str, healthcheck_id: str
+    ) -> Response:
         """Delete a health check; an incident that is open ends with it."""
-        return answered(config_service.change(caller.author, health_checks.delete(zone_id, healthcheck_id)))
+        return answered(
+            config_service.change(caller.author, health_checks.delete(zone_id, healthcheck_id))
+        )
 
     return router
 
 
-history = Router(tags=["history of health checks"], prefix="/zones/{zone_id}/healthchecks/{healthcheck_id}")
+history = Router(
+    tags=["history of health checks"], prefix="/zones/{zone_id}/healthchecks/{healthcheck_id}"
+)
 
 
 @history.get("/events", **told("[CheckEvent]", may="analytics"))
@@ -119,21 +165,32 @@ def list_events(
     since: Time = None,
     until: Time = None,
     region: Region = "",
-    only_changes: Annotated[bool, Query(description="Only events that changed the status.")] = False,
+    only_changes: Annotated[
+        bool, Query(description="Only events that changed the status.")
+    ] = False,
     limit: Count = 100,
 ) -> Response:
     """List what the probes of a health check found, newest first."""
-    check = config_service.look(lambda known: health_checks.check_of(known, zone_id, healthcheck_id)).record
+    check = config_service.look(
+        lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
+    ).record
     begin, end = health_history.span(since, until, config_service.clock.now_ms())
     return answered(health_history.events(health, check, begin, end, region, only_changes, limit))
 
 
 @history.get("/figures", **told("CheckFigures", may="analytics"))
 def get_figures(
-    config_service: WithConfig, health: RunningHealth, zone_id: str, healthcheck_id: str, since: Time = None, until: Time = None
+    config_service: WithConfig,
+    health: RunningHealth,
+    zone_id: str,
+    healthcheck_id: str,
+    since: Time = None,
+    until: Time = None,
 ) -> Response:
     """Get uptime, failures by reason and latency of a health check."""
-    check = config_service.look(lambda known: health_checks.check_of(known, zone_id, healthcheck_id)).record
+    check = config_service.look(
+        lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
+    ).record
     begin, end = health_history.span(since, until, config_service.clock.now_ms())
     return answered(health_history.figures(health, check, begin, end))
 

@@ -23,7 +23,9 @@ router = Router(tags=["status page"], prefix="/accounts/{account_id}")
 
 
 @router.get("/incidents", **told("[Incident]", info="Page", may="read"))
-def list_incidents(config_service: WithConfig, view: Annotated[NotificationView, Depends(_view)], page: Paged) -> Response:
+def list_incidents(
+    config_service: WithConfig, view: Annotated[NotificationView, Depends(_view)], page: Paged
+) -> Response:
     """List the incidents of the last 90 days, newest first."""
     found = view.incidents(max(0, config_service.clock.now_ms() - INCIDENTS_KEPT_MS))
     shown, info = page.cut(found)
@@ -46,11 +48,17 @@ def create_note(caller: Editor, config_service: WithConfig, document: Document) 
 @router.get("/incident_notes/{note_id}", **told("IncidentNote", may="read"))
 def get_note(config_service: WithConfig, note_id: str) -> Response:
     """Get a note."""
-    return answered(config_service.look(lambda known: incident_notes.show(incident_notes.note_of(known, note_id))))
+    return answered(
+        config_service.look(
+            lambda known: incident_notes.show(incident_notes.note_of(known, note_id))
+        )
+    )
 
 
 @router.patch("/incident_notes/{note_id}", **told("IncidentNote", body="IncidentNoteEdit"))
-def edit_note(caller: Editor, config_service: WithConfig, document: Document, note_id: str) -> Response:
+def edit_note(
+    caller: Editor, config_service: WithConfig, document: Document, note_id: str
+) -> Response:
     """Change some fields of a note."""
     return answered(config_service.change(caller.author, incident_notes.change(note_id, document)))
 

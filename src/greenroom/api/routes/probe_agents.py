@@ -20,7 +20,9 @@ async def list_agents(health: RunningHealth, account_id: str) -> Response:
 
 
 @router.put("/{agent_name}", **told("AgentOrders", body="AgentReport", may="probe"))
-async def report(health: RunningHealth, document: Document, account_id: str, agent_name: str) -> Response:
+async def report(
+    health: RunningHealth, document: Document, account_id: str, agent_name: str
+) -> Response:
     """Report results as an agent, and get the checks to probe. `greenroom probe` does this."""
     del account_id
     return answered(probe_agents.report(health, agent_name, document))

@@ -27,11 +27,15 @@ def create_page(caller: Editor, config_service: WithConfig, document: Document) 
 @router.get("/status_pages/{page_id}", **told("StatusPage", may="read"))
 def get_page(config_service: WithConfig, page_id: str) -> Response:
     """Get a status page."""
-    return answered(config_service.look(lambda known: status_pages.show(status_pages.page_of(known, page_id))))
+    return answered(
+        config_service.look(lambda known: status_pages.show(status_pages.page_of(known, page_id)))
+    )
 
 
 @router.patch("/status_pages/{page_id}", **told("StatusPage", body="StatusPageEdit"))
-def edit_page(caller: Editor, config_service: WithConfig, document: Document, page_id: str) -> Response:
+def edit_page(
+    caller: Editor, config_service: WithConfig, document: Document, page_id: str
+) -> Response:
     """Change some fields of a status page."""
     return answered(config_service.change(caller.author, status_pages.change(page_id, document)))
 

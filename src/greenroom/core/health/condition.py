@@ -9,7 +9,13 @@ import hashlib
 
 import msgspec
 
-from greenroom.core.health.votes import REPORT_SLACK_MS, SUSPENDED, UNHEALTHY, UNKNOWN, HealthVerdict
+from greenroom.core.health.votes import (
+    REPORT_SLACK_MS,
+    SUSPENDED,
+    UNHEALTHY,
+    UNKNOWN,
+    HealthVerdict,
+)
 from greenroom.model.health_check import HealthCheck
 
 NO_FAILURES = "No failures"
@@ -44,7 +50,9 @@ def patience_ms(check: HealthCheck) -> int:
     return 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
 
 
-def advanced(condition: Condition, check: HealthCheck, verdict: HealthVerdict, now_ms: int) -> tuple[Condition, Turn | None]:
+def advanced(
+    condition: Condition, check: HealthCheck, verdict: HealthVerdict, now_ms: int
+) -> tuple[Condition, Turn | None]:
     """The condition after a verdict, and the change that it brought."""
     if check.suspended:
         return suspended(condition, now_ms)
@@ -71,9 +79,17 @@ def _turn(condition: Condition, check: HealthCheck, status: str, now_ms: int) ->
         return None
     since = now_ms - condition.failed_ms if condition.failed_ms else 0
     if status == UNHEALTHY:
-        incident = condition.incident or hashlib.sha256(f"{check.id}/{now_ms}".encode()).hexdigest()[:32]
+        incident = (
+            condition.incident or hashlib.sha256(f"{check.id}/{now_ms}".encode()).hexdigest()[:32]
+        )
         return Turn("start", condition.settled, status, incident, since)
-    return Turn("end" if condition.incident else "none", condition.settled, status, condition.incident, since)
+    return Turn(
+        "end" if condition.incident else "none",
+        condition.settled,
+        status,
+        condition.incident,
+        since,
+    )
 
 
 def _incident_after(condition: Condition, turn: Turn | None) -> str:
@@ -84,13 +100,23 @@ def _undecided(condition: Condition, check: HealthCheck, now_ms: int) -> Conditi
     since_ms = condition.undecided_ms or now_ms
     if condition.status == UNKNOWN or now_ms - since_ms <= patience_ms(check):
         back = condition.status == SUSPENDED
-        return msgspec.structs.replace(condition, undecided_ms=since_ms, **({"status": UNKNOWN, "since_ms": now_ms} if back else {}))
-    return msgspec.structs.replace(condition, status=UNKNOWN, since_ms=now_ms, reason="", undecided_ms=since_ms, failing=())
+        return msgspec.structs.replace(
+            condition,
+            undecided_ms=since_ms,
+            **({"status": UNKNOWN, "since_ms": now_ms} if back else {}),
+        )
+    return msgspec.structs.replace(
+        condition, status=UNKNOWN, since_ms=now_ms, reason="", undecided_ms=since_ms, failing=()
+    )
 
 
 def suspended(condition: Condition, now_ms: int) -> tuple[Condition, Turn | None]:
     """The condition of a check that is not probed any more, or is removed: an incident that is open ends with it."""
-    turn = Turn("end", condition.settled, SUSPENDED, condition.incident, now_ms - condition.failed_ms) if condition.incident else None
+    turn = (
+        Turn("end", condition.settled, SUSPENDED, condition.incident, now_ms - condition.failed_ms)
+        if condition.incident
+        else None
+    )
     since_ms = condition.since_ms if condition.status == SUSPENDED else now_ms
     return Condition(status=SUSPENDED, since_ms=since_ms, failed_ms=condition.failed_ms), turn
 

@@ -27,14 +27,21 @@ class OriginChecks:
         for check in checks:
             if not check.suspended:
                 self._by_host.setdefault(check.served_host, []).append(check.id)
-                self._by_address.setdefault((check.address.lower(), check.port), []).append(check.id)
+                self._by_address.setdefault((check.address.lower(), check.port), []).append(
+                    check.id
+                )
 
     def of(self, room: Room, origin: tuple[str, int] | None) -> tuple[str, ...]:
         """Ids of the checks that speak for a room; `origin` is host and port of where its requests go."""
         found: list[str] = []
         for route in room.routes:
             if route.host.startswith("*."):
-                found += [key for host, keys in self._by_host.items() if host.endswith(route.host[1:]) for key in keys]
+                found += [
+                    key
+                    for host, keys in self._by_host.items()
+                    if host.endswith(route.host[1:])
+                    for key in keys
+                ]
             else:
                 found += self._by_host.get(route.host, [])
         if origin is not None:

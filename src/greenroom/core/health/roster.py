@@ -43,7 +43,9 @@ def lost_agents(roster: Roster, now_ms: int) -> frozenset[str]:
 
 def remembered(roster: Roster, now_ms: int) -> dict[str, Agent]:
     """The roster without agents that have been silent for a day."""
-    return {name: agent for name, agent in roster.items() if now_ms - agent.heard_ms <= FORGOTTEN_MS}
+    return {
+        name: agent for name, agent in roster.items() if now_ms - agent.heard_ms <= FORGOTTEN_MS
+    }
 
 
 class AgentsByRegion:

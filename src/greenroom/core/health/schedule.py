@@ -23,7 +23,11 @@ def next_due_ms(check_id: str, agent: str, interval_ms: int, after_ms: int) -> i
     phase, width = phase_ms(check_id, agent, interval_ms), min(interval_ms // JITTER, JITTER_MAX_MS)
     number = (after_ms - phase) // interval_ms
     while True:
-        due = number * interval_ms + phase + (_number(f"{check_id}/{agent}/{number}") % (width + 1) - width // 2)
+        due = (
+            number * interval_ms
+            + phase
+            + (_number(f"{check_id}/{agent}/{number}") % (width + 1) - width // 2)
+        )
         if due > after_ms:
             return due
         number += 1

@@ -32,7 +32,10 @@ class Vote(msgspec.Struct, frozen=True):
 
     def fresh(self, check: HealthCheck, now_ms: int) -> bool:
         """Whether the agent has probed lately enough: at most two intervals and one probe ago."""
-        return now_ms - self.at_ms <= 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
+        return (
+            now_ms - self.at_ms
+            <= 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
+        )
 
 
 NO_VOTE = Vote()
@@ -45,7 +48,9 @@ def counted(vote: Vote, result: Vote, check: HealthCheck) -> Vote:
     run = vote.run + 1 if vote.run and vote.ok == result.ok else 1
     needed = check.consecutive_successes if result.ok else check.consecutive_fails
     opinion = HEALTHY if result.ok else UNHEALTHY
-    return msgspec.structs.replace(result, run=min(run, needed), says=opinion if run >= needed else vote.says)
+    return msgspec.structs.replace(
+        result, run=min(run, needed), says=opinion if run >= needed else vote.says
+    )
 
 
 def majority(opinions: Collection[str], asked: int) -> str:
@@ -74,12 +79,20 @@ class HealthVerdict(msgspec.Struct, frozen=True):
 
 
 def judged(
-    check: HealthCheck, asked: Mapping[str, Sequence[str]], votes: Mapping[str, Vote], lost: Collection[str], now_ms: int
+    check: HealthCheck,
+    asked: Mapping[str, Sequence[str]],
+    votes: Mapping[str, Vote],
+    lost: Collection[str],
+    now_ms: int,
 ) -> HealthVerdict:
     """The verdict on a check. `asked` names the agents of each region (core.health.roster), `lost` those not heard of."""
     regions, reasons = {}, []
     for region, agents in asked.items():
-        heard = [votes[agent] for agent in agents if agent in votes and agent not in lost and votes[agent].fresh(check, now_ms)]
+        heard = [
+            votes[agent]
+            for agent in agents
+            if agent in votes and agent not in lost and votes[agent].fresh(check, now_ms)
+        ]
         regions[region] = majority([vote.says for vote in heard], len(agents))
         if regions[region] == UNHEALTHY:
             reasons += [vote for vote in heard if vote.says == UNHEALTHY and not vote.ok]

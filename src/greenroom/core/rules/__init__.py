@@ -49,10 +49,17 @@ def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) ->
     try:
         return checked(parse(source), lists)
     except RuleRefused as refused:
-        raise InvalidConfig([Problem("expression", draw(source, fault), line_of(source, fault)) for fault in refused.faults]) from None
+        raise InvalidConfig(
+            [
+                Problem("expression", draw(source, fault), line_of(source, fault))
+                for fault in refused.faults
+            ]
+        ) from None
 
 
-def rule_faults(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> tuple[RuleFault, ...]:
+def rule_faults(
+    source: str, lists: Mapping[str, ListMembership] = NO_LISTS
+) -> tuple[RuleFault, ...]:
     """Everything wrong with an expression, by its place in it: for an editor. Empty when it can be used."""
     try:
         checked(parse(source), lists)
@@ -61,7 +68,9 @@ def rule_faults(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> 
     return ()
 
 
-def rule_problems(source: str, pointer: str = "expression", lists: Mapping[str, ListMembership] = NO_LISTS) -> list[Problem]:
+def rule_problems(
+    source: str, pointer: str = "expression", lists: Mapping[str, ListMembership] = NO_LISTS
+) -> list[Problem]:
     """Everything wrong with an expression, each drawn with a caret under its place, with its line; empty when it can be used."""
     try:
         compile_rule(source, lists)
@@ -85,7 +94,10 @@ def compile_bypass(
         try:
             conditions.append((rule, compile_rule(rule.expression, lists)))
         except InvalidConfig as invalid:
-            problems += [Problem(f"rules[{index}].expression", problem.reason, problem.line) for problem in invalid.problems]
+            problems += [
+                Problem(f"rules[{index}].expression", problem.reason, problem.line)
+                for problem in invalid.problems
+            ]
     if problems:
         raise InvalidConfig(problems)
     conditions = [(rule, holds) for rule, holds in conditions if rule.enabled]
@@ -96,7 +108,9 @@ def compile_bypass(
             try:
                 if holds(facts):
                     return rule
-            except Exception as error:  # a broken rule must not stop a visit, and must never be a pass
+            except (
+                Exception
+            ) as error:  # a broken rule must not stop a visit, and must never be a pass
                 failed(rule, error)
         return None
 

@@ -71,7 +71,11 @@ def _xor(reads: Sequence[ReadFact]) -> ReadFact:
 
 
 JOINED: dict[str, Callable[[Sequence[ReadFact]], ReadFact]] = {"and": _and, "or": _or, "xor": _xor}
-_COMBINED: dict[str, Callable[[Any], bool]] = {"and": all, "or": any, "xor": lambda row: sum(map(bool, row)) % 2 == 1}
+_COMBINED: dict[str, Callable[[Any], bool]] = {
+    "and": all,
+    "or": any,
+    "xor": lambda row: sum(map(bool, row)) % 2 == 1,
+}
 
 
 def joined_lists(op: str, reads: Sequence[ReadFact]) -> ReadFact:
@@ -87,7 +91,9 @@ def joined_lists(op: str, reads: Sequence[ReadFact]) -> ReadFact:
     return run
 
 
-def called(run: Callable[..., Any], args: Sequence[TermClosure], literals: Sequence[Any]) -> ReadFact:
+def called(
+    run: Callable[..., Any], args: Sequence[TermClosure], literals: Sequence[Any]
+) -> ReadFact:
     """A function of its arguments; `literals` holds the value of each literal one, None for the others. The usual shapes are short."""
     read = args[0].read
     rest = literals[1:]
@@ -135,7 +141,9 @@ def indexed(term: TermClosure, index: Index) -> TermClosure | None:
         return None
     pick = _entry(index) if isinstance(index, str) else _element(index)
     if term.each:
-        return TermClosure(of, every(read, lambda value: None if value is None else pick(value)), each=True)
+        return TermClosure(
+            of, every(read, lambda value: None if value is None else pick(value)), each=True
+        )
     return TermClosure(of, lambda x: None if (value := read(x)) is None else pick(value))
 
 

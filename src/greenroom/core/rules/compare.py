@@ -79,15 +79,21 @@ _ORDERED = (STRING, INTEGER)
 _ANY = (STRING, IP, INTEGER)
 
 OPERATORS: dict[str, Operator] = {
-    "eq": Operator(_ANY, _equal, "equal; an IP address compares with an address, not with a network"),
+    "eq": Operator(
+        _ANY, _equal, "equal; an IP address compares with an address, not with a network"
+    ),
     "ne": Operator(_ANY, _unequal, "not equal"),
     "lt": Operator(_ORDERED, _less, "less, bytewise for strings"),
     "le": Operator(_ORDERED, _at_most, "less or equal"),
     "gt": Operator(_ORDERED, _greater, "greater"),
     "ge": Operator(_ORDERED, _at_least, "greater or equal"),
     "contains": Operator((STRING,), _contains, "has this part; case matters"),
-    "matches": Operator((STRING,), _passes, "the regular expression occurs somewhere; case matters"),
-    "wildcard": Operator((STRING,), _passes, "the whole value fits; `*` is any run of characters; case is ignored"),
+    "matches": Operator(
+        (STRING,), _passes, "the regular expression occurs somewhere; case matters"
+    ),
+    "wildcard": Operator(
+        (STRING,), _passes, "the whole value fits; `*` is any run of characters; case is ignored"
+    ),
     "strict wildcard": Operator((STRING,), _passes, "as wildcard, but case matters"),
     "in": Operator(_ANY, _in_set, "is one of an inline set or a named list"),
 }
@@ -98,7 +104,9 @@ def right_value(kind: ValueKind, op: str, right: Text | Bare | Pattern | Items) 
     if isinstance(right, Pattern):
         return search(right.source)
     if isinstance(right, Items):
-        return _members(kind, [item.value if isinstance(item, Text) else item for item in right.items])
+        return _members(
+            kind, [item.value if isinstance(item, Text) else item for item in right.items]
+        )
     if isinstance(right, Text):
         if kind != STRING:
             raise ValueError(_EXPECTED[kind])
@@ -130,9 +138,21 @@ def _integer_range(text: str) -> Range:
     return low, high
 
 
-_EXPECTED = {STRING: "expected a quoted string", INTEGER: "expected a 64-bit integer", IP: "expected an IP address"}
-_READ: Mapping[ValueKind, Callable[[str], Any]] = {STRING: _no_string, INTEGER: _integer, IP: address_key}
-_RANGE: Mapping[ValueKind, Callable[[str], Any]] = {STRING: _no_string, INTEGER: _integer_range, IP: address_range}
+_EXPECTED = {
+    STRING: "expected a quoted string",
+    INTEGER: "expected a 64-bit integer",
+    IP: "expected an IP address",
+}
+_READ: Mapping[ValueKind, Callable[[str], Any]] = {
+    STRING: _no_string,
+    INTEGER: _integer,
+    IP: address_key,
+}
+_RANGE: Mapping[ValueKind, Callable[[str], Any]] = {
+    STRING: _no_string,
+    INTEGER: _integer_range,
+    IP: address_range,
+}
 
 
 def item_problem(kind: ValueKind, item: Text | Bare) -> str | None:

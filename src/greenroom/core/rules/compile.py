@@ -8,26 +8,66 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, cast
 
-from greenroom.core.rules.closures import JOINED, TermClosure, called, called_on_each, every, indexed, itself, joined_lists, negated
-from greenroom.core.rules.compare import OPERATORS, ListMembership, Members, item_problem, right_value
+from greenroom.core.rules.closures import (
+    JOINED,
+    TermClosure,
+    called,
+    called_on_each,
+    every,
+    indexed,
+    itself,
+    joined_lists,
+    negated,
+)
+from greenroom.core.rules.compare import (
+    OPERATORS,
+    ListMembership,
+    Members,
+    item_problem,
+    right_value,
+)
 from greenroom.core.rules.facts import RequestFacts
 from greenroom.core.rules.faults import RuleFault, RuleRefused
 from greenroom.core.rules.fields import FIELDS, absent
-from greenroom.core.rules.functions import ABSENT_FUNCTIONS, FUNCTIONS, TEXT_OF_ADDRESS, FunctionSpec
+from greenroom.core.rules.functions import (
+    ABSENT_FUNCTIONS,
+    FUNCTIONS,
+    TEXT_OF_ADDRESS,
+    FunctionSpec,
+)
 from greenroom.core.rules.kinds import BOOLEAN, BOOLEANS, INTEGER, IP, STRING, ValueKind, array
 from greenroom.core.rules.patterns import REGEXES_MAX
-from greenroom.core.rules.syntax import Call, Compare, Each, Field, Index, Items, ListName, Logic, Node, Not, Number, Pattern, Text, Truth
+from greenroom.core.rules.syntax import (
+    Call,
+    Compare,
+    Each,
+    Field,
+    Index,
+    Items,
+    ListName,
+    Logic,
+    Node,
+    Not,
+    Number,
+    Pattern,
+    Text,
+    Truth,
+)
 
 LIKENESS_MIN = 0.8
 """Share of equal characters from which a mistyped name gets a suggestion."""
 
 
-def checked(node: Node, lists: Mapping[str, ListMembership]) -> Callable[[RequestFacts], bool | None]:
+def checked(
+    node: Node, lists: Mapping[str, ListMembership]
+) -> Callable[[RequestFacts], bool | None]:
     """The condition as one function; raises RuleRefused with every fault of the expression."""
     check = _Check(lists)
     term = check.condition(node)
     if term and term.kind != BOOLEAN:
-        check.fault(node, f"expected value of type {BOOLEAN}, but got {term.kind}; use any() or all()")
+        check.fault(
+            node, f"expected value of type {BOOLEAN}, but got {term.kind}; use any() or all()"
+        )
     if check.faults or not term:
         raise RuleRefused(*sorted(check.faults))
     return term.read
@@ -62,7 +102,9 @@ class _Check:
         term = self.value(cast("Field | Call", node))
         if term and (term.each or term.kind not in (BOOLEAN, BOOLEANS)):
             shape = f"{array(term.kind)} (by [*])" if term.each else term.kind
-            self.fault(node, f"expected a comparison operator or a {BOOLEAN}, but this is of type {shape}")
+            self.fault(
+                node, f"expected a comparison operator or a {BOOLEAN}, but this is of type {shape}"
+            )
             return None
         return term
 
@@ -77,7 +119,9 @@ class _Check:
                 self.fault(part, f"expected value of type {kind}, but got {term.kind}")
                 return None
         reads = [term.read for term in terms]
-        return TermClosure(kind, JOINED[node.op](reads) if kind == BOOLEAN else joined_lists(node.op, reads))
+        return TermClosure(
+            kind, JOINED[node.op](reads) if kind == BOOLEAN else joined_lists(node.op, reads)
+        )
 
     def _comparison(self, node: Compare) -> TermClosure | None:
         left = self.value(node.left)
@@ -140,7 +184,13 @@ class _Check:
                 return None
             found = indexed(term, index)
             if found is None:
-                shown = "[*]" if isinstance(index, Each) else f'["{index}"]' if isinstance(index, str) else f"[{index}]"
+                shown = (
+                    "[*]"
+                    if isinstance(index, Each)
+                    else f'["{index}"]'
+                    if isinstance(index, str)
+                    else f"[{index}]"
+                )
                 self.fault(node, f"cannot access index {shown} for type {term.kind}")
             term = found
         return term
@@ -150,23 +200,44 @@ class _Check:
         if spec is None:
             reason = absent(node.name)
             known = [*FIELDS, *FUNCTIONS]
-            self.fault(node, f"{node.name} is not available: {reason}" if reason else f"unknown identifier{_suggestion(node.name, known)}")
+            self.fault(
+                node,
+                f"{node.name} is not available: {reason}"
+                if reason
+                else f"unknown identifier{_suggestion(node.name, known)}",
+            )
             return None, ()
         if spec.entry and node.indexes and isinstance(node.indexes[0], str):
             entry, key = spec.entry, node.indexes[0]
-            return TermClosure(cast("ValueKind", spec.kind.of), lambda facts: entry(facts, key)), node.indexes[1:]
+            return TermClosure(
+                cast("ValueKind", spec.kind.of), lambda facts: entry(facts, key)
+            ), node.indexes[1:]
         return TermClosure(spec.kind, spec.read), node.indexes
 
     def _call(self, node: Call) -> TermClosure | None:
         spec = FUNCTIONS.get(node.name)
         if spec is None:
             reason = ABSENT_FUNCTIONS.get(node.name)
-            self.fault(node, f"{node.name} {reason}" if reason else f"unknown identifier{_suggestion(node.name, FUNCTIONS)}")
+            self.fault(
+                node,
+                f"{node.name} {reason}"
+                if reason
+                else f"unknown identifier{_suggestion(node.name, FUNCTIONS)}",
+            )
             return None
         most = len(spec.params) if not spec.repeats else len(node.args)
         if not spec.needed <= len(node.args) <= most:
-            wanted = f"{spec.needed}" if most == spec.needed else f"{spec.needed} or more" if spec.repeats else f"{spec.needed} to {most}"
-            self.fault(node, f"invalid number of arguments: {node.name} takes {wanted}, not {len(node.args)}")
+            wanted = (
+                f"{spec.needed}"
+                if most == spec.needed
+                else f"{spec.needed} or more"
+                if spec.repeats
+                else f"{spec.needed} to {most}"
+            )
+            self.fault(
+                node,
+                f"invalid number of arguments: {node.name} takes {wanted}, not {len(node.args)}",
+            )
             return None
         terms = [self._argument(node, spec, place) for place in range(len(node.args))]
         if any(term is None for term in terms) or not self._literals_fit(node, spec):
@@ -183,7 +254,9 @@ class _Check:
         return TermClosure(gives, called(run, args, literals))
 
     def _literals_fit(self, node: Call, spec: FunctionSpec) -> bool:
-        reason = spec.refuse(*[value for part in node.args if (value := _literal(part)) is not None])
+        reason = spec.refuse(
+            *[value for part in node.args if (value := _literal(part)) is not None]
+        )
         if reason:
             self.fault(node, reason)
         return not reason
@@ -192,12 +265,20 @@ class _Check:
         param, part = spec.params[min(place, len(spec.params) - 1)], node.args[place]
         literal = _literal(part)
         which = f"argument {place + 1} ({param.name}) of {node.name}"
-        if (literal is None and param.source == "literal") or (literal is not None and param.source == "field"):
-            wanted = "a literal" if param.source == "literal" else "a field or a function call, not a literal"
+        if (literal is None and param.source == "literal") or (
+            literal is not None and param.source == "field"
+        ):
+            wanted = (
+                "a literal"
+                if param.source == "literal"
+                else "a field or a function call, not a literal"
+            )
             self.fault(part, f"invalid kind of argument: {which} must be {wanted}")
             return None
         if literal is not None:
-            term: TermClosure | None = TermClosure(STRING if isinstance(part, Text) else INTEGER, lambda _: literal)
+            term: TermClosure | None = TermClosure(
+                STRING if isinstance(part, Text) else INTEGER, lambda _: literal
+            )
         else:
             term = self.value(part) if isinstance(part, (Field, Call)) else self.condition(part)
         if term is None:
@@ -207,7 +288,10 @@ class _Check:
             return None
         if term.kind not in param.kinds:
             wanted = " or ".join(map(str, param.kinds))
-            self.fault(part, f"invalid type of {which}: expected value of type {wanted}, but got {term.kind}")
+            self.fault(
+                part,
+                f"invalid type of {which}: expected value of type {wanted}, but got {term.kind}",
+            )
             return None
         return term
 

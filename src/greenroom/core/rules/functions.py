@@ -14,7 +14,17 @@ from hmac import compare_digest, digest
 from typing import Any, NamedTuple
 
 from greenroom.core.rules.addresses import network, shown
-from greenroom.core.rules.kinds import BOOLEAN, BOOLEANS, INTEGER, IP, STRING, STRINGS, STRINGS_BY_NAME, ValueKind, array
+from greenroom.core.rules.kinds import (
+    BOOLEAN,
+    BOOLEANS,
+    INTEGER,
+    IP,
+    STRING,
+    STRINGS,
+    STRINGS_BY_NAME,
+    ValueKind,
+    array,
+)
 from greenroom.core.rules.literals import INTEGER_MAX, INTEGER_MIN, as_bytes_text
 from greenroom.core.rules.patterns import lower, upper
 from greenroom.core.rules.reading import percent_decoded
@@ -92,11 +102,21 @@ def _json_string(text: str, *keys: str | int) -> str | None:
 
 def _json_integer(text: str, *keys: str | int) -> int | None:
     found = _json_at(text, *keys)
-    return found if isinstance(found, int) and not isinstance(found, bool) and INTEGER_MIN <= found <= INTEGER_MAX else None
+    return (
+        found
+        if isinstance(found, int)
+        and not isinstance(found, bool)
+        and INTEGER_MIN <= found <= INTEGER_MAX
+        else None
+    )
 
 
 def _keys_problem(*keys: str | int) -> str | None:
-    return "an index into JSON must not be negative" if any(isinstance(key, int) and key < 0 for key in keys) else None
+    return (
+        "an index into JSON must not be negative"
+        if any(isinstance(key, int) and key < 0 for key in keys)
+        else None
+    )
 
 
 def _holds(container: Any, value: str) -> bool:
@@ -114,18 +134,32 @@ TIME_LENGTH = 10
 """Digits of the time in a signed message, as published."""
 
 
-def _timed_hmac(key: str, text: str, lifetime: int, now: int, separator: int = 0, flags: str = "") -> bool:
+def _timed_hmac(
+    key: str, text: str, lifetime: int, now: int, separator: int = 0, flags: str = ""
+) -> bool:
     mac_at = len(text) - MAC_LENGTH - 1 if "s" in flags else text.rfind("-")
     if mac_at < TIME_LENGTH or text[mac_at] != "-":
         return False
-    mac, issued, message = text[mac_at + 1 :], text[mac_at - TIME_LENGTH : mac_at], text[: mac_at - TIME_LENGTH]
+    mac, issued, message = (
+        text[mac_at + 1 :],
+        text[mac_at - TIME_LENGTH : mac_at],
+        text[: mac_at - TIME_LENGTH],
+    )
     if not (issued.isascii() and issued.isdigit()) or separator > len(message):
         return False
     try:
-        given = urlsafe_b64decode(mac + "=") if "s" in flags else b64decode(percent_decoded(mac), validate=True)
+        given = (
+            urlsafe_b64decode(mac + "=")
+            if "s" in flags
+            else b64decode(percent_decoded(mac), validate=True)
+        )
     except (binascii.Error, ValueError):
         return False
-    wanted = digest(key.encode("latin-1"), (message[: len(message) - separator] + issued).encode("latin-1"), sha256)
+    wanted = digest(
+        key.encode("latin-1"),
+        (message[: len(message) - separator] + issued).encode("latin-1"),
+        sha256,
+    )
     return compare_digest(given, wanted) and now < int(issued) + lifetime
 
 
@@ -136,7 +170,11 @@ def _hmac_problem(*literals: Any) -> str | None:
         return "the key must not be empty"
     if any(number < 0 for number in numbers):
         return "lifetime and separator length must not be negative"
-    return 'the only flag is "s"' if any(isinstance(item, str) and item not in ("", "s") for item in rest) else None
+    return (
+        'the only flag is "s"'
+        if any(isinstance(item, str) and item not in ("", "s") for item in rest)
+        else None
+    )
 
 
 def _cidr_problem(*bits: int) -> str | None:
@@ -186,7 +224,12 @@ _TEXT = Param("input", (STRING,), _FIELD)
 _WHOLE = array(INTEGER)
 
 FUNCTIONS: dict[str, FunctionSpec] = {
-    "any": FunctionSpec((Param("test", (BOOLEANS,), _FIELD),), BOOLEAN, any, "whether the test holds for at least one element"),
+    "any": FunctionSpec(
+        (Param("test", (BOOLEANS,), _FIELD),),
+        BOOLEAN,
+        any,
+        "whether the test holds for at least one element",
+    ),
     "all": FunctionSpec(
         (Param("test", (BOOLEANS,), _FIELD),),
         BOOLEAN,
@@ -194,13 +237,26 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         "whether it holds for every element; true for none, false for a missing array",
     ),
     "starts_with": FunctionSpec(
-        (_TEXT, Param("start", (STRING,))), BOOLEAN, str.startswith, "whether the string starts with the prefix", 2
+        (_TEXT, Param("start", (STRING,))),
+        BOOLEAN,
+        str.startswith,
+        "whether the string starts with the prefix",
+        2,
     ),
-    "ends_with": FunctionSpec((_TEXT, Param("end", (STRING,))), BOOLEAN, str.endswith, "whether the string ends with the suffix", 2),
+    "ends_with": FunctionSpec(
+        (_TEXT, Param("end", (STRING,))),
+        BOOLEAN,
+        str.endswith,
+        "whether the string ends with the suffix",
+        2,
+    ),
     "lower": FunctionSpec((_TEXT,), STRING, lower, "ASCII letters in lower case"),
     "upper": FunctionSpec((_TEXT,), STRING, upper, "ASCII letters in upper case"),
     "len": FunctionSpec(
-        (Param("input", (STRING, STRINGS, _WHOLE, BOOLEANS), _FIELD),), INTEGER, len, "bytes of a string, elements of an array"
+        (Param("input", (STRING, STRINGS, _WHOLE, BOOLEANS), _FIELD),),
+        INTEGER,
+        len,
+        "bytes of a string, elements of an array",
     ),
     "concat": FunctionSpec(
         (Param("first", (STRING, STRINGS)), Param("more", (STRING, STRINGS))),
@@ -243,12 +299,26 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         _keys_problem,
     ),
     "has_key": FunctionSpec(
-        (Param("map", (STRINGS_BY_NAME,), _FIELD), Param("key", (STRING,))), BOOLEAN, _holds, "whether the map contains this key", 2
+        (Param("map", (STRINGS_BY_NAME,), _FIELD), Param("key", (STRING,))),
+        BOOLEAN,
+        _holds,
+        "whether the map contains this key",
+        2,
     ),
     "has_value": FunctionSpec(
-        (Param("array", (STRINGS,), _FIELD), Param("value", (STRING,))), BOOLEAN, _holds, "whether the array contains this value", 2
+        (Param("array", (STRINGS,), _FIELD), Param("value", (STRING,))),
+        BOOLEAN,
+        _holds,
+        "whether the array contains this value",
+        2,
     ),
-    "remove_bytes": FunctionSpec((_TEXT, Param("unwanted", (STRING,), _LITERAL)), STRING, _remove_bytes, "without any of these bytes", 2),
+    "remove_bytes": FunctionSpec(
+        (_TEXT, Param("unwanted", (STRING,), _LITERAL)),
+        STRING,
+        _remove_bytes,
+        "without any of these bytes",
+        2,
+    ),
     "is_timed_hmac_valid_v0": FunctionSpec(
         (
             Param("key", (STRING,), _LITERAL),
@@ -266,7 +336,11 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         refuse=_hmac_problem,
     ),
     "cidr": FunctionSpec(
-        (Param("address", (IP,), _FIELD), Param("ipv4_bits", (INTEGER,), _LITERAL), Param("ipv6_bits", (INTEGER,), _LITERAL)),
+        (
+            Param("address", (IP,), _FIELD),
+            Param("ipv4_bits", (INTEGER,), _LITERAL),
+            Param("ipv6_bits", (INTEGER,), _LITERAL),
+        ),
         IP,
         network,
         "the network address with this many leading bits",
@@ -296,10 +370,19 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         "the parts with the separator between them",
         2,
     ),
-    "decode_base64": FunctionSpec((_TEXT,), STRING, _decode_base64, "the bytes of a Base64 text; missing when it is not valid"),
-    "to_string": FunctionSpec((Param("value", (INTEGER, BOOLEAN, IP), _FIELD),), STRING, _to_string, "the value as text"),
+    "decode_base64": FunctionSpec(
+        (_TEXT,), STRING, _decode_base64, "the bytes of a Base64 text; missing when it is not valid"
+    ),
+    "to_string": FunctionSpec(
+        (Param("value", (INTEGER, BOOLEAN, IP), _FIELD),), STRING, _to_string, "the value as text"
+    ),
     "remove_query_args": FunctionSpec(
-        (_TEXT, Param("name", (STRING,), _LITERAL)), STRING, _remove_query_args, "a query without the arguments of these names", 2, True
+        (_TEXT, Param("name", (STRING,), _LITERAL)),
+        STRING,
+        _remove_query_args,
+        "a query without the arguments of these names",
+        2,
+        True,
     ),
 }
 

@@ -98,7 +98,13 @@ _CLOSERS = {"RPAR": '")"', "RSQB": '"]"', "TEXT": "a quoted string"}
 def parse(source: str) -> Node:
     """The parts of an expression; raises RuleRefused with one fault when it is too long, too deep or not well formed."""
     if len(source) > EXPRESSION_MAX:
-        raise RuleRefused(RuleFault(EXPRESSION_MAX, len(source), f"the expression is longer than {EXPRESSION_MAX} characters"))
+        raise RuleRefused(
+            RuleFault(
+                EXPRESSION_MAX,
+                len(source),
+                f"the expression is longer than {EXPRESSION_MAX} characters",
+            )
+        )
     if not source.strip(" \t\r\n"):
         raise RuleRefused(RuleFault(0, 0, "the expression is empty"))
     try:
@@ -106,14 +112,18 @@ def parse(source: str) -> Node:
     except UnicodeEncodeError as error:
         raise RuleRefused(RuleFault(error.start, error.end, "not a Unicode character")) from None
     try:
-        return cast("Node", _parser().parse(source))  # the transformer makes nodes of the tree at once
+        return cast(
+            "Node", _parser().parse(source)
+        )  # the transformer makes nodes of the tree at once
     except UnexpectedInput as error:
         raise RuleRefused(_syntax_fault(source, error)) from None
 
 
 @cache
 def _parser() -> Lark:
-    return Lark(GRAMMAR, start="expression", parser="lalr", lexer="contextual", transformer=_Parts())
+    return Lark(
+        GRAMMAR, start="expression", parser="lalr", lexer="contextual", transformer=_Parts()
+    )
 
 
 def _syntax_fault(source: str, error: UnexpectedInput) -> RuleFault:
@@ -122,7 +132,9 @@ def _syntax_fault(source: str, error: UnexpectedInput) -> RuleFault:
         if error.token.type == "$END":
             end = len(source.rstrip(" \t\r\n"))
             return RuleFault(end, end, f"the expression ends too early{wanted}")
-        return RuleFault(error.token.start_pos or 0, error.token.end_pos or 0, f"unrecognised input{wanted}")
+        return RuleFault(
+            error.token.start_pos or 0, error.token.end_pos or 0, f"unrecognised input{wanted}"
+        )
     start = error.pos_in_stream or 0
     if source[start] == '"':
         return RuleFault(start, len(source), "could not find an ending quote")
@@ -202,7 +214,9 @@ class _Parts(Transformer[Token, Node]):
         opening = right.index('"')
         body = right[opening + 1 : -1 - right[:opening].count("#")]
         pattern = body if right.type == "RAW" else pattern_body(body)
-        return self._comparison(left, "matches", Pattern(pattern, span=(right.start_pos, right.end_pos)))
+        return self._comparison(
+            left, "matches", Pattern(pattern, span=(right.start_pos, right.end_pos))
+        )
 
     def among(self, found: list[Any]) -> Node:
         left, opening, *items = found
@@ -231,7 +245,13 @@ class _Parts(Transformer[Token, Node]):
         args = [item for item in rest if isinstance(item, Node)]
         indexes = rest[len(args) :]
         span = self._reach(name, indexes)
-        return Call(str(name), tuple(args), tuple(item for item, _ in indexes), span=span, depth=_deeper(span, *args))
+        return Call(
+            str(name),
+            tuple(args),
+            tuple(item for item, _ in indexes),
+            span=span,
+            depth=_deeper(span, *args),
+        )
 
     def _reach(self, name: Any, indexes: list[Any]) -> tuple[int, int]:
         return (name.start_pos, indexes[-1][1] + 1 if indexes else name.end_pos)
@@ -242,5 +262,9 @@ class _Parts(Transformer[Token, Node]):
             return Each.EACH, token.end_pos
         literal = _literal(token)
         if isinstance(literal, Number) and not 0 <= literal.value <= INDEX_MAX:
-            raise RuleRefused(RuleFault(token.start_pos, token.end_pos, f"an index must be between 0 and {INDEX_MAX}"))
+            raise RuleRefused(
+                RuleFault(
+                    token.start_pos, token.end_pos, f"an index must be between 0 and {INDEX_MAX}"
+                )
+            )
         return cast("Text | Number", literal).value, token.end_pos

@@ -39,10 +39,20 @@ IPV4_PREFIX_MIN, IPV6_PREFIX_MIN = 2, 4
 def item_problem(kind: str, item: str) -> str | None:
     """What is wrong with one item of a list of this kind, or None."""
     if kind == "asn":
-        return None if item.isascii() and item.isdigit() and int(item[:11]) < 2**32 else "must be an autonomous system number"
+        return (
+            None
+            if item.isascii() and item.isdigit() and int(item[:11]) < 2**32
+            else "must be an autonomous system number"
+        )
     if kind == "hostname":
         name = item.removeprefix("*.")
-        fine = name and name.isascii() and name == name.lower() and not set(name) & set("*/: ") and len(name) <= 253
+        fine = (
+            name
+            and name.isascii()
+            and name == name.lower()
+            and not set(name) & set("*/: ")
+            and len(name) <= 253
+        )
         return None if fine else "must be a lower-case host name, `*.` in front for its subdomains"
     try:
         if ".." in item:
@@ -80,4 +90,8 @@ def _systems(items: Iterable[str]) -> ListMembership:
     return ListMembership(INTEGER, frozenset(int(item) for item in items))
 
 
-_COMPILERS: Mapping[str, Callable[[Iterable[str]], ListMembership]] = {"ip": _addresses, "hostname": _hosts, "asn": _systems}
+_COMPILERS: Mapping[str, Callable[[Iterable[str]], ListMembership]] = {
+    "ip": _addresses,
+    "hostname": _hosts,
+    "asn": _systems,
+}

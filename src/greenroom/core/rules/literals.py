@@ -26,9 +26,18 @@ def unescaped(body: str, offset: int) -> str:
     while (found := body.find("\\", at)) >= 0:
         escape = _ESCAPE.match(body, found)
         if not escape:
-            raise RuleRefused(RuleFault(offset + found, offset + found + 2, 'expected ", \\, xHH or three octal digits after \\'))
+            raise RuleRefused(
+                RuleFault(
+                    offset + found,
+                    offset + found + 2,
+                    'expected ", \\, xHH or three octal digits after \\',
+                )
+            )
         byte, octal, plain = escape.groups()
-        parts += [as_bytes_text(body[at:found]), plain or chr(int(byte, 16) if byte else int(octal, 8))]
+        parts += [
+            as_bytes_text(body[at:found]),
+            plain or chr(int(byte, 16) if byte else int(octal, 8)),
+        ]
         at = escape.end()
     return "".join(parts) + as_bytes_text(body[at:])
 

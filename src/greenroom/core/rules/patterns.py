@@ -39,13 +39,17 @@ def search(pattern: str) -> Search:
         compiled = re2.compile(translated(pattern).encode("latin-1"), options)
     except re2.error as error:
         reason = error.args[0]
-        raise PatternRefused(reason.decode("latin-1") if isinstance(reason, bytes) else str(reason)) from None
+        raise PatternRefused(
+            reason.decode("latin-1") if isinstance(reason, bytes) else str(reason)
+        ) from None
     program = getattr(compiled, "_regexp", None)
     if program is None:
         return lambda text: compiled.search(text.encode("latin-1")) is not None
     match, anywhere, nothing = program.Match, type(program).Anchor.UNANCHORED, (-1, -1)
 
-    def found(text: str) -> bool:  # the wrapper around the engine costs 1 us a search, the engine itself 0.4
+    def found(
+        text: str,
+    ) -> bool:  # the wrapper around the engine costs 1 us a search, the engine itself 0.4
         data = text.encode("latin-1")
         return match(anywhere, data, 0, len(data))[0] != nothing  # type: ignore[no-any-return]
 
@@ -62,7 +66,9 @@ def translated(pattern: str) -> str:
             if not repeatable:
                 raise PatternRefused("repetition operator missing expression")
             if repeated:
-                raise PatternRefused("a repetition of a repetition must be written with a group: (?:a*)+")
+                raise PatternRefused(
+                    "a repetition of a repetition must be written with a group: (?:a*)+"
+                )
             piece, at = _repetition(pattern, at)
             out.append(piece)
             repeated = True
@@ -84,7 +90,11 @@ def _repetition(pattern: str, at: int) -> tuple[str, int]:
         found = re.compile(r"\{ *([0-9]+) *(?:(,) *([0-9]*) *)?\}").match(pattern, at)
         if not found:
             closed = "}" in pattern[at:]
-            raise PatternRefused("repetition quantifier expects a valid decimal" if closed else "unclosed counted repetition")
+            raise PatternRefused(
+                "repetition quantifier expects a valid decimal"
+                if closed
+                else "unclosed counted repetition"
+            )
         low, comma, high = found.groups()
         if max(int(low[:9]), int((high or "0")[:9])) > REPEAT_MAX:
             raise PatternRefused(f"a repetition count must not exceed {REPEAT_MAX}")
@@ -124,12 +134,17 @@ def _group(pattern: str, at: int) -> tuple[str, int]:
     on, minus, off, closing = found.groups()
     for flag in on + (off or ""):
         if flag not in "imsUu":
-            reason = {"x": "verbose mode (flag x) is not supported", "R": "CRLF mode (flag R) is not supported"}
+            reason = {
+                "x": "verbose mode (flag x) is not supported",
+                "R": "CRLF mode (flag R) is not supported",
+            }
             raise PatternRefused(reason.get(flag, "unrecognized flag"))
     if len(set(on + (off or ""))) != len(on + (off or "")):
         raise PatternRefused("duplicate flag")
     if (minus and not off) or (not on and not minus and closing == ")"):
-        raise PatternRefused("dangling flag negation operator" if minus else "repetition operator missing expression")
+        raise PatternRefused(
+            "dangling flag negation operator" if minus else "repetition operator missing expression"
+        )
     if "u" in on:
         raise PatternRefused("Unicode not allowed here")
     kept_on, kept_off = on, (off or "").replace("u", "")
@@ -146,7 +161,9 @@ _CLASSES = {
 }
 """Perl classes as ranges inside a class: (the class, its complement)."""
 
-_CODE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\})")
+_CODE = re.compile(
+    r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\})"
+)
 _CONTROLS = "aftnrv"
 
 
@@ -189,7 +206,9 @@ def _escaped_character(pattern: str, at: int) -> tuple[str, int]:
     raise PatternRefused("unrecognized escape sequence")
 
 
-_POSIX = re.compile(r"\[:\^?(alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]")
+_POSIX = re.compile(
+    r"\[:\^?(alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]"
+)
 
 
 def _class(pattern: str, at: int) -> tuple[str, int]:
@@ -202,7 +221,11 @@ def _class(pattern: str, at: int) -> tuple[str, int]:
         if pattern[at] == "]" and at > start:
             return "".join(out) + "]", at + 1
         piece, at, single = _class_item(pattern, at)
-        if pattern.startswith("-", at) and not pattern.startswith(("-]", "--"), at) and at + 1 < len(pattern):
+        if (
+            pattern.startswith("-", at)
+            and not pattern.startswith(("-]", "--"), at)
+            and at + 1 < len(pattern)
+        ):
             last, at, last_single = _class_item(pattern, at + 1)
             if not (single and last_single):
                 raise PatternRefused("invalid range boundary, must be a literal")
@@ -240,7 +263,11 @@ def _class_escape(pattern: str, at: int) -> tuple[str, int, bool]:
     return piece, end, True
 
 
-_READERS: dict[str, Callable[[str, int], tuple[str, int]]] = {"\\": _escape, "[": _class, "(": _group}
+_READERS: dict[str, Callable[[str, int], tuple[str, int]]] = {
+    "\\": _escape,
+    "[": _class,
+    "(": _group,
+}
 
 
 def wildcard(pattern: str, strict: bool) -> Search:
@@ -280,7 +307,9 @@ def _wildcard_parts(pattern: str) -> list[str]:
         elif pattern[at] == "\\":
             at += 1
             if at == len(pattern):
-                raise PatternRefused("invalid wildcard: incomplete escape sequence at the end of the wildcard")
+                raise PatternRefused(
+                    "invalid wildcard: incomplete escape sequence at the end of the wildcard"
+                )
             if pattern[at] not in "*\\":
                 raise PatternRefused("invalid wildcard: only \\* and \\\\ are escapes")
             parts[-1] += pattern[at]

@@ -55,12 +55,16 @@ def header(name: bytes) -> Any:
 def header_values(facts: RequestFacts, name: str) -> list[str] | None:
     """The values of one header, or missing: without building the whole map."""
     wanted = name.encode("latin-1")
-    return [value.decode("latin-1") for key, value in facts.arrival.headers if key == wanted] or None
+    return [
+        value.decode("latin-1") for key, value in facts.arrival.headers if key == wanted
+    ] or None
 
 
 def header_pairs(facts: RequestFacts) -> Pairs:
     """Every header line in order."""
-    return [(key.decode("latin-1"), value.decode("latin-1")) for key, value in facts.arrival.headers]
+    return [
+        (key.decode("latin-1"), value.decode("latin-1")) for key, value in facts.arrival.headers
+    ]
 
 
 def header_names(facts: RequestFacts) -> list[str]:
@@ -150,7 +154,9 @@ cookie_header = header(b"cookie")
 accept_language = header(b"accept-language")
 user_agent = once("user agent", header(b"user-agent"))
 place = once("place", lambda facts: facts.lookups.place(facts.arrival.client))
-crawler = once("crawler", lambda facts: facts.lookups.crawler(facts.arrival.client, user_agent(facts)))
+crawler = once(
+    "crawler", lambda facts: facts.lookups.crawler(facts.arrival.client, user_agent(facts))
+)
 arguments = once("arguments", lambda facts: argument_pairs(facts.arrival.query))
 raw_arguments = once("raw arguments", lambda facts: argument_pairs(raw_query(facts)))
 headers = once("headers", header_pairs)

@@ -129,7 +129,10 @@ def _group(node: Node, above: int) -> str:
 
 
 def _places(indexes: tuple[Index, ...]) -> str:
-    return "".join(f"[{'*' if item is Each.EACH else quoted(item) if isinstance(item, str) else item}]" for item in indexes)
+    return "".join(
+        f"[{'*' if item is Each.EACH else quoted(item) if isinstance(item, str) else item}]"
+        for item in indexes
+    )
 
 
 _WRITERS: dict[type, Any] = {
@@ -140,7 +143,9 @@ _WRITERS: dict[type, Any] = {
     Items: lambda node: "{" + " ".join(map(show, node.items)) + "}",
     ListName: lambda node: f"${node.name}",
     Field: lambda node: node.name + _places(node.indexes),
-    Call: lambda node: f"{node.name}({', '.join(_group(arg, 3) for arg in node.args)}){_places(node.indexes)}",
+    Call: lambda node: (
+        f"{node.name}({', '.join(_group(arg, 3) for arg in node.args)}){_places(node.indexes)}"
+    ),
     Compare: lambda node: f"{show(node.left)} {node.op} {show(node.right)}",
     Truth: lambda node: "true" if node.value else "false",
     Not: lambda node: f"not {_group(node.part, 3)}",

@@ -14,7 +14,9 @@ PACKAGES = ("greenroom", "starlette", "uvicorn", "sqlalchemy", "duckdb", "crypto
 def show(page: PageRequest) -> Response:
     """For people who report a problem."""
     packages = {name: version(name) for name in PACKAGES}
-    return page.render("about.html", state=page.state, packages=packages, libraries=installed_assets().versions())
+    return page.render(
+        "about.html", state=page.state, packages=packages, libraries=installed_assets().versions()
+    )
 
 
 PAGES = (view("/about", show, filtered=True),)

@@ -62,7 +62,9 @@ def save(page: PageRequest) -> Response:
     entry = _entry(page)
     password = page.field("password") or None
     try:
-        page.change(accounts.edit(entry.id, role=_role(page), zones=_zones(page), password=password))
+        page.change(
+            accounts.edit(entry.id, role=_role(page), zones=_zones(page), password=password)
+        )
     except Refused as refused:
         return _form(page, entry, Faults(refused.faults), refused.status)
     return page.redirect("/accounts", notice="saved")
@@ -128,7 +130,15 @@ def _own(page: PageRequest, faults: Faults, status: int = 200) -> Response:
     old, fresh = faults.take("old"), faults.take("password")
     here = page.session.row.id if page.session else ""
     return page.render(
-        "account.html", status, account=account, rows=rows, here=here, old=old, fresh=fresh, problems=faults.general, least=PASSWORD_LEAST
+        "account.html",
+        status,
+        account=account,
+        rows=rows,
+        here=here,
+        old=old,
+        fresh=fresh,
+        problems=faults.general,
+        least=PASSWORD_LEAST,
     )
 
 
@@ -156,11 +166,17 @@ def _zone_names(page: PageRequest) -> dict[str, str]:
 
 def _owner_names(page: PageRequest) -> dict[str, str]:
     named = {f"account:{entry.id}": entry.record.name for entry in page.known.accounts.values()}
-    named |= {f"token:{entry.id}": f"token {entry.record.name}" for entry in page.known.tokens.values()}
-    return named | {row.owner: oidc_name(row) for row in page.services.sessions.rows(SESSION) if row.facts}
+    named |= {
+        f"token:{entry.id}": f"token {entry.record.name}" for entry in page.known.tokens.values()
+    }
+    return named | {
+        row.owner: oidc_name(row) for row in page.services.sessions.rows(SESSION) if row.facts
+    }
 
 
-def _form(page: PageRequest, entry: Entry[Account] | None, faults: Faults, status: int = 200) -> Response:
+def _form(
+    page: PageRequest, entry: Entry[Account] | None, faults: Faults, status: int = 200
+) -> Response:
     record = entry.record if entry else None
     sent = bool(page.form)
     problems = {name: faults.take(name) for name in ("name", "password", "role", "zone_ids")}
@@ -173,7 +189,9 @@ def _form(page: PageRequest, entry: Entry[Account] | None, faults: Faults, statu
         chosen=set(page.form.get("zone", ())) if sent or record is None else set(record.zone_ids),
         zones=page.person.zones(page.known),
         every_zone=EVERY_ZONE,
-        everywhere=EVERY_ZONE in page.form.get("zone", ()) if sent or record is None else not record.zone_ids,
+        everywhere=EVERY_ZONE in page.form.get("zone", ())
+        if sent or record is None
+        else not record.zone_ids,
         roles=ROLE_WORDS,
         problems=problems,
         general=faults.general,

@@ -56,7 +56,11 @@ def show(page: PageRequest) -> Response:
     answer, before, problem = _answers(page, span, compare)
     zone = _zone(page)
     marks = list(_marks(page))
-    shown = [mark for mark in marks if mark.end_ms > span.start_s * 1000 and mark.opens_ms < span.end_s * 1000]
+    shown = [
+        mark
+        for mark in marks
+        if mark.end_ms > span.start_s * 1000 and mark.opens_ms < span.end_s * 1000
+    ]
     return page.render(
         "analytics.html",
         entry=page.room,
@@ -83,7 +87,9 @@ def download(page: PageRequest) -> Response:
     """What the charts show, as CSV."""
     span, name = _asked_span(page)[0], page.room.record.name
     if page.services.analytics is None:
-        raise Refused(ApiFault(Code.NO_OBJECT, "analytics are switched off, or another process keeps them"))
+        raise Refused(
+            ApiFault(Code.NO_OBJECT, "analytics are switched off, or another process keeps them")
+        )
     answer, _, problem = _answers(page, span, "")
     if answer is None:
         return Response(f"{problem}\n", 503, media_type="text/plain")
@@ -107,7 +113,9 @@ def _asked_span(page: PageRequest, *, opening: bool = False) -> tuple[ChartSpan,
         return span_of(start_s, end_s), ""
     now_s, named = page.now_ms // 1000, page.query("span")
     if named not in LENGTHS:
-        named = opening_span(page.services.analytics, page.room.id, now_s) if opening else DEFAULT_SPAN
+        named = (
+            opening_span(page.services.analytics, page.room.id, now_s) if opening else DEFAULT_SPAN
+        )
     return span_of(now_s - LENGTHS[named], now_s), named
 
 
@@ -119,12 +127,18 @@ def _second(page: PageRequest, name: str) -> int | None:
     return None if at_ms is None else at_ms // 1000
 
 
-def _answers(page: PageRequest, span: ChartSpan, compare: str) -> tuple[SpanAnswer | None, SpanAnswer | None, str]:
+def _answers(
+    page: PageRequest, span: ChartSpan, compare: str
+) -> tuple[SpanAnswer | None, SpanAnswer | None, str]:
     store, other = page.services.analytics, earlier(span, compare)
     if store is None:
         return None, None, "Analytics are switched off, or another process keeps them."
     try:
-        return ask(store, page.room.id, span), ask(store, page.room.id, other) if other else None, ""
+        return (
+            ask(store, page.room.id, span),
+            ask(store, page.room.id, other) if other else None,
+            "",
+        )
     except QuestionRefused as refused:
         return None, None, f"This cannot be answered: {refused}."
     except SlowAnswer:
@@ -145,10 +159,15 @@ class GlanceFigure(NamedTuple):
 def _glance(answer: SpanAnswer | None, before: SpanAnswer | None) -> list[GlanceFigure]:
     if answer is None:
         return []
-    return [GlanceFigure(label, unit, answer.total(wanted), before.total(wanted) if before else None) for label, wanted, unit in GLANCE]
+    return [
+        GlanceFigure(label, unit, answer.total(wanted), before.total(wanted) if before else None)
+        for label, wanted, unit in GLANCE
+    ]
 
 
-def _chart_data(answer: SpanAnswer, before: SpanAnswer | None, marks: Iterable[EventMark]) -> dict[str, Any]:
+def _chart_data(
+    answer: SpanAnswer, before: SpanAnswer | None, marks: Iterable[EventMark]
+) -> dict[str, Any]:
     """For the script: times and columns of numbers, by panel."""
     return {
         "step": answer.span.step_s * 1000,
@@ -165,7 +184,9 @@ def _chart_data(answer: SpanAnswer, before: SpanAnswer | None, marks: Iterable[E
                         "tone": series.tone,
                         "stack": series.stack,
                         "values": [answer.value(at_s, series.wanted) for at_s in answer.steps()],
-                        "before": [before.value(at_s, series.wanted) for at_s in before.steps()] if before and not index else None,
+                        "before": [before.value(at_s, series.wanted) for at_s in before.steps()]
+                        if before and not index
+                        else None,
                     }
                     for index, series in enumerate(panel.series)
                 ],
@@ -189,13 +210,17 @@ def _marks(page: PageRequest) -> Iterable[EventMark]:
     for entry in page.known.events.of(page.room.id):
         event = entry.record
         if not event.suspended:
-            found[event.id] = EventMark(event.name, event.opens_ms, event.event_start_ms, event.event_end_ms, removed=False)
+            found[event.id] = EventMark(
+                event.name, event.opens_ms, event.event_start_ms, event.event_end_ms, removed=False
+            )
     for one in page.services.config.store.audit(REMOVED_MAX, removed_from=page.room.id):
         if one.kind == "event" and one.before and one.id not in found:
             start_ms, end_ms = one.before.get("event_start_ms"), one.before.get("event_end_ms")
             if isinstance(start_ms, int) and isinstance(end_ms, int) and start_ms < one.at_ms:
                 opens_ms = one.before.get("prequeue_start_ms") or start_ms
-                found[one.id] = EventMark(one.name, opens_ms, start_ms, min(end_ms, one.at_ms), removed=True)
+                found[one.id] = EventMark(
+                    one.name, opens_ms, start_ms, min(end_ms, one.at_ms), removed=True
+                )
     return sorted(found.values(), key=lambda mark: -mark.start_ms)[:EVENTS_MAX]
 
 

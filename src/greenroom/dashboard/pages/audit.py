@@ -28,13 +28,20 @@ def table(page: PageRequest) -> Response:
     found = page.services.config.store.audit(PER_PAGE + 1, before)
     lines = [AuditLine(entry, _differing(entry)) for entry in found[:PER_PAGE]]
     return page.render(
-        "audit.html", lines=lines, older=found[PER_PAGE - 1].number if len(found) > PER_PAGE else None, newest=before is None
+        "audit.html",
+        lines=lines,
+        older=found[PER_PAGE - 1].number if len(found) > PER_PAGE else None,
+        newest=before is None,
     )
 
 
 def _differing(entry: AuditEntry) -> list[tuple[str, str | None, str | None]]:
     before, after = entry.before or {}, entry.after or {}
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name) or entry.action != "changed"]
+    names = [
+        name
+        for name in {**before, **after}
+        if before.get(name) != after.get(name) or entry.action != "changed"
+    ]
     return [(name, _shown(entry.before, name), _shown(entry.after, name)) for name in names]
 
 

@@ -10,7 +10,10 @@ from greenroom.dashboard.routing import view
 
 def index(page: PageRequest) -> Response:
     """All pages by kind."""
-    by_kind = [(title, [one for one in documents().values() if one.name.startswith(f"{section}/")]) for section, title in SECTIONS.items()]
+    by_kind = [
+        (title, [one for one in documents().values() if one.name.startswith(f"{section}/")])
+        for section, title in SECTIONS.items()
+    ]
     return page.render("help.html", kinds=by_kind, document=None)
 
 
@@ -22,4 +25,7 @@ def show(page: PageRequest) -> Response:
     return page.render("help.html", document=document, body=shown(document.name, page.prefix))
 
 
-PAGES = (view(HELP, index, filtered=True), view(f"{HELP}/{{section}}/{{document}}", show, filtered=True))
+PAGES = (
+    view(HELP, index, filtered=True),
+    view(f"{HELP}/{{section}}/{{document}}", show, filtered=True),
+)

@@ -23,7 +23,11 @@ LIMITS = ("total_active_users", "new_users_per_minute")
 SIMULATED = (*LIMITS, "session_duration", "disable_session_renewal", "queueing_method")
 """Settings of a room that a simulated crowd meets."""
 
-CURVES = (("rush", "Most at the beginning, as when a sale opens"), ("flat", "Evenly"), ("bell", "Rising, then falling"))
+CURVES = (
+    ("rush", "Most at the beginning, as when a sale opens"),
+    ("flat", "Evenly"),
+    ("bell", "Rising, then falling"),
+)
 
 
 class NumberField(NamedTuple):
@@ -39,11 +43,33 @@ class NumberField(NamedTuple):
 NUMBERS: Mapping[str, NumberField] = {
     "visitors": NumberField("Visitors", "10000", 1, 2_000_000, "How many you expect."),
     "minutes": NumberField("Minutes", "10", 1, 10_080, "Within which they arrive."),
-    "visit_minutes": NumberField("Length of a visit", "2", 1, 1_440, "Minutes from being let in to the last click, on average."),
-    "patience_minutes": NumberField("Patience", "0", 0, 10_000, "Minutes until a waiting visitor gives up, on average. 0: no one does."),
-    "early_percent": NumberField("Come before the start", "50", 0, 100, "Per cent of the visitors: they gather in the pre-queue."),
-    "total_active_users": NumberField("Other limit: active visitors at once", "", 1, 2_147_483_647, "Empty: no comparison."),
-    "new_users_per_minute": NumberField("Other limit: new visitors per minute", "", 1, 2_147_483_647, "Empty: no comparison."),
+    "visit_minutes": NumberField(
+        "Length of a visit",
+        "2",
+        1,
+        1_440,
+        "Minutes from being let in to the last click, on average.",
+    ),
+    "patience_minutes": NumberField(
+        "Patience",
+        "0",
+        0,
+        10_000,
+        "Minutes until a waiting visitor gives up, on average. 0: no one does.",
+    ),
+    "early_percent": NumberField(
+        "Come before the start",
+        "50",
+        0,
+        100,
+        "Per cent of the visitors: they gather in the pre-queue.",
+    ),
+    "total_active_users": NumberField(
+        "Other limit: active visitors at once", "", 1, 2_147_483_647, "Empty: no comparison."
+    ),
+    "new_users_per_minute": NumberField(
+        "Other limit: new visitors per minute", "", 1, 2_147_483_647, "Empty: no comparison."
+    ),
 }
 """The two limits are those to compare with, and may be empty; early_percent is asked for an event with a pre-queue."""
 
@@ -71,12 +97,20 @@ def start(page: PageRequest) -> Response:
         wanted = _wanted(page)
         run_id = runs.start(room.id, wanted)
         if run_id is None:
-            raise Refused(ApiFault(Code.TOO_MANY, "several dry runs are waiting already; try again in a minute"), status=429)
+            raise Refused(
+                ApiFault(
+                    Code.TOO_MANY, "several dry runs are waiting already; try again in a minute"
+                ),
+                status=429,
+            )
     except Refused as refused:
         return _form(page, Faults(refused.faults), refused.status)
     except InvalidConfig as error:
         faults = [
-            ApiFault(Code.INVALID, f"{problem.pointer.removeprefix('rows: ')}: {problem.reason}", "/rows") for problem in error.problems
+            ApiFault(
+                Code.INVALID, f"{problem.pointer.removeprefix('rows: ')}: {problem.reason}", "/rows"
+            )
+            for problem in error.problems
         ]
         return _form(page, Faults(faults), 400)
     return page.redirect(f"/zones/{page.zone.id}/rooms/{room.id}/dry-run/{run_id}")
@@ -106,9 +140,17 @@ def _wanted(page: PageRequest) -> dict[str, Any]:
     numbers = {name: _number(page, name, faults) for name in NUMBERS}
     rows, curve = page.field("rows").strip(), page.field("curve") or CURVES[0][0]
     if len(rows) > ROWS_MAX:
-        faults.append(ApiFault(Code.INVALID, f"rows: must have at most {ROWS_MAX} characters", "/rows"))
+        faults.append(
+            ApiFault(Code.INVALID, f"rows: must have at most {ROWS_MAX} characters", "/rows")
+        )
     if curve not in dict(CURVES):
-        faults.append(ApiFault(Code.INVALID, f"curve: must be one of {', '.join(dict(CURVES))}, not {curve[:40]!r}", "/curve"))
+        faults.append(
+            ApiFault(
+                Code.INVALID,
+                f"curve: must be one of {', '.join(dict(CURVES))}, not {curve[:40]!r}",
+                "/curve",
+            )
+        )
     room = _room(page)
     own = {name: getattr(room, name) for name in SIMULATED}
     own["queueing_method"] = room.queueing_method if room.queueing_method == "random" else "fifo"
@@ -118,9 +160,21 @@ def _wanted(page: PageRequest) -> dict[str, Any]:
         faults.append(ApiFault(Code.INVALID, reason, "/new_users_per_minute"))
     if faults:
         raise Refused(*faults)
-    crowd = {"rows": rows} if rows else {"visitors": numbers["visitors"], "minutes": numbers["minutes"], "curve": curve}
-    habits = {"visit_s": 60.0 * (numbers["visit_minutes"] or 0), "patience_s": 60.0 * (numbers["patience_minutes"] or 0)}
-    return {"settings": [own, other] if other != own else [own], **crowd, **habits, **_before_start(page, numbers["early_percent"] or 0)}
+    crowd = (
+        {"rows": rows}
+        if rows
+        else {"visitors": numbers["visitors"], "minutes": numbers["minutes"], "curve": curve}
+    )
+    habits = {
+        "visit_s": 60.0 * (numbers["visit_minutes"] or 0),
+        "patience_s": 60.0 * (numbers["patience_minutes"] or 0),
+    }
+    return {
+        "settings": [own, other] if other != own else [own],
+        **crowd,
+        **habits,
+        **_before_start(page, numbers["early_percent"] or 0),
+    }
 
 
 def _before_start(page: PageRequest, early_percent: int) -> dict[str, Any]:
@@ -128,22 +182,41 @@ def _before_start(page: PageRequest, early_percent: int) -> dict[str, Any]:
     event, early_s = _event(page), _early_s(page)
     if event is None or not early_s:
         return {}
-    return {"prequeue_s": early_s, "early": early_percent / 100, "shuffle": event.record.shuffle_at_event_start}
+    return {
+        "prequeue_s": early_s,
+        "early": early_percent / 100,
+        "shuffle": event.record.shuffle_at_event_start,
+    }
 
 
 def _early_s(page: PageRequest) -> float:
     """How much of the pre-queue is simulated; 0 without one."""
     event = _event(page)
-    return min(EARLY_MAX_S, (event.record.event_start_ms - event.record.opens_ms) / 1000) if event else 0.0
+    return (
+        min(EARLY_MAX_S, (event.record.event_start_ms - event.record.opens_ms) / 1000)
+        if event
+        else 0.0
+    )
 
 
 def _number(page: PageRequest, name: str, faults: list[ApiFault]) -> int | None:
     asked, text = NUMBERS[name], page.field(name).strip() or NUMBERS[name].default
     if not text:
         return None
-    if text.isascii() and text.isdigit() and len(text) < 11 and asked.low <= int(text) <= asked.high:
+    if (
+        text.isascii()
+        and text.isdigit()
+        and len(text) < 11
+        and asked.low <= int(text) <= asked.high
+    ):
         return int(text)
-    faults.append(ApiFault(Code.INVALID, f"{name}: must be a whole number from {asked.low} to {asked.high}, not {text[:30]!r}", f"/{name}"))
+    faults.append(
+        ApiFault(
+            Code.INVALID,
+            f"{name}: must be a whole number from {asked.low} to {asked.high}, not {text[:30]!r}",
+            f"/{name}",
+        )
+    )
     return None
 
 
@@ -155,7 +228,11 @@ def _event(page: PageRequest) -> Entry[Event] | None:
 
 def _room(page: PageRequest) -> Room:
     event = _event(page)
-    return effective(page.room.record, [event.record], event.record.event_start_ms).room if event else page.room.record
+    return (
+        effective(page.room.record, [event.record], event.record.event_start_ms).room
+        if event
+        else page.room.record
+    )
 
 
 def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
@@ -185,7 +262,14 @@ def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
 
 def _field(page: PageRequest, name: str, asked: NumberField, faults: Faults) -> FieldView:
     value = page.field(name) or page.query(name) or asked.default
-    return FieldView(name=name, label=asked.label, kind="number", value=value, help=asked.help, problems=faults.take(name))
+    return FieldView(
+        name=name,
+        label=asked.label,
+        kind="number",
+        value=value,
+        help=asked.help,
+        problems=faults.take(name),
+    )
 
 
 def _start_at(run: DryRunState) -> int:
@@ -213,7 +297,10 @@ def _lines(run: DryRunState) -> list[DrawnLine]:
         DrawnLine(
             labels[number],
             ("a", "b")[number],
-            " ".join(f"{LINE_WIDE * row[0] / longest:.0f},{LINE_HIGH - (LINE_HIGH - 4) * row[2] / highest:.0f}" for row in one["series"]),
+            " ".join(
+                f"{LINE_WIDE * row[0] / longest:.0f},{LINE_HIGH - (LINE_HIGH - 4) * row[2] / highest:.0f}"
+                for row in one["series"]
+            ),
         )
         for number, one in enumerate(results[:2])
     ]

@@ -9,7 +9,14 @@ from greenroom.control import events
 from greenroom.control.refusals import Refused
 from greenroom.control.state import DrawState
 from greenroom.control.time_format import milliseconds
-from greenroom.dashboard.event_forms import TIMES, document_of_event, fields_of, review_lines, shown_values, values_of
+from greenroom.dashboard.event_forms import (
+    TIMES,
+    document_of_event,
+    fields_of,
+    review_lines,
+    shown_values,
+    values_of,
+)
 from greenroom.dashboard.event_month import MonthEvent, day_of, event_month
 from greenroom.dashboard.forms import Faults, flat, unchanged_since
 from greenroom.dashboard.rendering import Viewer
@@ -90,21 +97,32 @@ def _row(page: PageRequest, entry: Entry[Event], room: Entry[Room]) -> EventRow:
     if event.event_start_ms <= now_ms:
         return EventRow(entry, room, "Running", "green", draw)
     return (
-        EventRow(entry, room, "Pre-queue", "blue", draw) if event.opens_ms <= now_ms else EventRow(entry, room, "Planned", "yellow", draw)
+        EventRow(entry, room, "Pre-queue", "blue", draw)
+        if event.opens_ms <= now_ms
+        else EventRow(entry, room, "Planned", "yellow", draw)
     )
 
 
 def _in_month(row: EventRow) -> MonthEvent:
     event, room = row.entry.record, row.room
     path = f"/zones/{room.parent}/rooms/{room.id}/events/{row.entry.id}"
-    return MonthEvent(event.name, room.record.name, "" if row.entry.read_only else path, row.tone, event.opens_ms, event.event_end_ms)
+    return MonthEvent(
+        event.name,
+        room.record.name,
+        "" if row.entry.read_only else path,
+        row.tone,
+        event.opens_ms,
+        event.event_end_ms,
+    )
 
 
 def _order(row: EventRow, now_ms: int) -> tuple[int, int]:
     """What is on comes first, then what comes next, then what is over, the newest first."""
     event = row.entry.record
     over = event.event_end_ms <= now_ms
-    return (2, -event.event_end_ms) if over else (0 if event.opens_ms <= now_ms else 1, event.opens_ms)
+    return (
+        (2, -event.event_end_ms) if over else (0 if event.opens_ms <= now_ms else 1, event.opens_ms)
+    )
 
 
 def _place(at_ms: int, now_ms: int) -> int:
@@ -116,7 +134,10 @@ def _timeline(rows: list[EventRow], now_ms: int) -> list[tuple[Entry[Room], list
     found: dict[str, tuple[Entry[Room], list[TimelineBar]]] = {}
     for row in rows:
         event = row.entry.record
-        left, right = max(0, _place(event.opens_ms, now_ms)), min(1000, _place(event.event_end_ms, now_ms))
+        left, right = (
+            max(0, _place(event.opens_ms, now_ms)),
+            min(1000, _place(event.event_end_ms, now_ms)),
+        )
         if right <= 0 or left >= 1000:
             continue
         start = min(max(left, _place(event.event_start_ms, now_ms)), 1000)
@@ -163,17 +184,26 @@ def save(page: PageRequest) -> Response:
     entry = _entry(page)
     document = document_of_event(page.form, _zone(page), entry)
     plan = events.change(page.zone.id, page.room.id, entry.id, document, whole=False)
-    return _checked(page, document, unchanged_since("event", entry.id, page.field("revision"), plan), entry)
+    return _checked(
+        page, document, unchanged_since("event", entry.id, page.field("revision"), plan), entry
+    )
 
 
-def _checked(page: PageRequest, document: Mapping[str, Any], plan: Any, entry: Entry[Event] | None) -> Response:
+def _checked(
+    page: PageRequest, document: Mapping[str, Any], plan: Any, entry: Entry[Event] | None
+) -> Response:
     try:
         if page.field("step") == "save":
             page.change(plan)
-            return page.redirect(f"/zones/{page.zone.id}/rooms/{page.room.id}/events", notice="saved" if entry else "created")
+            return page.redirect(
+                f"/zones/{page.zone.id}/rooms/{page.room.id}/events",
+                notice="saved" if entry else "created",
+            )
         page.services.config.trial(_unanswered(plan))
     except Refused as refused:
-        return _form(page, shown_values(document, _zone(page)), Faults(refused.faults), entry, refused.status)
+        return _form(
+            page, shown_values(document, _zone(page)), Faults(refused.faults), entry, refused.status
+        )
     if page.field("step") == "again":
         return _form(page, shown_values(document, _zone(page)), Faults(), entry)
     return _review(page, document, entry)
@@ -188,7 +218,13 @@ def _unanswered(plan: Any) -> Any:
     return planned
 
 
-def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[Event] | None, status: int = 200) -> Response:
+def _form(
+    page: PageRequest,
+    values: Mapping[str, Any],
+    faults: Faults,
+    entry: Entry[Event] | None,
+    status: int = 200,
+) -> Response:
     fields = fields_of(page.room.record, values, faults)
     return page.render(
         "event_form.html",
@@ -203,10 +239,22 @@ def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: E
 
 
 def _review(page: PageRequest, document: Mapping[str, Any], entry: Entry[Event] | None) -> Response:
-    sent = [(name, value) for name, values in page.form.items() for value in values if name not in ("_csrf", "step")]
+    sent = [
+        (name, value)
+        for name, values in page.form.items()
+        for value in values
+        if name not in ("_csrf", "step")
+    ]
     before = flat(events.show(entry)) if entry else {}
-    times = [(TIMES[name][0], milliseconds(before.get(name)), milliseconds(document[name])) for name in TIMES]
-    others = [one.record for one in page.known.events.of(page.room.id) if entry is None or one.id != entry.id]
+    times = [
+        (TIMES[name][0], milliseconds(before.get(name)), milliseconds(document[name]))
+        for name in TIMES
+    ]
+    others = [
+        one.record
+        for one in page.known.events.of(page.room.id)
+        if entry is None or one.id != entry.id
+    ]
     return page.render(
         "event_review.html",
         entry=page.room,
@@ -222,7 +270,9 @@ def _review(page: PageRequest, document: Mapping[str, Any], entry: Entry[Event] 
 
 def ask_removal(page: PageRequest) -> Response:
     """What goes with it."""
-    return page.render("event_remove.html", entry=page.room, zone=page.zone, event=_entry(page), now_ms=page.now_ms)
+    return page.render(
+        "event_remove.html", entry=page.room, zone=page.zone, event=_entry(page), now_ms=page.now_ms
+    )
 
 
 def remove(page: PageRequest) -> Response:

@@ -5,7 +5,16 @@ from typing import Any
 from anyio import from_thread
 from starlette.responses import Response
 
-from greenroom.control.explain_request import CLIENT, CLIENT_MAX, HEADER_MAX, HEADERS_MAX, METHOD_MAX, URL_MAX, ExplainRequest, as_plain
+from greenroom.control.explain_request import (
+    CLIENT,
+    CLIENT_MAX,
+    HEADER_MAX,
+    HEADERS_MAX,
+    METHOD_MAX,
+    URL_MAX,
+    ExplainRequest,
+    as_plain,
+)
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import view
 
@@ -13,7 +22,10 @@ from greenroom.dashboard.routing import view
 def show(page: PageRequest) -> Response:
     """The form, and the explanation when a URL was given. It changes nothing, so it is a GET and can be bookmarked."""
     query = page.request.query_params
-    asked = {name: query.get(name, default) for name, default in (("url", ""), ("method", "GET"), ("client", CLIENT), ("headers", ""))}
+    asked = {
+        name: query.get(name, default)
+        for name, default in (("url", ""), ("method", "GET"), ("client", CLIENT), ("headers", ""))
+    }
     problems: list[str] = []
     answer: dict[str, Any] | None = None
     if asked["url"]:
@@ -23,23 +35,36 @@ def show(page: PageRequest) -> Response:
             problems.append("this process serves no visitors")
         elif wanted and not problems:
             answer = as_plain(from_thread.run_sync(explains.explain, wanted))
-    return page.render("explain.html", 400 if problems else 200, asked=asked, problems=problems, answer=answer)
+    return page.render(
+        "explain.html", 400 if problems else 200, asked=asked, problems=problems, answer=answer
+    )
 
 
 def _wanted(asked: dict[str, str]) -> tuple[ExplainRequest | None, list[str]]:
     lines = [line for line in asked["headers"].splitlines() if line.strip()]
     pairs = [tuple(part.strip() for part in line.split(":", 1)) for line in lines]
     limits = (("url", URL_MAX), ("method", METHOD_MAX), ("client", CLIENT_MAX))
-    problems = [f"{name}: must be at most {most} characters" for name, most in limits if len(asked[name]) > most]
+    problems = [
+        f"{name}: must be at most {most} characters"
+        for name, most in limits
+        if len(asked[name]) > most
+    ]
     problems += [
-        f"headers: must be `Name: value` on each line, not {line[:60]!r}" for line, pair in zip(lines, pairs, strict=True) if len(pair) != 2
+        f"headers: must be `Name: value` on each line, not {line[:60]!r}"
+        for line, pair in zip(lines, pairs, strict=True)
+        if len(pair) != 2
     ]
     if len(lines) > HEADERS_MAX or any(len(line) > HEADER_MAX for line in lines):
         problems.append(f"headers: must be at most {HEADERS_MAX} lines of {HEADER_MAX} characters")
     if problems:
         return None, problems
     headers = tuple((pair[0], pair[1]) for pair in pairs)
-    return ExplainRequest(asked["url"].strip(), asked["method"].strip().upper() or "GET", headers, asked["client"].strip() or CLIENT), []
+    return ExplainRequest(
+        asked["url"].strip(),
+        asked["method"].strip().upper() or "GET",
+        headers,
+        asked["client"].strip() or CLIENT,
+    ), []
 
 
 PAGES = (view("/explain", show),)

@@ -26,16 +26,29 @@ FIRST_QUERY = """# Queries see the zones that you may see. Press Ctrl-Enter to r
 def show(page: PageRequest) -> Response:
     """The editor, or a plain form where its library was not fetched."""
     there = page.services.queries is not None
-    return page.render("explorer.html", there=there, library=installed_assets().has("explorer.js"), first=FIRST_QUERY)
+    return page.render(
+        "explorer.html",
+        there=there,
+        library=installed_assets().has("explorer.js"),
+        first=FIRST_QUERY,
+    )
 
 
 def ask(page: PageRequest) -> Response:
     """A query, its variables and the name of the operation as a form; JSON comes back."""
     queries = page.services.queries
     if queries is None:
-        return Response(b'{"data":null,"errors":[{"message":"this process keeps no analytics"}]}', media_type="application/json")
-    status, body = queries.ask(page.person, page.field("query"), page.field("variables"), page.field("operationName"))
+        return Response(
+            b'{"data":null,"errors":[{"message":"this process keeps no analytics"}]}',
+            media_type="application/json",
+        )
+    status, body = queries.ask(
+        page.person, page.field("query"), page.field("variables"), page.field("operationName")
+    )
     return Response(body, status, media_type="application/json")
 
 
-PAGES = (view("/explorer", show, filtered=True), action("/explorer", ask, Role.VIEWER, filtered=True))
+PAGES = (
+    view("/explorer", show, filtered=True),
+    action("/explorer", ask, Role.VIEWER, filtered=True),
+)

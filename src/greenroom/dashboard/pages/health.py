@@ -12,7 +12,14 @@ from greenroom.control.config_service import ConfigChange
 from greenroom.control.health_view import HealthView, NoStates
 from greenroom.control.refusals import ApiFault, Refused
 from greenroom.dashboard import field_help
-from greenroom.dashboard.forms import Faults, FieldView, field_view, read_value, schema_field, unchanged_since
+from greenroom.dashboard.forms import (
+    Faults,
+    FieldView,
+    field_view,
+    read_value,
+    schema_field,
+    unchanged_since,
+)
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
@@ -26,7 +33,12 @@ DAY_MS = 24 * 3_600_000
 EVENTS_SHOWN = 100
 
 TONES = {"healthy": "green", "unhealthy": "red", "unknown": "yellow", "suspended": "gray"}
-WORDS = {"healthy": "Healthy", "unhealthy": "Unhealthy", "unknown": "Not known", "suspended": "Suspended"}
+WORDS = {
+    "healthy": "Healthy",
+    "unhealthy": "Unhealthy",
+    "unknown": "Not known",
+    "suspended": "Suspended",
+}
 TIMES = {"tcp_ms": "Connect", "tls_ms": "TLS", "ttfb_ms": "First byte", "rtt_ms": "Whole answer"}
 
 LABELS: Mapping[str, str] = {
@@ -66,12 +78,22 @@ class CheckRow(NamedTuple):
 def table(page: PageRequest) -> Response:
     """All checks of the person's zones with their state, those that need attention first."""
     states = page.services.health or NoStates()
-    entries = [entry for entry in page.known.health_checks.values() if page.person.sees(entry.parent)]
-    rows = [CheckRow(entry, page.known.zones[entry.parent].record, health_checks.show(entry, states)) for entry in entries]
+    entries = [
+        entry for entry in page.known.health_checks.values() if page.person.sees(entry.parent)
+    ]
+    rows = [
+        CheckRow(entry, page.known.zones[entry.parent].record, health_checks.show(entry, states))
+        for entry in entries
+    ]
     urgent = {"unhealthy": 0, "unknown": 1}
     rows.sort(key=lambda row: (urgent.get(row.shown["status"], 2), row.entry.record.name))
     return page.render(
-        "health.html", rows=rows, zones=page.person.zones(page.known), tones=TONES, words=WORDS, running=_view(page) is not None
+        "health.html",
+        rows=rows,
+        zones=page.person.zones(page.known),
+        tones=TONES,
+        words=WORDS,
+        running=_view(page) is not None,
     )
 
 
@@ -85,13 +107,23 @@ def show(page: PageRequest) -> Response:
         events = health_history.events(states, entry.record, begin, end, "", False, EVENTS_SHOWN)
     shown = health_checks.show(entry, states or NoStates())
     return page.render(
-        "health_check.html", entry=entry, zone=page.zone, shown=shown, figures=figures, events=events, tones=TONES, words=WORDS, times=TIMES
+        "health_check.html",
+        entry=entry,
+        zone=page.zone,
+        shown=shown,
+        figures=figures,
+        events=events,
+        tones=TONES,
+        words=WORDS,
+        times=TIMES,
     )
 
 
 def new(page: PageRequest) -> Response:
     """The empty form."""
-    return _form(page, {"type": "HTTPS", "address": page.zone.record.name, "name": "origin"}, Faults())
+    return _form(
+        page, {"type": "HTTPS", "address": page.zone.record.name, "name": "origin"}, Faults()
+    )
 
 
 def create(page: PageRequest) -> Response:
@@ -109,7 +141,9 @@ def save(page: PageRequest) -> Response:
     """Changes a check."""
     entry = _check(page)
     plan = health_checks.change(page.zone.id, entry.id, _document(page), False, _view(page))
-    return _saved(page, unchanged_since("health_check", entry.id, page.field("revision"), plan), entry)
+    return _saved(
+        page, unchanged_since("health_check", entry.id, page.field("revision"), plan), entry
+    )
 
 
 def remove(page: PageRequest) -> Response:
@@ -137,14 +171,27 @@ def _document(page: PageRequest) -> Json:
     schema = health_checks.HEALTH_CHECK
     document: Json = {}
     for name in LABELS:
-        value = read_value(_plain(schema_field(schema, name).default), page.field(name), present=name in page.form)
+        value = read_value(
+            _plain(schema_field(schema, name).default), page.field(name), present=name in page.form
+        )
         document[name] = value
     part_name, record = CONFIGS.get(str(document["type"]).upper(), CONFIGS["HTTP"])
-    names = [name for name in PART_LABELS if name in specs(record) and (record is HttpCheck or name == "port")]
-    part = {name: read_value(PART_KINDS.get(name, str), page.field(name), present=name in page.form) for name in names}
+    names = [
+        name
+        for name in PART_LABELS
+        if name in specs(record) and (record is HttpCheck or name == "port")
+    ]
+    part = {
+        name: read_value(PART_KINDS.get(name, str), page.field(name), present=name in page.form)
+        for name in names
+    }
     if "expected_codes" in part:
-        part["expected_codes"] = [code.strip() for code in part["expected_codes"].split(",") if code.strip()]
-    document[part_name] = {name: value for name, value in part.items() if value != "" or name == "expected_body"}
+        part["expected_codes"] = [
+            code.strip() for code in part["expected_codes"].split(",") if code.strip()
+        ]
+    document[part_name] = {
+        name: value for name, value in part.items() if value != "" or name == "expected_body"
+    }
     return document
 
 
@@ -152,7 +199,9 @@ def _plain(default: object) -> type:
     return type(default) if type(default) in (bool, int) else str
 
 
-def _saved(page: PageRequest, plan: ConfigChange, entry: Entry[HealthCheck] | None = None) -> Response:
+def _saved(
+    page: PageRequest, plan: ConfigChange, entry: Entry[HealthCheck] | None = None
+) -> Response:
     try:
         made = page.change(plan)
     except Refused as refused:
@@ -160,7 +209,9 @@ def _saved(page: PageRequest, plan: ConfigChange, entry: Entry[HealthCheck] | No
         part = document.get("http_config") or document.get("tcp_config") or {}
         sent = {**document, **part, "expected_codes": page.field("expected_codes")}
         return _form(page, sent, Faults(map(_beside, refused.faults)), entry, refused.status)
-    return page.redirect(f"/zones/{page.zone.id}/health/{made['id']}", notice="saved" if entry else "created")
+    return page.redirect(
+        f"/zones/{page.zone.id}/health/{made['id']}", notice="saved" if entry else "created"
+    )
 
 
 def _beside(fault: ApiFault) -> ApiFault:
@@ -173,7 +224,11 @@ def _beside(fault: ApiFault) -> ApiFault:
 
 
 def _form(
-    page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[HealthCheck] | None = None, status: int = 200
+    page: PageRequest,
+    values: Mapping[str, Any],
+    faults: Faults,
+    entry: Entry[HealthCheck] | None = None,
+    status: int = 200,
 ) -> Response:
     fields = [_field(name, values, faults) for name in LABELS]
     part = [_part_field(name, values, faults) for name in PART_LABELS]
@@ -193,7 +248,14 @@ def _form(
 def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
     default = schema_field(health_checks.HEALTH_CHECK, name).default
     value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
-    made = field_view(health_checks.HEALTH_CHECK, name, value, faults, label=LABELS[name], told=field_help.HEALTH_CHECK.get(name, ""))
+    made = field_view(
+        health_checks.HEALTH_CHECK,
+        name,
+        value,
+        faults,
+        label=LABELS[name],
+        told=field_help.HEALTH_CHECK.get(name, ""),
+    )
     kind = {bool: "checkbox", int: "number"}.get(_plain(default), made.kind)
     return replace(made, kind=kind)
 
@@ -201,13 +263,16 @@ def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
 def _part_field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
     rule, default = specs(HttpCheck)[name], getattr(HttpCheck(), name)
     shown = ", ".join(default) if isinstance(default, tuple) else default
-    kind = "select" if rule.choices else {bool: "checkbox", int: "number"}.get(type(default), "text")
+    kind = (
+        "select" if rule.choices else {bool: "checkbox", int: "number"}.get(type(default), "text")
+    )
     return FieldView(
         name=name,
         label=PART_LABELS[name],
         kind=kind,
         value=values.get(name, shown),
-        help=field_help.HEALTH_CHECK.get(name) or rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
+        help=field_help.HEALTH_CHECK.get(name)
+        or rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
         choices=tuple((str(choice), str(choice)) for choice in rule.choices),
         problems=faults.take(name),
     )

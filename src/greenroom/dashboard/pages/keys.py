@@ -29,7 +29,9 @@ def rotate(page: PageRequest) -> Response:
         return _shown(page, problems=[str(error)], status=503)
     log.info("ticket_key_made", id=made.id, author=page.person.author)
     after = {"id": made.id, "seals_from_ms": made.seals_from_ms}
-    page.services.config.store.note("ticket_key", made.id, author=page.person.author, now_ms=page.now_ms, after=after)
+    page.services.config.store.note(
+        "ticket_key", made.id, author=page.person.author, now_ms=page.now_ms, after=after
+    )
     return page.redirect("/keys", notice="created")
 
 

@@ -29,7 +29,10 @@ _catalogue = Catalogue()
 
 def table(page: PageRequest) -> Response:
     """All lists, with what uses them."""
-    found = [(entry, lists.show(page.known, entry)) for entry in sorted(page.known.lists.values(), key=lambda entry: entry.record.name)]
+    found = [
+        (entry, lists.show(page.known, entry))
+        for entry in sorted(page.known.lists.values(), key=lambda entry: entry.record.name)
+    ]
     return page.render("lists.html", lists=found, kinds=KINDS)
 
 
@@ -62,9 +65,13 @@ def put(page: PageRequest) -> Response:
             page.change(list_items.remove(entry.id, {"items": [{"id": item_id}]}, _done))
             return page.redirect(f"/lists/{entry.id}", notice="removed")
         documents = [_item(entry.record.kind, line) for line in text.splitlines() if line.strip()]
-        page.change(list_items.add(entry.id, documents, _done, whole=page.field("step") == "replace"))
+        page.change(
+            list_items.add(entry.id, documents, _done, whole=page.field("step") == "replace")
+        )
     except Refused as refused:
-        return _items(page, text, [_told(fault.message) for fault in refused.faults], refused.status)
+        return _items(
+            page, text, [_told(fault.message) for fault in refused.faults], refused.status
+        )
     return page.redirect(f"/lists/{entry.id}", notice="saved")
 
 
@@ -92,7 +99,9 @@ def _told(message: str) -> str:
 
 def _items(page: PageRequest, text: str, problems: list[str], status: int = 200) -> Response:
     entry = lists.list_of(page.known, page.path("list_id"))
-    found = _catalogue.slice(page.known, entry.id, page.query("at"), PER_PAGE, page.query("q").strip())
+    found = _catalogue.slice(
+        page.known, entry.id, page.query("at"), PER_PAGE, page.query("q").strip()
+    )
     return page.render(
         "list.html",
         status,
@@ -108,7 +117,10 @@ def _items(page: PageRequest, text: str, problems: list[str], status: int = 200)
 
 
 def _form(page: PageRequest, values: Any, faults: Faults, status: int = 200) -> Response:
-    fields = [field_view(lists.LIST, name, values.get(name, ""), faults, label=label, words=KINDS) for name, label in LABELS.items()]
+    fields = [
+        field_view(lists.LIST, name, values.get(name, ""), faults, label=label, words=KINDS)
+        for name, label in LABELS.items()
+    ]
     return page.render("list_form.html", status, fields=fields, problems=faults.general)
 
 

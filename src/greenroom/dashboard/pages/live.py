@@ -46,7 +46,9 @@ def show(page: PageRequest) -> Response:
 
 def _offered(page: PageRequest) -> list[LiveAction]:
     live = configured_live(page)
-    return [one for one in ACTIONS.values() if page.person.may(one.role) and fits(one, live, page.room)]
+    return [
+        one for one in ACTIONS.values() if page.person.may(one.role) and fits(one, live, page.room)
+    ]
 
 
 def table_rows(minutes: Sequence[LiveMinute]) -> list[LiveMinute]:
@@ -54,7 +56,10 @@ def table_rows(minutes: Sequence[LiveMinute]) -> list[LiveMinute]:
     found: dict[int, list[LiveMinute]] = {}
     for one in minutes:
         found.setdefault(one.start_s // (TABLE_MINUTES * MINUTE_S), []).append(one)
-    return [_together(start * TABLE_MINUTES * MINUTE_S, group) for start, group in sorted(found.items(), reverse=True)]
+    return [
+        _together(start * TABLE_MINUTES * MINUTE_S, group)
+        for start, group in sorted(found.items(), reverse=True)
+    ]
 
 
 def _together(start_s: int, group: Sequence[LiveMinute]) -> LiveMinute:
@@ -82,7 +87,11 @@ async def stream(page: PageRequest) -> Response:
     if page.feed.is_full:
         return PlainTextResponse("too many live pages are open", 503, {"Retry-After": "10"})
     watcher = LiveWatcher(room.id, room.parent, page.request.cookies.get(SESSION_COOKIE, ""))
-    return StreamingResponse(page.feed.watch(watcher), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return StreamingResponse(
+        page.feed.watch(watcher),
+        media_type="text/event-stream",
+        headers={"X-Accel-Buffering": "no"},
+    )
 
 
 PAGES = (view(LIVE, show), view(f"{LIVE}/stream", stream))

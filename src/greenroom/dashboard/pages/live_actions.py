@@ -34,7 +34,11 @@ UNDO_LABELS = {
 def fits(one: LiveAction, live: RoomLive, entry: Entry[Room]) -> bool:
     """Whether this can be done now."""
     if one.name in ("suspend", "resume"):
-        return not entry.read_only and one.offered(live) and (one.name == "suspend" or entry.record.suspended)
+        return (
+            not entry.read_only
+            and one.offered(live)
+            and (one.name == "suspend" or entry.record.suspended)
+        )
     return not entry.read_only and live.word != "suspended" and one.offered(live)
 
 
@@ -49,12 +53,23 @@ def do(page: PageRequest) -> Response:
     live = configured_live(page)
     try:
         if one.typed and page.field("typed").strip() != entry.record.name:
-            raise Refused(ApiFault(Code.INVALID, f"typed: must be the name of the room, {entry.record.name}", "/typed"))
+            raise Refused(
+                ApiFault(
+                    Code.INVALID,
+                    f"typed: must be the name of the room, {entry.record.name}",
+                    "/typed",
+                )
+            )
         kind, changed, plan = _planned(page, one, live)
         careful = unchanged_since(kind, changed, page.field("revision"), plan)
         if one.name == "limits" and page.field("step") != "save":
             page.services.config.trial(careful)
-            return _asked(page, one, Faults(), effect_of(live, LimitPlan(*(int(page.field(name)) for name in LIMITS))))
+            return _asked(
+                page,
+                one,
+                Faults(),
+                effect_of(live, LimitPlan(*(int(page.field(name)) for name in LIMITS))),
+            )
         page.change(careful)
     except Refused as refused:
         return _asked(page, one, Faults(refused.faults, UNDO_LABELS), status=refused.status)
@@ -82,7 +97,11 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomLive) -> tuple[str, s
     if one.plan is not None:
         return "room", page.room.id, one.plan(page.zone.id, page.room.id, page.form)
     if event is not None:
-        return "event", event.id, events.change(page.zone.id, page.room.id, event.id, document, whole=False)
+        return (
+            "event",
+            event.id,
+            events.change(page.zone.id, page.room.id, event.id, document, whole=False),
+        )
     if one.on_event:
         raise Refused(ApiFault(Code.NO_OBJECT, "there is no event at the moment"), status=404)
     return "room", page.room.id, rooms.change(page.zone.id, page.room.id, document, whole=False)
@@ -93,10 +112,20 @@ def _event_of(one: LiveAction, live: RoomLive) -> Event | None:
     event = live.now.event
     if event is None or one.on_event:
         return event
-    return event if any(name in OVERRIDES and getattr(event, name) is not None for name in one.names) else None
+    return (
+        event
+        if any(name in OVERRIDES and getattr(event, name) is not None for name in one.names)
+        else None
+    )
 
 
-def _asked(page: PageRequest, one: LiveAction, faults: Faults, effect: list[str] | None = None, status: int = 200) -> Response:
+def _asked(
+    page: PageRequest,
+    one: LiveAction,
+    faults: Faults,
+    effect: list[str] | None = None,
+    status: int = 200,
+) -> Response:
     live = configured_live(page)
     event = _event_of(one, live)
     entry: Entry[Any] | None = page.known.events.get(event.id) if event is not None else page.room
@@ -120,21 +149,60 @@ def _asked(page: PageRequest, one: LiveAction, faults: Faults, effect: list[str]
 def _fields(page: PageRequest, one: LiveAction, live: RoomLive, faults: Faults) -> list[FieldView]:
     if one.name == "limits":
         values = {name: page.field(name) or getattr(live.now.room, name) for name in LIMITS}
-        return [field_view(rooms.ROOM, name, values[name], faults, label=LIMIT_LABELS[name]) for name in LIMITS]
+        return [
+            field_view(rooms.ROOM, name, values[name], faults, label=LIMIT_LABELS[name])
+            for name in LIMITS
+        ]
     if one.name == "message":
         told = "One line of at most 500 characters, such as: The sale lasts until midnight, and there is enough for everyone."
         value = page.field("message") if "message" in page.form else live.now.room.branding.message
-        return [FieldView(name="message", label="Message", kind="text", value=value, help=told, problems=faults.take("branding"))]
+        return [
+            FieldView(
+                name="message",
+                label="Message",
+                kind="text",
+                value=value,
+                help=told,
+                problems=faults.take("branding"),
+            )
+        ]
     if one.name == "extend":
         told = "How much longer the event lasts."
         value = page.field("minutes") or "30"
-        return [FieldView(name="minutes", label="Minutes", kind="number", value=value, help=told, problems=faults.take("minutes"))]
+        return [
+            FieldView(
+                name="minutes",
+                label="Minutes",
+                kind="number",
+                value=value,
+                help=told,
+                problems=faults.take("minutes"),
+            )
+        ]
     if one.name == "let-in":
         value, problems = page.field("count") or "10", faults.take("count")
-        return [FieldView(name="count", label="Visitors", kind="number", value=value, help="How many more, once.", problems=problems)]
+        return [
+            FieldView(
+                name="count",
+                label="Visitors",
+                kind="number",
+                value=value,
+                help="How many more, once.",
+                problems=problems,
+            )
+        ]
     if one.typed:
         told = f"Type {page.room.record.name} to confirm. This cannot be undone."
-        return [FieldView(name="typed", label="Name of the room", kind="text", value="", help=told, problems=faults.take("typed"))]
+        return [
+            FieldView(
+                name="typed",
+                label="Name of the room",
+                kind="text",
+                value="",
+                help=told,
+                problems=faults.take("typed"),
+            )
+        ]
     return []
 
 
@@ -142,7 +210,11 @@ def undo_of(page: PageRequest) -> LastChange | None:
     """What `undo` would take back; None when the last change of this room or its events is another person's, too old or of another kind."""
     ids = {page.room.id, *(event.id for event in page.known.events.of(page.room.id))}
     found = last_change(page.services.config, page.known, page.person, of=ids, most=LOOKED_AT)
-    return found if found and found.said and all(name in UNDO_LABELS for name, _, _ in found.said) else None
+    return (
+        found
+        if found and found.said and all(name in UNDO_LABELS for name, _, _ in found.said)
+        else None
+    )
 
 
 def undo(page: PageRequest) -> Response:

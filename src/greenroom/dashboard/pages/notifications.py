@@ -43,17 +43,26 @@ def history(page: PageRequest) -> Response:
     """What was sent, newest first."""
     number = page.query("page", "1")
     at = int(number) if number.isascii() and number.isdigit() and 0 < len(number) < 6 else 1
-    sent, total = _view(page).history(page.now_ms - HISTORY_KEPT_MS, None, (max(1, at) - 1) * PER_PAGE, PER_PAGE)
+    sent, total = _view(page).history(
+        page.now_ms - HISTORY_KEPT_MS, None, (max(1, at) - 1) * PER_PAGE, PER_PAGE
+    )
     rows = [alert_history.show(entry) for entry in sent]
     names = _names(page)
     return page.render(
-        "notification_history.html", rows=rows, names=names, alerts=ALERTS, at=max(1, at), pages=max(1, -(-total // PER_PAGE))
+        "notification_history.html",
+        rows=rows,
+        names=names,
+        alerts=ALERTS,
+        at=max(1, at),
+        pages=max(1, -(-total // PER_PAGE)),
     )
 
 
 def new_policy(page: PageRequest) -> Response:
     """The empty form."""
-    return _policy_form(page, {"enabled": True, "alert_type": page.query("type") or next(iter(ALERTS))}, Faults())
+    return _policy_form(
+        page, {"enabled": True, "alert_type": page.query("type") or next(iter(ALERTS))}, Faults()
+    )
 
 
 def create_policy(page: PageRequest) -> Response:
@@ -71,7 +80,9 @@ def save_policy(page: PageRequest) -> Response:
     """Changes a policy."""
     entry = alert_policies.policy_of(page.known, page.path("policy_id"))
     plan = alert_policies.change(entry.id, _policy(page))
-    return _saved(page, unchanged_since("alert_policy", entry.id, page.field("revision"), plan), entry)
+    return _saved(
+        page, unchanged_since("alert_policy", entry.id, page.field("revision"), plan), entry
+    )
 
 
 def policy_step(page: PageRequest) -> Response:
@@ -93,7 +104,9 @@ def add_webhook(page: PageRequest) -> Response:
     if page.field("channel"):
         document["greenroom"] = {"channel": page.field("channel")}
     try:
-        _, problem = alert_destinations.keep(page.services.config, page.person.author, _view(page), None, document)
+        _, problem = alert_destinations.keep(
+            page.services.config, page.person.author, _view(page), None, document
+        )
     except Refused as refused:
         return _shown(page, [fault.message for fault in refused.faults], refused.status)
     return page.redirect("/notifications", notice="untested" if problem else "created")
@@ -119,7 +132,10 @@ def add_silence(page: PageRequest) -> Response:
     """From now on nothing is sent for some hours, by one policy or by all."""
     hours = page.field("hours")
     lasts = int(hours) if hours in map(str, SILENCE_HOURS) else SILENCE_HOURS[0]
-    document = {"policy_id": page.field("policy"), "end_time": plain_moment(page.now_ms + lasts * 3_600_000)}
+    document = {
+        "policy_id": page.field("policy"),
+        "end_time": plain_moment(page.now_ms + lasts * 3_600_000),
+    }
     return _done(page, silences.put_all([document], change=False), "silent")
 
 
@@ -134,7 +150,11 @@ def _view(page: PageRequest) -> NotificationView:
 
 def _names(page: PageRequest) -> dict[str, str]:
     """Destinations by id, as people call them."""
-    return {entry.id: entry.record.name for index in (page.known.webhooks, page.known.pagerduty_services) for entry in index.values()}
+    return {
+        entry.id: entry.record.name
+        for index in (page.known.webhooks, page.known.pagerduty_services)
+        for entry in index.values()
+    }
 
 
 def _done(page: PageRequest, plan: ConfigChange, notice: str) -> Response:
@@ -152,7 +172,9 @@ def _shown(page: PageRequest, problems: Sequence[str] = (), status: int = 200) -
     return page.render(
         "notifications.html",
         status,
-        policies=[(entry, alert_policies.show(entry)) for entry in page.known.alert_policies.values()],
+        policies=[
+            (entry, alert_policies.show(entry)) for entry in page.known.alert_policies.values()
+        ],
         alerts=ALERTS,
         webhooks=[alert_destinations.show(entry, states) for entry in page.known.webhooks.values()],
         services=alert_destinations.services(page.known),
@@ -180,7 +202,9 @@ def _policy(page: PageRequest) -> Json:
         "enabled": "enabled" in page.form,
         "alert_type": page.field("alert_type"),
         "alert_interval": page.field("alert_interval").strip(),
-        "mechanisms": {name: [{"id": value} for value in values] for name, values in listed.items() if values},
+        "mechanisms": {
+            name: [{"id": value} for value in values] for name, values in listed.items() if values
+        },
         "filters": _filters(page.field("filters")),
     }
 
@@ -188,10 +212,15 @@ def _policy(page: PageRequest) -> Json:
 def _filters(text: str) -> Json:
     """`name = value, value` on each line."""
     pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
-    return {name.strip(): [value.strip() for value in values.split(",") if value.strip()] for name, _, values in pairs}
+    return {
+        name.strip(): [value.strip() for value in values.split(",") if value.strip()]
+        for name, _, values in pairs
+    }
 
 
-def _saved(page: PageRequest, plan: ConfigChange, entry: Entry[AlertPolicy] | None = None) -> Response:
+def _saved(
+    page: PageRequest, plan: ConfigChange, entry: Entry[AlertPolicy] | None = None
+) -> Response:
     try:
         page.change(plan)
     except Refused as refused:
@@ -200,12 +229,19 @@ def _saved(page: PageRequest, plan: ConfigChange, entry: Entry[AlertPolicy] | No
 
 
 def _policy_form(
-    page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[AlertPolicy] | None = None, status: int = 200
+    page: PageRequest,
+    values: Mapping[str, Any],
+    faults: Faults,
+    entry: Entry[AlertPolicy] | None = None,
+    status: int = 200,
 ) -> Response:
     mechanisms = values.get("mechanisms") or {}
     words = {row.type: row.display_name for row in ALERTS.values()}
     fields = [_policy_field(name, values, faults, words) for name in POLICY_LABELS]
-    chosen = {kind: [item["id"] for item in mechanisms.get(kind, ())] for kind in ("email", "webhooks", "pagerduty")}
+    chosen = {
+        kind: [item["id"] for item in mechanisms.get(kind, ())]
+        for kind in ("email", "webhooks", "pagerduty")
+    }
     filters = values.get("filters") or {}
     return page.render(
         "notification_policy.html",
@@ -225,11 +261,22 @@ def _policy_form(
     )
 
 
-def _policy_field(name: str, values: Mapping[str, Any], faults: Faults, words: Mapping[str, str]) -> FieldView:
-    made = field_view(alert_policies.POLICY, name, values.get(name, ""), faults, label=POLICY_LABELS[name], words=words)
+def _policy_field(
+    name: str, values: Mapping[str, Any], faults: Faults, words: Mapping[str, str]
+) -> FieldView:
+    made = field_view(
+        alert_policies.POLICY,
+        name,
+        values.get(name, ""),
+        faults,
+        label=POLICY_LABELS[name],
+        words=words,
+    )
     if name != "alert_type":
         return made
-    offered = tuple(choice for choice in made.choices if choice[0] in ALERTS or choice[0] == values.get(name))
+    offered = tuple(
+        choice for choice in made.choices if choice[0] in ALERTS or choice[0] == values.get(name)
+    )
     return replace(made, choices=offered)
 
 

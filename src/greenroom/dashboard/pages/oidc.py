@@ -34,7 +34,15 @@ async def begin(page: PageRequest) -> Response:
     answer = RedirectResponse(where, 303)
     secure = page.request.url.scheme == "https"
     value = f"{secret}.{quote(after, safe='')}"
-    answer.set_cookie(COOKIE, value, OIDC_MS // 1000, path=page.url(PATH), secure=secure, httponly=True, samesite="lax")
+    answer.set_cookie(
+        COOKIE,
+        value,
+        OIDC_MS // 1000,
+        path=page.url(PATH),
+        secure=secure,
+        httponly=True,
+        samesite="lax",
+    )
     return answer
 
 
@@ -42,7 +50,9 @@ async def finish(page: PageRequest) -> Response:
     """Where the provider sends the browser back. The secret in the cookie is used up in every case."""
     secret, _, after = page.request.cookies.get(COOKIE, "").partition(".")
     try:
-        answer = await run_in_threadpool(signed_in, page, await _done(page, secret), safe_path(unquote(after)))
+        answer = await run_in_threadpool(
+            signed_in, page, await _done(page, secret), safe_path(unquote(after))
+        )
     except Refused as refused:
         answer = await run_in_threadpool(sign_in_form, page, refused)
     answer.delete_cookie(COOKIE, path=page.url(PATH))
@@ -53,11 +63,17 @@ async def _done(page: PageRequest, secret: str) -> SignedIn:
     provider = _provider(page)
     page.sign_in.may_try(page.browser)
     try:
-        found = await provider.finish(dict(page.request.query_params), secret, _address(page, RETURN_PATH))
+        found = await provider.finish(
+            dict(page.request.query_params), secret, _address(page, RETURN_PATH)
+        )
         try:
-            return await run_in_threadpool(page.sign_in.with_oidc, page.known, found, secret, page.browser)
+            return await run_in_threadpool(
+                page.sign_in.with_oidc, page.known, found, secret, page.browser
+            )
         except Refused:
-            log.warning("dashboard_sign_in_refused", issuer=found.iss, subject=found.sub, name=found.name)
+            log.warning(
+                "dashboard_sign_in_refused", issuer=found.iss, subject=found.sub, name=found.name
+            )
             raise
     except Refused as refused:
         if refused.faults[0].code is not Code.UNAVAILABLE:

@@ -20,10 +20,17 @@ def problems(page: PageRequest) -> Response:
     """Everything that keeps the newest configuration from running."""
     state = page.state
     found = [
-        ConfigProblem(f"{state.config.file}, line {one.line}" if one.line else state.config.file, one.pointer, one.reason)
+        ConfigProblem(
+            f"{state.config.file}, line {one.line}" if one.line else state.config.file,
+            one.pointer,
+            one.reason,
+        )
         for one in state.config.problems
     ]
-    found += [ConfigProblem(f"{state.store.name}, revision {state.store.tried}", one.pointer, one.reason) for one in state.store.problems]
+    found += [
+        ConfigProblem(f"{state.store.name}, revision {state.store.tried}", one.pointer, one.reason)
+        for one in state.store.problems
+    ]
     return page.render("problems.html", found=found, state=state)
 
 
@@ -32,7 +39,9 @@ def processes(page: PageRequest) -> Response:
     state = page.state
     sync = state.sync
     silent = sorted(sync.silent_s.items()) if sync else []
-    return page.render("processes.html", state=state, sync=sync, silent=silent, gateway=sorted(state.gateway))
+    return page.render(
+        "processes.html", state=state, sync=sync, silent=silent, gateway=sorted(state.gateway)
+    )
 
 
 PAGES = (view("/problems", problems), view("/processes", processes))

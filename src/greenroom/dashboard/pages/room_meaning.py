@@ -16,7 +16,13 @@ from greenroom.model.account import Role
 from greenroom.model.room import room_problems
 
 MEANING = "/zones/{zone_id}/rooms/meaning"
-SIMULATED = ("total_active_users", "new_users_per_minute", "session_duration", "disable_session_renewal", "queueing_method")
+SIMULATED = (
+    "total_active_users",
+    "new_users_per_minute",
+    "session_duration",
+    "disable_session_renewal",
+    "queueing_method",
+)
 FLAGS = ("disable_session_renewal", "queue_all", "suspended")
 MEANS = (*SIMULATED, "queue_all", "suspended")
 """Settings that the sentences are about."""
@@ -39,8 +45,14 @@ def example_of(page: PageRequest, room: Mapping[str, Any]) -> ExampleLine | None
     if not has_example(room) or page.services.dry_runs is None:
         return None
     example = page.services.dry_runs.example({name: room[name] for name in SIMULATED})
-    settings = {name: str(room[name]).lower() if name in FLAGS else str(room[name]) for name in SIMULATED}
-    again = "" if example.ended else page.url(f"/zones/{page.zone.id}/rooms/meaning/example", **settings)
+    settings = {
+        name: str(room[name]).lower() if name in FLAGS else str(room[name]) for name in SIMULATED
+    }
+    again = (
+        ""
+        if example.ended
+        else page.url(f"/zones/{page.zone.id}/rooms/meaning/example", **settings)
+    )
     return ExampleLine(example_words(example, grouped), again)
 
 
@@ -50,7 +62,12 @@ def show(page: PageRequest) -> Response:
     if room and room["new_users_per_minute"] > room["total_active_users"]:
         room = None  # the form refuses it; a configuration file does not, so a room may be such
     template = "room_meaning.html" if page.is_fragment else "room_meaning_page.html"
-    return page.render(template, zone=zone, said=sentences(room) if room else [], example=example_of(page, room) if room else None)
+    return page.render(
+        template,
+        zone=zone,
+        said=sentences(room) if room else [],
+        example=example_of(page, room) if room else None,
+    )
 
 
 def example(page: PageRequest) -> Response:
@@ -67,7 +84,9 @@ def _asked(page: PageRequest) -> dict[str, Any] | None:
     """The settings of the query with defaults for what it leaves out; None when they are not possible."""
     query = page.request.query_params
     sent = {name: [page.query(name)] for name in MEANS if name in query}
-    room = {one.name: one.default for one in rooms.ROOM.fields if one.name in MEANS} | flat(document_of(rooms.ROOM, list(sent), sent))
+    room = {one.name: one.default for one in rooms.ROOM.fields if one.name in MEANS} | flat(
+        document_of(rooms.ROOM, list(sent), sent)
+    )
     if any(name not in room for name in MEANS):
         return None
     wrong = room_problems({"name": "room", "host": "*", **room})

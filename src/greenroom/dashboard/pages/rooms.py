@@ -10,7 +10,16 @@ from greenroom.control.api_schema import EXTENSION, NEEDED, UNSET
 from greenroom.control.api_shapes import Json
 from greenroom.control.refusals import Refused
 from greenroom.dashboard import field_help
-from greenroom.dashboard.forms import Faults, FieldView, differences, document_of, field_view, flat, schema_field, unchanged_since
+from greenroom.dashboard.forms import (
+    Faults,
+    FieldView,
+    differences,
+    document_of,
+    field_view,
+    flat,
+    schema_field,
+    unchanged_since,
+)
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_live import STATES, RoomLive, room_live, urgency
@@ -22,7 +31,12 @@ from greenroom.model.room import Room, Route
 from greenroom.model.zone import Zone
 
 PER_PAGE = 50
-SORTS = {"state": "most urgent first", "name": "by name", "waiting": "most waiting first", "active": "most active first"}
+SORTS = {
+    "state": "most urgent first",
+    "name": "by name",
+    "waiting": "most waiting first",
+    "active": "most active first",
+}
 """The orders of the table; the first is used where none is asked for."""
 
 ROOM_PATH = "/zones/{zone_id}/rooms/{room_id}"
@@ -63,7 +77,16 @@ UNITS: Mapping[str, str] = {name: schema_field(rooms.ROOM, name).rule.unit for n
 
 STEPS = (
     ("where", "Where", ("name", "host", "path", "additional_routes")),
-    ("limits", "How many", ("total_active_users", "new_users_per_minute", "session_duration", "disable_session_renewal")),
+    (
+        "limits",
+        "How many",
+        (
+            "total_active_users",
+            "new_users_per_minute",
+            "session_duration",
+            "disable_session_renewal",
+        ),
+    ),
     ("waiting", "How visitors wait", ("queueing_method", "queue_all", "suspended", "description")),
     (
         "more",
@@ -80,7 +103,11 @@ WORDS = {
         "passthrough": "Let everyone pass",
         "reject": "Reject new visitors",
     },
-    "confirm_newcomers": {"false": "Never", "true": "Always", "auto": "While most tickets do not come back"},
+    "confirm_newcomers": {
+        "false": "Never",
+        "true": "Always",
+        "auto": "While most tickets do not come back",
+    },
     "on_unhealthy_origin": {"ignore": "Ignore it", "hold": "Hold new visitors"},
 }
 
@@ -112,11 +139,16 @@ def table(page: PageRequest) -> Response:
     rows.sort(key=_ORDERS[sort])
     number = page.query("page", "1")
     pages = max(1, -(-len(rows) // PER_PAGE))
-    at = min(max(1, int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1), pages)
+    at = min(
+        max(1, int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1),
+        pages,
+    )
     return page.render(
         "rooms_table.html" if page.is_fragment else "rooms.html",
         rows=rows[(at - 1) * PER_PAGE : at * PER_PAGE],
-        peaks=page.services.peaks.of_all(page.services.analytics, frozenset(page.known.rooms), page.now_ms),
+        peaks=page.services.peaks.of_all(
+            page.services.analytics, frozenset(page.known.rooms), page.now_ms
+        ),
         total=len(rows),
         at=at,
         pages=pages,
@@ -132,7 +164,11 @@ def table(page: PageRequest) -> Response:
 def _rows(page: PageRequest, zone_id: str) -> list[RoomTableRow]:
     now_ms = page.now_ms
     return [
-        RoomTableRow(entry, page.known.zones[entry.parent].record, room_live(page.known, entry, page.room_state(entry.id), now_ms))
+        RoomTableRow(
+            entry,
+            page.known.zones[entry.parent].record,
+            room_live(page.known, entry, page.room_state(entry.id), now_ms),
+        )
         for entry in page.person.rooms(page.known)
         if not zone_id or entry.parent == zone_id
     ]
@@ -140,7 +176,9 @@ def _rows(page: PageRequest, zone_id: str) -> list[RoomTableRow]:
 
 def _fits(row: RoomTableRow, text: str, state: str) -> bool:
     room = row.entry.record
-    return (not state or row.live.word == state) and (not text or text in f"{room.name} {room.host}{room.path} {room.description}".lower())
+    return (not state or row.live.word == state) and (
+        not text or text in f"{room.name} {room.host}{room.path} {room.description}".lower()
+    )
 
 
 def _by_name(row: RoomTableRow) -> tuple[str, str]:
@@ -183,7 +221,11 @@ def _settings_by_change(shown: Mapping[str, Any]) -> Json:
 
 def _is_default(name: str, value: Any) -> bool:
     one = schema_field(rooms.ROOM, name)
-    return one.default is not NEEDED and one.default is not UNSET and one.shape.show(one.default) == value
+    return (
+        one.default is not NEEDED
+        and one.default is not UNSET
+        and one.shape.show(one.default) == value
+    )
 
 
 def worded(shown: Mapping[str, Any]) -> Json:
@@ -223,7 +265,9 @@ def create(page: PageRequest) -> Response:
 
 def edit(page: PageRequest) -> Response:
     """The form with the room's settings."""
-    return _form(page, flat(rooms.show(page.known, page.room, page.now_ms)), Faults(), entry=page.room)
+    return _form(
+        page, flat(rooms.show(page.known, page.room, page.now_ms)), Faults(), entry=page.room
+    )
 
 
 def save(page: PageRequest) -> Response:
@@ -237,7 +281,13 @@ def save(page: PageRequest) -> Response:
             return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}", notice="saved")
         after = flat(page.services.config.trial(_answering(plan)))
     except Refused as refused:
-        return _form(page, {**before, **flat(_document(page))}, Faults(refused.faults, LABELS), entry=entry, status=refused.status)
+        return _form(
+            page,
+            {**before, **flat(_document(page))},
+            Faults(refused.faults, LABELS),
+            entry=entry,
+            status=refused.status,
+        )
     return _review(page, before, after, entry)
 
 
@@ -255,7 +305,13 @@ def _answering(plan: Any) -> Any:
 
 def ask_removal(page: PageRequest) -> Response:
     """What would go with it; the name has to be typed."""
-    return page.render("room_remove.html", entry=page.room, zone=page.zone, below=page.known.below("room", page.room.id), problem="")
+    return page.render(
+        "room_remove.html",
+        entry=page.room,
+        zone=page.zone,
+        below=page.known.below("room", page.room.id),
+        problem="",
+    )
 
 
 def remove(page: PageRequest) -> Response:
@@ -263,7 +319,14 @@ def remove(page: PageRequest) -> Response:
     entry = page.room
     if page.field("typed") != entry.record.name:
         problem = f"Type {entry.record.name} to remove the room."
-        return page.render("room_remove.html", 400, entry=entry, zone=page.zone, below=page.known.below("room", entry.id), problem=problem)
+        return page.render(
+            "room_remove.html",
+            400,
+            entry=entry,
+            zone=page.zone,
+            below=page.known.below("room", entry.id),
+            problem=problem,
+        )
     page.change(rooms.delete(page.zone.id, entry.id))
     return page.redirect("/rooms", notice="removed")
 
@@ -282,8 +345,17 @@ def _route(line: str) -> Json:
     return {"host": host, "path": slash + path or "/"}
 
 
-def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[Room] | None = None, status: int = 200) -> Response:
-    steps = [(step, title, [_field(name, values, faults) for name in names]) for step, title, names in STEPS]
+def _form(
+    page: PageRequest,
+    values: Mapping[str, Any],
+    faults: Faults,
+    entry: Entry[Room] | None = None,
+    status: int = 200,
+) -> Response:
+    steps = [
+        (step, title, [_field(name, values, faults) for name in names])
+        for step, title, names in STEPS
+    ]
     return page.render(
         "room_form.html",
         status,
@@ -301,8 +373,23 @@ def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
     value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
     if name in LINES:
         text = value if isinstance(value, str) else "\n".join(_line(one) for one in value or ())
-        return FieldView(name=name, label=LABELS[name], kind="textarea", value=text, help=LINES[name], problems=faults.take(name))
-    return field_view(rooms.ROOM, name, value, faults, label=LABELS[name], told=field_help.ROOM.get(name, ""), words=WORDS.get(name))
+        return FieldView(
+            name=name,
+            label=LABELS[name],
+            kind="textarea",
+            value=text,
+            help=LINES[name],
+            problems=faults.take(name),
+        )
+    return field_view(
+        rooms.ROOM,
+        name,
+        value,
+        faults,
+        label=LABELS[name],
+        told=field_help.ROOM.get(name, ""),
+        words=WORDS.get(name),
+    )
 
 
 def _line(item: Any) -> str:
@@ -312,8 +399,15 @@ def _line(item: Any) -> str:
     return item if isinstance(item, str) else f"{item['host']}{item['path']}"
 
 
-def _review(page: PageRequest, before: Json | None, after: Json, entry: Entry[Room] | None = None) -> Response:
-    sent = [(name, value) for name, values in page.form.items() for value in values if name not in ("_csrf", "step")]
+def _review(
+    page: PageRequest, before: Json | None, after: Json, entry: Entry[Room] | None = None
+) -> Response:
+    sent = [
+        (name, value)
+        for name, values in page.form.items()
+        for value in values
+        if name not in ("_csrf", "step")
+    ]
     return page.render(
         "room_review.html",
         zone=page.zone,

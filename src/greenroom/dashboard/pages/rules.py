@@ -9,7 +9,13 @@ from starlette.responses import JSONResponse, Response
 from greenroom.control import rules
 from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import not_found
-from greenroom.control.explain_request import CLIENT, CLIENT_MAX, HEADERS_MAX, URL_MAX, ExplainRequest
+from greenroom.control.explain_request import (
+    CLIENT,
+    CLIENT_MAX,
+    HEADERS_MAX,
+    URL_MAX,
+    ExplainRequest,
+)
 from greenroom.control.refusals import Refused
 from greenroom.core.rules import FIELDS, FUNCTIONS, rule_faults
 from greenroom.core.rules.fields import ALIASES
@@ -45,7 +51,9 @@ def table(page: PageRequest) -> Response:
 
 def new(page: PageRequest) -> Response:
     """The form with one empty condition."""
-    return _form(page, [[NEW_ROW]], {"expression": "", "description": "", "enabled": True}, Faults())
+    return _form(
+        page, [[NEW_ROW]], {"expression": "", "description": "", "enabled": True}, Faults()
+    )
 
 
 def create(page: PageRequest) -> Response:
@@ -56,14 +64,20 @@ def create(page: PageRequest) -> Response:
 def edit(page: PageRequest) -> Response:
     """The form with one rule; its conditions as rows where that is possible."""
     rule = _rule(page)
-    values = {"expression": rule.expression, "description": rule.description, "enabled": rule.enabled}
+    values = {
+        "expression": rule.expression,
+        "description": rule.description,
+        "enabled": rule.enabled,
+    }
     return _form(page, rows_of(rule.expression), values, Faults(), rule)
 
 
 def save(page: PageRequest) -> Response:
     """As `create`, for a rule that is there."""
     rule = _rule(page)
-    return _sent(page, lambda document: rules.edit(page.zone.id, page.room.id, rule.id, document), rule)
+    return _sent(
+        page, lambda document: rules.edit(page.zone.id, page.room.id, rule.id, document), rule
+    )
 
 
 def change_one(page: PageRequest) -> Response:
@@ -75,7 +89,9 @@ def change_one(page: PageRequest) -> Response:
     plans = {
         "up": lambda: rules.edit(zone_id, room_id, rule.id, {"position": {"index": max(1, place)}}),
         "down": lambda: rules.edit(zone_id, room_id, rule.id, {"position": {"index": place + 2}}),
-        "to": lambda: rules.edit(zone_id, room_id, rule.id, {"position": {"index": _place(page, len(found))}}),
+        "to": lambda: rules.edit(
+            zone_id, room_id, rule.id, {"position": {"index": _place(page, len(found))}}
+        ),
         "switch": lambda: rules.edit(zone_id, room_id, rule.id, {"enabled": not rule.enabled}),
         "remove": lambda: rules.delete(zone_id, room_id, rule.id),
     }
@@ -86,15 +102,24 @@ def change_one(page: PageRequest) -> Response:
 
 def check(page: PageRequest) -> Response:
     """For the script of the form: the expression that the rows say, what is wrong with it, and where."""
-    known, expression, problems = rules.memberships(page.known), page.field("expression")[: EXPRESSION_MAX + 1], list[str]()
+    known, expression, problems = (
+        rules.memberships(page.known),
+        page.field("expression")[: EXPRESSION_MAX + 1],
+        list[str](),
+    )
     _rules(page)  # in this zone, or it is not found
     if page.field("of") == "rows":
         try:
             expression = expression_of(_groups(page))
         except ValueError as error:
-            return JSONResponse({"expression": None, "problems": str(error).splitlines(), "faults": []})
+            return JSONResponse(
+                {"expression": None, "problems": str(error).splitlines(), "faults": []}
+            )
     faults = rule_faults(expression, known) if expression else ()
-    told = [{"from": fault.start, "to": max(fault.end, fault.start + 1), "message": fault.reason} for fault in faults]
+    told = [
+        {"from": fault.start, "to": max(fault.end, fault.start + 1), "message": fault.reason}
+        for fault in faults
+    ]
     return JSONResponse({"expression": expression, "problems": problems, "faults": told})
 
 
@@ -102,10 +127,19 @@ async def try_out(page: PageRequest) -> Response:
     """Which rule lets a request by that is described here."""
     room = page.room.record
     headers = page.query("headers")
-    asked = {"url": page.query("url"), "method": page.query("method", "GET"), "client": page.query("client"), "headers": headers}
+    asked = {
+        "url": page.query("url"),
+        "method": page.query("method", "GET"),
+        "client": page.query("client"),
+        "headers": headers,
+    }
     found, problem = None, ""
     if asked["url"] and page.services.explains is not None:
-        pairs = [(name.strip(), value.strip()) for line in headers.splitlines()[:HEADERS_MAX] for name, _, value in [line.partition(":")]]
+        pairs = [
+            (name.strip(), value.strip())
+            for line in headers.splitlines()[:HEADERS_MAX]
+            for name, _, value in [line.partition(":")]
+        ]
         found = page.services.explains.explain(
             ExplainRequest(
                 asked["url"][:URL_MAX],
@@ -117,13 +151,24 @@ async def try_out(page: PageRequest) -> Response:
     elif asked["url"]:
         problem = "This process serves no visitors, so it cannot tell."
     asked["url"] = asked["url"] or f"https://{room.host.removeprefix('*')}{room.path}"
-    return page.render("rules_try.html", entry=page.room, asked=asked, found=found, problem=problem, methods=METHODS)
+    return page.render(
+        "rules_try.html",
+        entry=page.room,
+        asked=asked,
+        found=found,
+        problem=problem,
+        methods=METHODS,
+    )
 
 
 def _place(page: PageRequest, last: int) -> int:
     """Where a rule was dragged to, from 1 to `last`."""
     text = page.field("place")
-    return min(max(1, int(text)), last) if text.isascii() and text.isdigit() and len(text) < 5 else last
+    return (
+        min(max(1, int(text)), last)
+        if text.isascii() and text.isdigit() and len(text) < 5
+        else last
+    )
 
 
 def _path(page: PageRequest) -> str:
@@ -153,10 +198,17 @@ def _groups(page: PageRequest) -> list[list[ConditionRow]]:
     for name in page.form:
         found = _NUMBERED.fullmatch(name)
         if found:
-            cells.setdefault((int(found[2]), int(found[3])), {})[found[1]] = page.field(name)[:EXPRESSION_MAX]
+            cells.setdefault((int(found[2]), int(found[3])), {})[found[1]] = page.field(name)[
+                :EXPRESSION_MAX
+            ]
     groups: dict[int, list[ConditionRow]] = {}
     for (group, _), cell in sorted(cells.items()):
-        row = ConditionRow(cell.get("field", ""), cell.get("operator", ""), cell.get("value", ""), cell.get("key", ""))
+        row = ConditionRow(
+            cell.get("field", ""),
+            cell.get("operator", ""),
+            cell.get("value", ""),
+            cell.get("key", ""),
+        )
         if row.field in ROW_FIELDS and row.operator not in operators_of(row.field):
             row = row._replace(operator=operators_of(row.field)[0])
         groups.setdefault(group, []).append(row)
@@ -173,7 +225,13 @@ def _sent(page: PageRequest, plan: Any, rule: Rule | None = None) -> Response:
     }
     stepped = _STEP.fullmatch(page.field("step"))
     if stepped:
-        return _form(page, _stepped(groups, stepped[1], int(stepped[2]), int(stepped[3] or 0)), document, Faults(), rule)
+        return _form(
+            page,
+            _stepped(groups, stepped[1], int(stepped[2]), int(stepped[3] or 0)),
+            document,
+            Faults(),
+            rule,
+        )
     faults, wrong = Faults(), list[str]()
     if page.field("step") == "write" or (groups and not document["expression"]):
         try:
@@ -183,9 +241,15 @@ def _sent(page: PageRequest, plan: Any, rule: Rule | None = None) -> Response:
     if wrong or page.field("step") == "write":
         return _form(page, groups, document, faults, rule, wrong, 400 if wrong else 200)
     try:
-        page.change(unchanged_since("rules", page.room.id, page.field("revision"), plan(document)) if rule else plan(document))
+        page.change(
+            unchanged_since("rules", page.room.id, page.field("revision"), plan(document))
+            if rule
+            else plan(document)
+        )
     except Refused as refused:
-        return _form(page, groups or None, document, Faults(refused.faults), rule, status=refused.status)
+        return _form(
+            page, groups or None, document, Faults(refused.faults), rule, status=refused.status
+        )
     return page.redirect(_path(page), notice="saved" if rule else "created")
 
 
@@ -210,7 +274,9 @@ def _form(
 ) -> Response:
     """`groups` None: this expression has no rows."""
     expression_faults = faults.take("expression")
-    fields = [(name, label, operators_of(name), "named" in label) for name, label in ROW_FIELDS.items()]
+    fields = [
+        (name, label, operators_of(name), "named" in label) for name, label in ROW_FIELDS.items()
+    ]
     return page.render(
         "rule_form.html",
         status,
@@ -225,7 +291,10 @@ def _form(
         problems=[*wrong, *faults.general],
         expression_faults=expression_faults,
         revision=page.field("revision") or _revision(page),
-        words={"fields": {name: spec.help for name, spec in FIELDS.items() if name not in ALIASES}, "functions": sorted(FUNCTIONS)},
+        words={
+            "fields": {name: spec.help for name, spec in FIELDS.items() if name not in ALIASES},
+            "functions": sorted(FUNCTIONS),
+        },
         expression_max=EXPRESSION_MAX,
     )
 

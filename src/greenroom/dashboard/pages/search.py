@@ -45,10 +45,14 @@ def search(page: PageRequest) -> Response:
 
 def _rooms(page: PageRequest, text: str) -> Iterator[SearchResult]:
     fits = [
-        entry for entry in page.person.rooms(page.known) if text in f"{entry.record.name} {entry.record.host}{entry.record.path}".lower()
+        entry
+        for entry in page.person.rooms(page.known)
+        if text in f"{entry.record.name} {entry.record.host}{entry.record.path}".lower()
     ]
     for one in sorted(fits, key=lambda entry: entry.record.name):
-        yield SearchResult("Room", one.record.name, _path(one), f"{one.record.host}{one.record.path}")
+        yield SearchResult(
+            "Room", one.record.name, _path(one), f"{one.record.host}{one.record.path}"
+        )
 
 
 def _path(room: Entry[Room]) -> str:
@@ -59,7 +63,9 @@ def _events(page: PageRequest, text: str) -> Iterator[SearchResult]:
     for room in page.person.rooms(page.known):
         for entry in page.known.events.of(room.id):
             if text in f"{entry.record.name} {entry.record.description}".lower():
-                yield SearchResult("Event", entry.record.name, f"{_path(room)}/events", f"in {room.record.name}")
+                yield SearchResult(
+                    "Event", entry.record.name, f"{_path(room)}/events", f"in {room.record.name}"
+                )
 
 
 def _rules(page: PageRequest, text: str) -> Iterator[SearchResult]:
@@ -67,7 +73,12 @@ def _rules(page: PageRequest, text: str) -> Iterator[SearchResult]:
         found = page.known.rules.get(room.id)
         for rule in found.record.rules if found else ():
             if text in f"{rule.expression} {rule.description}".lower():
-                yield SearchResult("Rule", rule.description or rule.expression[:80], f"{_path(room)}/rules", f"in {room.record.name}")
+                yield SearchResult(
+                    "Rule",
+                    rule.description or rule.expression[:80],
+                    f"{_path(room)}/rules",
+                    f"in {room.record.name}",
+                )
 
 
 def _zones(page: PageRequest, text: str) -> Iterator[SearchResult]:
@@ -79,13 +90,19 @@ def _zones(page: PageRequest, text: str) -> Iterator[SearchResult]:
 def _lists(page: PageRequest, text: str) -> Iterator[SearchResult]:
     for entry in page.known.lists.values() if not page.person.zone_ids else ():
         if text in f"${entry.record.name} {entry.record.description}".lower():
-            yield SearchResult("List", f"${entry.record.name}", f"/lists/{entry.id}", entry.record.description[:80])
+            yield SearchResult(
+                "List", f"${entry.record.name}", f"/lists/{entry.id}", entry.record.description[:80]
+            )
 
 
 def _settings(page: PageRequest, text: str) -> Iterator[SearchResult]:
     """Settings of rooms, with what they do: they lead to the only room, or to the table."""
     rooms = list(islice(page.person.rooms(page.known), 2))
-    path = f"{_path(rooms[0])}/edit" if len(rooms) == 1 and page.person.may(Role.OPERATOR) else "/rooms"
+    path = (
+        f"{_path(rooms[0])}/edit"
+        if len(rooms) == 1 and page.person.may(Role.OPERATOR)
+        else "/rooms"
+    )
     for name, label in LABELS.items():
         if text in f"{label} {name}".lower():
             yield SearchResult("Setting of a room", label, path, schema_field(ROOM, name).rule.help)
@@ -106,7 +123,9 @@ def _documents(_page: PageRequest, text: str) -> Iterator[SearchResult]:
             yield SearchResult("Documentation", one.title, one.path)
         for heading in one.headings:
             if wanted.search(heading.text.lower()):
-                yield SearchResult("Documentation", heading.text, one.path, f"in {one.title}", f"#{heading.anchor}")
+                yield SearchResult(
+                    "Documentation", heading.text, one.path, f"in {one.title}", f"#{heading.anchor}"
+                )
 
 
 def _mentions(text: str) -> Iterator[SearchResult]:

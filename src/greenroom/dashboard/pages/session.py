@@ -38,7 +38,9 @@ def take(page: PageRequest) -> Response:
         if page.field("token"):
             done = page.sign_in.with_token(page.known, page.field("token"), page.browser)
         else:
-            done = page.sign_in.with_password(page.known, page.field("name"), page.field("password"), page.browser)
+            done = page.sign_in.with_password(
+                page.known, page.field("name"), page.field("password"), page.browser
+            )
     except Refused as refused:
         return sign_in_form(page, refused)
     if isinstance(done, SecondStep):
@@ -66,8 +68,16 @@ def ask_link(page: PageRequest) -> Response:
 
 def take_link(page: PageRequest) -> Response:
     """Uses the link, and makes the first account when one was asked for."""
-    key, name, first = page.field("key"), page.field("name").strip().lower(), not page.known.accounts
-    made = accounts.add(name, Role.ADMIN.word, (), page.field("password"), first=True) if first and page.field("make") else None
+    key, name, first = (
+        page.field("key"),
+        page.field("name").strip().lower(),
+        not page.known.accounts,
+    )
+    made = (
+        accounts.add(name, Role.ADMIN.word, (), page.field("password"), first=True)
+        if first and page.field("make")
+        else None
+    )
     if not page.sign_in.link_is_good(key):
         return _link_form(page, key, None, 401, good=False)
     try:
@@ -93,7 +103,12 @@ def leave(page: PageRequest) -> Response:
 
 def safe_path(path: str) -> str:
     """A path of the dashboard to go to, or the first page: never another site."""
-    plain = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    plain = (
+        path.startswith("/")
+        and not path.startswith("//")
+        and "\\" not in path
+        and path.isprintable()
+    )
     return path if plain and not path.startswith("/sign-") else AFTER
 
 
@@ -112,9 +127,25 @@ def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
     answer = _sent_on(page, path)
     secure = page.request.url.scheme == "https"
     root = f"{page.prefix}/"
-    answer.set_cookie(SESSION_COOKIE, done.secret, max_age=LONGEST_MS // 1000, path=root, secure=secure, httponly=True, samesite="lax")
+    answer.set_cookie(
+        SESSION_COOKIE,
+        done.secret,
+        max_age=LONGEST_MS // 1000,
+        path=root,
+        secure=secure,
+        httponly=True,
+        samesite="lax",
+    )
     if done.device:
-        answer.set_cookie(DEVICE_COOKIE, done.device, DEVICE_MS // 1000, path=root, secure=secure, httponly=True, samesite="strict")
+        answer.set_cookie(
+            DEVICE_COOKIE,
+            done.device,
+            DEVICE_MS // 1000,
+            path=root,
+            secure=secure,
+            httponly=True,
+            samesite="strict",
+        )
     return answer
 
 
@@ -143,8 +174,12 @@ def _code_form(page: PageRequest, secret: str, refused: Refused | None = None) -
     )
 
 
-def _link_form(page: PageRequest, key: str, refused: Refused | None, status: int, *, good: bool) -> Response:
-    problems: dict[str, str] = {fault.pointer.strip("/"): fault.message for fault in refused.faults} if refused else {}
+def _link_form(
+    page: PageRequest, key: str, refused: Refused | None, status: int, *, good: bool
+) -> Response:
+    problems: dict[str, str] = (
+        {fault.pointer.strip("/"): fault.message for fault in refused.faults} if refused else {}
+    )
     return page.render(
         "sign_in_link.html",
         status,

@@ -14,17 +14,24 @@ YEAR_S = 31_536_000
 
 def show(page: PageRequest) -> Response:
     """The choices."""
-    return page.render("settings.html", zones=sorted(available_timezones() | {"UTC"}), themes=THEMES)
+    return page.render(
+        "settings.html", zones=sorted(available_timezones() | {"UTC"}), themes=THEMES
+    )
 
 
 def save(page: PageRequest) -> Response:
     """Keeps a choice in a cookie; what is not offered is left alone."""
     answer = page.redirect(safe_path(page.field("next") or "/settings"))
-    for cookie, field, offered in ((THEME_COOKIE, "theme", set(THEMES)), (ZONE_COOKIE, "tz", available_timezones() | {"UTC"})):
+    for cookie, field, offered in (
+        (THEME_COOKIE, "theme", set(THEMES)),
+        (ZONE_COOKIE, "tz", available_timezones() | {"UTC"}),
+    ):
         if page.field(field) in offered:
             secure = page.request.url.scheme == "https"
             value = page.field(field).replace("/", "%2F")
-            answer.set_cookie(cookie, value, max_age=YEAR_S, path=f"{page.prefix}/", secure=secure, samesite="lax")
+            answer.set_cookie(
+                cookie, value, max_age=YEAR_S, path=f"{page.prefix}/", secure=secure, samesite="lax"
+            )
     return answer
 
 

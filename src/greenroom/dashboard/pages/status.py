@@ -49,13 +49,19 @@ def save(page: PageRequest) -> Response:
     """Changes a message."""
     entry = _note(page)
     plan = incident_notes.change(entry.id, _document(page))
-    return _saved(page, unchanged_since("incident_note", entry.id, page.field("revision"), plan), entry)
+    return _saved(
+        page, unchanged_since("incident_note", entry.id, page.field("revision"), plan), entry
+    )
 
 
 def remove(page: PageRequest) -> Response:
     """Takes a message away."""
     entry = _note(page)
-    page.change(unchanged_since("incident_note", entry.id, page.field("revision"), incident_notes.delete(entry.id)))
+    page.change(
+        unchanged_since(
+            "incident_note", entry.id, page.field("revision"), incident_notes.delete(entry.id)
+        )
+    )
     return page.redirect(STATUS, notice="removed")
 
 
@@ -68,23 +74,40 @@ def preview_draft(page: PageRequest) -> Response:
     """The page as it would be with the message in the form; nothing is published."""
     document, known = _document(page), page.known.incident_notes.get(page.field("note"))
     try:
-        plan = incident_notes.change(known.id, document) if known else incident_notes.create(document)
+        plan = (
+            incident_notes.change(known.id, document) if known else incident_notes.create(document)
+        )
         shown = page.services.config.trial(unwritten(plan))
     except Refused as refused:
         return problems_in_frame(page, refused)
-    return drawn(page, _number(page, page.field("page")), StatusDraft(**{name: getattr(shown, name) for name in StatusDraft._fields}))
+    return drawn(
+        page,
+        _number(page, page.field("page")),
+        StatusDraft(**{name: getattr(shown, name) for name in StatusDraft._fields}),
+    )
 
 
 def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
     """What is wrong, where the preview would be."""
-    answer = page.render("page_problems.html", 400, texts=[fault.message for fault in refused.faults])
-    answer.headers.update(FRAME | {"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"})
+    answer = page.render(
+        "page_problems.html", 400, texts=[fault.message for fault in refused.faults]
+    )
+    answer.headers.update(
+        FRAME
+        | {
+            "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
+        }
+    )
     return answer
 
 
 def _number(page: PageRequest, text: str) -> int:
     count = len(_status(page).pages())
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 and int(text) < count else 0
+    return (
+        int(text)
+        if text.isascii() and text.isdigit() and len(text) < 5 and int(text) < count
+        else 0
+    )
 
 
 def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | None) -> Response:
@@ -93,8 +116,13 @@ def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | Non
     try:
         policy, body = from_thread.run(status.html, shown, draft)
     except StorageFailed as error:
-        raise Refused(ApiFault(Code.UNAVAILABLE, f"what happened cannot be read at the moment: {error}"), status=503) from error
-    return Response(body, media_type="text/html", headers=FRAME | {"Content-Security-Policy": policy})
+        raise Refused(
+            ApiFault(Code.UNAVAILABLE, f"what happened cannot be read at the moment: {error}"),
+            status=503,
+        ) from error
+    return Response(
+        body, media_type="text/html", headers=FRAME | {"Content-Security-Policy": policy}
+    )
 
 
 def _status(page: PageRequest) -> StatusPreview:
@@ -110,7 +138,11 @@ def _note(page: PageRequest) -> Entry[IncidentNote]:
 def _document(page: PageRequest) -> Json:
     """What the form says, as the API wants it. A message about an incident has no title of its own."""
     incident = page.field("incident").strip()
-    return {"incident": incident, "title": "" if incident else page.field("title").strip(), "text": page.field("text").strip()}
+    return {
+        "incident": incident,
+        "title": "" if incident else page.field("title").strip(),
+        "text": page.field("text").strip(),
+    }
 
 
 def unwritten(plan: Any) -> Any:
@@ -131,7 +163,13 @@ def _saved(page: PageRequest, plan: Any, entry: Entry[IncidentNote] | None) -> R
     return page.redirect(STATUS, notice="saved" if entry else "published")
 
 
-def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[IncidentNote] | None, status: int = 200) -> Response:
+def _form(
+    page: PageRequest,
+    values: Mapping[str, Any],
+    faults: Faults,
+    entry: Entry[IncidentNote] | None,
+    status: int = 200,
+) -> Response:
     notes = sorted(page.known.incident_notes.values(), key=lambda note: -note.record.at_ms)
     incidents = _incidents(page)
     return page.render(
@@ -168,10 +206,30 @@ def _fields(values: Mapping[str, Any], faults: Faults, incidents: list[Json]) ->
     text = "Plain text for everyone; blank lines separate paragraphs."
     return [
         FieldView(
-            name="incident", label="About", kind="select", value=incident, choices=tuple(about), help="", problems=faults.take("incident")
+            name="incident",
+            label="About",
+            kind="select",
+            value=incident,
+            choices=tuple(about),
+            help="",
+            problems=faults.take("incident"),
         ),
-        FieldView(name="title", label="Title", kind="text", value=values.get("title", ""), help=title, problems=faults.take("title")),
-        FieldView(name="text", label="Text", kind="textarea", value=values.get("text", ""), help=text, problems=faults.take("text")),
+        FieldView(
+            name="title",
+            label="Title",
+            kind="text",
+            value=values.get("title", ""),
+            help=title,
+            problems=faults.take("title"),
+        ),
+        FieldView(
+            name="text",
+            label="Text",
+            kind="textarea",
+            value=values.get("text", ""),
+            help=text,
+            problems=faults.take("text"),
+        ),
     ]
 
 

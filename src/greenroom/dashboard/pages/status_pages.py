@@ -21,7 +21,14 @@ PAGES_AT = f"{STATUS}/pages"
 PAGE = f"{PAGES_AT}/{{page_id}}"
 
 LABELS = {"title": "Title", "host": "Host name", "path": "Path"}
-FRESH = {"title": "Status", "host": "", "path": "/", "zone": "", "rooms": ["*"], "health_checks": ["*"]}
+FRESH = {
+    "title": "Status",
+    "host": "",
+    "path": "/",
+    "zone": "",
+    "rooms": ["*"],
+    "health_checks": ["*"],
+}
 """What the form of a new page begins with."""
 
 EVERY = "*"
@@ -58,14 +65,25 @@ def save(page: PageRequest) -> Response:
     """Changes a page."""
     entry = _entry(page)
     return _saved(
-        page, unchanged_since("status_page", entry.id, page.field("revision"), status_pages.change(entry.id, _document(page))), entry
+        page,
+        unchanged_since(
+            "status_page",
+            entry.id,
+            page.field("revision"),
+            status_pages.change(entry.id, _document(page)),
+        ),
+        entry,
     )
 
 
 def remove(page: PageRequest) -> Response:
     """Removes a page: its address answers 404 from then on."""
     entry = _entry(page)
-    page.change(unchanged_since("status_page", entry.id, page.field("revision"), status_pages.delete(entry.id)))
+    page.change(
+        unchanged_since(
+            "status_page", entry.id, page.field("revision"), status_pages.delete(entry.id)
+        )
+    )
     return page.redirect(STATUS, notice="removed")
 
 
@@ -89,7 +107,11 @@ def _entry(page: PageRequest) -> Entry[StatusPage]:
 def _document(page: PageRequest) -> Json:
     """What the form says, as the API wants it."""
     texts = {name: page.field(name).strip() for name in (*LABELS, "zone")}
-    return texts | {"host": texts["host"].lower()} | {name: _names(page, name) for name in ("rooms", "health_checks")}
+    return (
+        texts
+        | {"host": texts["host"].lower()}
+        | {name: _names(page, name) for name in ("rooms", "health_checks")}
+    )
 
 
 def _names(page: PageRequest, name: str) -> list[str]:
@@ -105,11 +127,29 @@ def _saved(page: PageRequest, plan: Any, entry: Entry[StatusPage] | None) -> Res
     return page.redirect(STATUS, notice="page-saved")
 
 
-def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[StatusPage] | None, status: int = 200) -> Response:
-    fields = [field_view(status_pages.PAGE, name, values.get(name, ""), faults, label=label) for name, label in LABELS.items()]
+def _form(
+    page: PageRequest,
+    values: Mapping[str, Any],
+    faults: Faults,
+    entry: Entry[StatusPage] | None,
+    status: int = 200,
+) -> Response:
+    fields = [
+        field_view(status_pages.PAGE, name, values.get(name, ""), faults, label=label)
+        for name, label in LABELS.items()
+    ]
     choices = [
-        _choice("rooms", "Rooms", "All rooms, new ones too", values, faults, page.known.rooms.records()),
-        _choice("health_checks", "Health checks", "All health checks, new ones too", values, faults, page.known.health_checks.records()),
+        _choice(
+            "rooms", "Rooms", "All rooms, new ones too", values, faults, page.known.rooms.records()
+        ),
+        _choice(
+            "health_checks",
+            "Health checks",
+            "All health checks, new ones too",
+            values,
+            faults,
+            page.known.health_checks.records(),
+        ),
     ]
     return page.render(
         "status_page_form.html",
@@ -125,13 +165,31 @@ def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: E
 
 def _zone_field(page: PageRequest, values: Mapping[str, Any], faults: Faults) -> FieldView:
     value = str(values.get("zone", ""))
-    names = sorted({entry.record.name for entry in page.known.zones.values() if not entry.read_only} | ({value} - {""}))
+    names = sorted(
+        {entry.record.name for entry in page.known.zones.values() if not entry.read_only}
+        | ({value} - {""})
+    )
     choices = (("", "All zones"), *((name, name) for name in names))
     told = "Limits both lists below to one zone."
-    return FieldView(name="zone", label="Zone", kind="select", value=value, choices=choices, help=told, problems=faults.take("zone"))
+    return FieldView(
+        name="zone",
+        label="Zone",
+        kind="select",
+        value=value,
+        choices=choices,
+        help=told,
+        problems=faults.take("zone"),
+    )
 
 
-def _choice(name: str, heading: str, every: str, values: Mapping[str, Any], faults: Faults, records: Iterable[Any]) -> NameChoice:
+def _choice(
+    name: str,
+    heading: str,
+    every: str,
+    values: Mapping[str, Any],
+    faults: Faults,
+    records: Iterable[Any],
+) -> NameChoice:
     chosen = set(values.get(name, ()))
     there = {record.name for record in records}
     names = [(one, one in chosen, one in there) for one in sorted((there | chosen) - {EVERY})]

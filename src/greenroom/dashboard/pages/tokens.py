@@ -27,13 +27,23 @@ def create(page: PageRequest) -> Response:
     scopes = [scope for scope in page.form.get("scope", ()) if scope in SCOPES]
     days = page.field("days").strip()
     lasts = int(days) if days.isascii() and days.isdigit() and 0 < len(days) < 6 else None
-    problems = ["days: must be a whole number from 1 to 36500, or empty"] if days and not 1 <= (lasts or 0) <= 36_500 else []
+    problems = (
+        ["days: must be a whole number from 1 to 36500, or empty"]
+        if days and not 1 <= (lasts or 0) <= 36_500
+        else []
+    )
     try:
         if problems:
             return _shown(page, problems=problems, status=400)
-        secret, token = page.change(tokens.create(page.field("name").strip(), scopes, list(page.form.get("zone", ())), days=lasts))
+        secret, token = page.change(
+            tokens.create(
+                page.field("name").strip(), scopes, list(page.form.get("zone", ())), days=lasts
+            )
+        )
     except Refused as refused:
-        return _shown(page, problems=[fault.message for fault in refused.faults], status=refused.status)
+        return _shown(
+            page, problems=[fault.message for fault in refused.faults], status=refused.status
+        )
     page.known = page.services.config.store.read()
     return _shown(page, secret=secret, made=token.name)
 
@@ -44,7 +54,14 @@ def revoke(page: PageRequest) -> Response:
     return page.redirect("/tokens", notice="revoked")
 
 
-def _shown(page: PageRequest, *, problems: list[str] | None = None, secret: str = "", made: str = "", status: int = 200) -> Response:
+def _shown(
+    page: PageRequest,
+    *,
+    problems: list[str] | None = None,
+    secret: str = "",
+    made: str = "",
+    status: int = 200,
+) -> Response:
     return page.render(
         "tokens.html",
         status,

@@ -21,7 +21,11 @@ def show(page: PageRequest) -> Response:
 def export(page: PageRequest) -> Response:
     """The document as JSON; secrets are not in it."""
     body = json.dumps(exported(page.known), indent=2, ensure_ascii=False) + "\n"
-    return Response(body, media_type="application/json", headers={"Content-Disposition": 'attachment; filename="greenroom.json"'})
+    return Response(
+        body,
+        media_type="application/json",
+        headers={"Content-Disposition": 'attachment; filename="greenroom.json"'},
+    )
 
 
 def take(page: PageRequest) -> Response:
@@ -30,12 +34,25 @@ def take(page: PageRequest) -> Response:
     try:
         plan = make_true(_read(text), page.services.origin_problems)
         if page.field("step") != "save":
-            return _shown(page, text=text, lines=page.services.config.trial(plan), revision=str(page.known.revision))
+            return _shown(
+                page,
+                text=text,
+                lines=page.services.config.trial(plan),
+                revision=str(page.known.revision),
+            )
         if page.field("revision") != str(page.known.revision):
-            raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "the configuration has changed since you reviewed this: review it again"))
+            raise Refused(
+                ApiFault(
+                    Code.CHANGED_MEANWHILE,
+                    "the configuration has changed since you reviewed this: review it again",
+                )
+            )
         page.change(plan)
     except Refused as refused:
-        texts = [f"{fault.pointer}: {fault.message}" if fault.pointer else fault.message for fault in refused.faults]
+        texts = [
+            f"{fault.pointer}: {fault.message}" if fault.pointer else fault.message
+            for fault in refused.faults
+        ]
         return _shown(page, text=text, problems=texts, status=refused.status)
     return page.redirect("/transfer", notice="saved")
 
@@ -56,7 +73,9 @@ def _shown(
     problems: list[str] | None = None,
     status: int = 200,
 ) -> Response:
-    return page.render("transfer.html", status, text=text, lines=lines, revision=revision, problems=problems or [])
+    return page.render(
+        "transfer.html", status, text=text, lines=lines, revision=revision, problems=problems or []
+    )
 
 
 PAGES = (

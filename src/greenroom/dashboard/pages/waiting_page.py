@@ -49,12 +49,18 @@ def save(page: PageRequest) -> Response:
     try:
         picture = page.services.fetch_logo(address) if address and page.services.fetch_logo else ""
     except GreenroomError as error:
-        wrong = ApiFault(Code.INVALID, f"branding: greenroom.branding.logo: {address[:100]} {error}", "/greenroom/branding/logo")
+        wrong = ApiFault(
+            Code.INVALID,
+            f"branding: greenroom.branding.logo: {address[:100]} {error}",
+            "/greenroom/branding/logo",
+        )
         return _form(page, flat(_document(page)), Faults([wrong]), status=400)
     document = _document(page, picture)
     if page.field("step") == "starter":
         text = starter(page.field("starter")) or ""
-        return _form(page, {**flat(document), "custom_page_html": text, "own": bool(text)}, Faults())
+        return _form(
+            page, {**flat(document), "custom_page_html": text, "own": bool(text)}, Faults()
+        )
     try:
         plan = rooms.change(page.zone.id, room.id, document, whole=False)
         page.change(unchanged_since("room", room.id, page.field("revision"), plan))
@@ -71,7 +77,12 @@ def preview(page: PageRequest) -> Response:
     except Refused as refused:
         texts = [fault.message for fault in refused.faults]
         answer = page.render("page_problems.html", 400, texts=texts)
-        answer.headers.update(FRAME | {"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"})
+        answer.headers.update(
+            FRAME
+            | {
+                "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
+            }
+        )
         return answer
     return _shown(page, room, _chosen(page.field))
 
@@ -84,8 +95,16 @@ def visitor(page: PageRequest) -> Response:
 def check(page: PageRequest) -> Response:
     """What is wrong with the template, line by line, and how the colour will be shown: for the form's script."""
     _ = page.room  # 404 where there is none
-    faults = [{"line": one.line or 1, "message": one.reason} for one in template_problems(page.field("custom_page_html"), "template")]
-    return JSONResponse({"faults": faults, "shades": [shade._asdict() for shade in shades(page.field("accent_color").strip())]})
+    faults = [
+        {"line": one.line or 1, "message": one.reason}
+        for one in template_problems(page.field("custom_page_html"), "template")
+    ]
+    return JSONResponse(
+        {
+            "faults": faults,
+            "shades": [shade._asdict() for shade in shades(page.field("accent_color").strip())],
+        }
+    )
 
 
 def _chosen(read: Callable[[str], str]) -> Mapping[str, str]:
@@ -111,17 +130,28 @@ def _becoming(plan: ConfigChange) -> ConfigChange:
 def _shown(page: PageRequest, room: Room, wanted: Mapping[str, str]) -> Response:
     state = SHOWN_STATES.get(wanted["state"], SHOWN_STATES[START_STATE])
     language = wanted["language"]
-    compiled = compile_page(replace(room, default_template_language=language) if language in LANGUAGE_NAMES else room)
+    compiled = compile_page(
+        replace(room, default_template_language=language) if language in LANGUAGE_NAMES else room
+    )
     body = compiled.html(still(state.held(page.now_ms)))
     if wanted["theme"] in THEMES:
         body = in_theme(body, wanted["theme"])
-    return Response(body, media_type="text/html", headers=FRAME | {"Content-Security-Policy": preview_policy(compiled, body)})
+    return Response(
+        body,
+        media_type="text/html",
+        headers=FRAME | {"Content-Security-Policy": preview_policy(compiled, body)},
+    )
 
 
-def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, status: int = 200) -> Response:
+def _form(
+    page: PageRequest, values: Mapping[str, Any], faults: Faults, status: int = 200
+) -> Response:
     entry = page.room
     branding = {**shown_page(entry.record)["branding"], **values["branding"]}
-    template_faults, message_faults = faults.take("custom_page_html"), faults.take("branding_messages")
+    template_faults, message_faults = (
+        faults.take("custom_page_html"),
+        faults.take("branding_messages"),
+    )
     wrong_logo = logo_faults(faults)
     fields = branding_fields(branding, faults)
     return page.render(

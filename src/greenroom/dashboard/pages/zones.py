@@ -8,7 +8,14 @@ from starlette.responses import Response
 from greenroom.control import zones
 from greenroom.control.refusals import Refused
 from greenroom.dashboard import field_help
-from greenroom.dashboard.forms import Faults, FieldView, document_of, field_view, flat, unchanged_since
+from greenroom.dashboard.forms import (
+    Faults,
+    FieldView,
+    document_of,
+    field_view,
+    flat,
+    unchanged_since,
+)
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
@@ -48,7 +55,13 @@ def create(page: PageRequest) -> Response:
 
 def edit(page: PageRequest) -> Response:
     """The form with the zone's settings."""
-    return _form(page, flat(zones.show(page.zone)), Faults(), id=page.zone.id, revision=str(page.zone.revision))
+    return _form(
+        page,
+        flat(zones.show(page.zone)),
+        Faults(),
+        id=page.zone.id,
+        revision=str(page.zone.revision),
+    )
 
 
 def save(page: PageRequest) -> Response:
@@ -59,17 +72,38 @@ def save(page: PageRequest) -> Response:
         page.change(unchanged_since("zone", page.zone.id, page.field("revision"), plan))
     except Refused as refused:
         revision = page.field("revision")
-        return _form(page, flat(document), Faults(refused.faults), id=page.zone.id, revision=revision, status=refused.status)
+        return _form(
+            page,
+            flat(document),
+            Faults(refused.faults),
+            id=page.zone.id,
+            revision=revision,
+            status=refused.status,
+        )
     return page.redirect("/zones", notice="saved")
 
 
-def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, *, id: str = "", revision: str = "", status: int = 200) -> Response:
+def _form(
+    page: PageRequest,
+    values: Mapping[str, Any],
+    faults: Faults,
+    *,
+    id: str = "",
+    revision: str = "",
+    status: int = 200,
+) -> Response:
     fields: list[FieldView] = []
     for name, label in LABELS.items():
         default = next(one.default for one in zones.ZONE.fields if one.name == name)
         value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
-        fields.append(field_view(zones.ZONE, name, value, faults, label=label, told=field_help.ZONE.get(name, "")))
-    return page.render("zone_form.html", status, fields=fields, id=id, revision=revision, problems=faults.general)
+        fields.append(
+            field_view(
+                zones.ZONE, name, value, faults, label=label, told=field_help.ZONE.get(name, "")
+            )
+        )
+    return page.render(
+        "zone_form.html", status, fields=fields, id=id, revision=revision, problems=faults.general
+    )
 
 
 PAGES = (

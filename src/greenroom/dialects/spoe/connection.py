@@ -15,7 +15,15 @@ from typing import cast
 from greenroom.decision.arrival import Sender
 from greenroom.decision.socket_ends import SocketEnds, socket_ends
 from greenroom.dialects.spoe import frames
-from greenroom.dialects.spoe.frames import TWO_NUMBERS, WHOLE_NOTIFY, BadFrame, SpoeFrame, ack_bytes, frame_bytes, pairs_bytes
+from greenroom.dialects.spoe.frames import (
+    TWO_NUMBERS,
+    WHOLE_NOTIFY,
+    BadFrame,
+    SpoeFrame,
+    ack_bytes,
+    frame_bytes,
+    pairs_bytes,
+)
 from greenroom.dialects.spoe.questions import SpoeQuestions
 
 PENDING_MAX = 1_000
@@ -120,7 +128,14 @@ class SpoeConnection(asyncio.Protocol):
         """Says why, and closes."""
         if not self._closed:
             self._closed = True
-            self._send(frame_bytes(frames.AGENT_DISCONNECT, 0, 0, pairs_bytes({b"status-code": status, b"message": message.encode()})))
+            self._send(
+                frame_bytes(
+                    frames.AGENT_DISCONNECT,
+                    0,
+                    0,
+                    pairs_bytes({b"status-code": status, b"message": message.encode()}),
+                )
+            )
             self._reading = False
             self._flush()
             self.transport.close()
@@ -137,7 +152,9 @@ class SpoeConnection(asyncio.Protocol):
             if size < ends:
                 break
             at = ends
-            if buffer.startswith(WHOLE_NOTIFY, begins, ends) and self._frame_max:  # as nearly always
+            if (
+                buffer.startswith(WHOLE_NOTIFY, begins, ends) and self._frame_max
+            ):  # as nearly always
                 numbers = TWO_NUMBERS.match(buffer, begins + len(WHOLE_NOTIFY), ends)
                 if numbers is None:
                     raise BadFrame(frames.INVALID, "a number ends early or is too long")
@@ -197,7 +214,9 @@ class SpoeConnection(asyncio.Protocol):
 
     def _worded(self, numbers: bytes, actions: bytes) -> bytes:
         answer = ack_bytes(numbers, actions)
-        return answer if len(answer) - 4 <= self._frame_max else ack_bytes(numbers, b"")  # without an outcome nothing is forwarded
+        return (
+            answer if len(answer) - 4 <= self._frame_max else ack_bytes(numbers, b"")
+        )  # without an outcome nothing is forwarded
 
     def _proxy(self) -> Sender | None:
         return self.agent.questions.asking.sender(self._address)

@@ -12,14 +12,31 @@ string is its length and its bytes. A value is one byte (type in the low half, f
 import re
 from collections.abc import Mapping
 
-HAPROXY_HELLO, HAPROXY_DISCONNECT, NOTIFY, AGENT_HELLO, AGENT_DISCONNECT, ACK = 1, 2, 3, 101, 102, 103
+HAPROXY_HELLO, HAPROXY_DISCONNECT, NOTIFY, AGENT_HELLO, AGENT_DISCONNECT, ACK = (
+    1,
+    2,
+    3,
+    101,
+    102,
+    103,
+)
 FIN = 1
 """The frame is whole; without it others follow, which is never asked for here."""
 
 FRAME_MIN, FRAME_MAX = 256, 65_536
 """Bytes of a frame that are agreed to; HAProxy offers its buffer less four, 16,380 by default."""
 
-NORMAL, TIMED_OUT, TOO_BIG, INVALID, NO_VERSION, NO_SIZE, BAD_VERSION, BAD_SIZE, FRAGMENTED = 0, 2, 3, 4, 5, 6, 8, 9, 10
+NORMAL, TIMED_OUT, TOO_BIG, INVALID, NO_VERSION, NO_SIZE, BAD_VERSION, BAD_SIZE, FRAGMENTED = (
+    0,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    9,
+    10,
+)
 """Reasons of a disconnect, as the protocol numbers them."""
 
 ARGUMENTS_MAX = 32
@@ -43,7 +60,9 @@ class BadFrame(Exception):
         self.status = status
 
 
-TWO_NUMBERS = re.compile(rb"(?:[\x00-\xef]|[\xf0-\xff][\x80-\xff]{0,%d}[\x00-\x7f]){2}" % (_NUMBER_BYTES_MAX - 1))
+TWO_NUMBERS = re.compile(
+    rb"(?:[\x00-\xef]|[\xf0-\xff][\x80-\xff]{0,%d}[\x00-\x7f]){2}" % (_NUMBER_BYTES_MAX - 1)
+)
 """The stream and frame ids of a frame, as they are sent."""
 
 WHOLE_NOTIFY = b"%c\0\0\0%c" % (NOTIFY, FIN)
@@ -146,7 +165,9 @@ def message(data: bytes) -> tuple[bytes, dict[bytes, SpoeValue]]:
     count, at, size = data[at], at + 1, len(data)
     found: dict[bytes, SpoeValue] = {}
     try:
-        for _ in range(count):  # written out, because every argument of every question comes by here
+        for _ in range(
+            count
+        ):  # written out, because every argument of every question comes by here
             length = data[at]
             length, at = (length, at + 1) if length < 240 else number(data, at)
             argument, at = data[at : at + length], at + length
@@ -225,7 +246,9 @@ def value_bytes(sent: bytes | int | bool) -> bytes:
 
 def frame_bytes(kind: int, stream_id: int, frame_id: int, payload: bytes) -> bytes:
     """A whole frame with its length."""
-    return _framed(b"%c\0\0\0\x01" % kind, number_bytes(stream_id) + number_bytes(frame_id), payload)
+    return _framed(
+        b"%c\0\0\0\x01" % kind, number_bytes(stream_id) + number_bytes(frame_id), payload
+    )
 
 
 def ack_bytes(numbers: bytes, actions: bytes) -> bytes:
@@ -237,7 +260,9 @@ _ACK_HEAD = b"%c\0\0\0\x01" % ACK
 
 
 def _framed(head: bytes, numbers: bytes, payload: bytes) -> bytes:
-    return b"".join(((len(head) + len(numbers) + len(payload)).to_bytes(4, "big"), head, numbers, payload))
+    return b"".join(
+        ((len(head) + len(numbers) + len(payload)).to_bytes(4, "big"), head, numbers, payload)
+    )
 
 
 def pairs_bytes(sent: Mapping[bytes, bytes | int | bool]) -> bytes:

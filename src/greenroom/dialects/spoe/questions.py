@@ -14,7 +14,13 @@ import msgspec
 
 from greenroom.core.canonical import Refusal, Target
 from greenroom.core.path_readings import PathPolicy, read_target
-from greenroom.decision.arrival import ArrivalLimits, CheckedLines, Sender, arrival_at, checked_lines
+from greenroom.decision.arrival import (
+    ArrivalLimits,
+    CheckedLines,
+    Sender,
+    arrival_at,
+    checked_lines,
+)
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.known_lines import CutValues, KnownLines
 from greenroom.decision.remembered import Remembered
@@ -39,9 +45,20 @@ from greenroom.model.visit import Arrival
 
 MESSAGE = b"decide"
 
-OUTCOME, TICKET, PASS, COOKIES, PAGE, SERVER = b"outcome", b"ticket", b"pass", b"cookies", b"page", b"server"
-FORWARD, HELD, ANSWERED = (set_variable(OUTCOME, text) for text in (b"forward", b"held", b"answered"))
-_SET_TICKET, _SET_PASS, _SET_COOKIES, _SET_PAGE, _SET_SERVER = (setting(name) for name in (TICKET, PASS, COOKIES, PAGE, SERVER))
+OUTCOME, TICKET, PASS, COOKIES, PAGE, SERVER = (
+    b"outcome",
+    b"ticket",
+    b"pass",
+    b"cookies",
+    b"page",
+    b"server",
+)
+FORWARD, HELD, ANSWERED = (
+    set_variable(OUTCOME, text) for text in (b"forward", b"held", b"answered")
+)
+_SET_TICKET, _SET_PASS, _SET_COOKIES, _SET_PAGE, _SET_SERVER = (
+    setting(name) for name in (TICKET, PASS, COOKIES, PAGE, SERVER)
+)
 
 FORWARDED_FOR = b"x-forwarded-for"
 _PROXYS_OWN = frozenset((FORWARDED_FOR, b"x-forwarded-proto", b"forwarded", b"host"))
@@ -96,7 +113,9 @@ class SpoeQuestions:
         self._known = KnownLines()
         self._askers: Remembered[bytes, _Asker] = Remembered(ASKERS_BYTES)
 
-    def decide(self, asked: bytes, numbers: bytes, proxy: Sender, server: bytes, later: Answered) -> bytes | None:
+    def decide(
+        self, asked: bytes, numbers: bytes, proxy: Sender, server: bytes, later: Answered
+    ) -> bytes | None:
         """Actions that set variables; or None, and then `later` is called exactly once, with `numbers` and them.
 
         Raises BadFrame for a message that cannot be read, and nothing else. An error is never `forward`. `server` is where the page is to
@@ -107,7 +126,8 @@ class SpoeQuestions:
             if isinstance(request, Refusal):
                 return self._not_forwarded(refusal_answer(request), _UNKNOWN, server)
             verdict = self.asking.decisions.verdict(
-                request, lambda verdict: later(numbers, self._actions(verdict, request, forward, server))
+                request,
+                lambda verdict: later(numbers, self._actions(verdict, request, forward, server)),
             )
         except BadFrame:
             raise
@@ -136,29 +156,53 @@ class SpoeQuestions:
         target, ends = string(asked, len(_TARGET_FIRST))
         rest, asking = asked[ends:], self.asking
         known = self._askers.young.get(rest) or self._askers.again(rest)
-        if known is not None and known.is_of(proxy, asking.limits, asking.decisions.own_cookies) and len(target) <= known.limits.url_bytes:
+        if (
+            known is not None
+            and known.is_of(proxy, asking.limits, asking.decisions.own_cookies)
+            and len(target) <= known.limits.url_bytes
+        ):
             found = read_target(target, known.paths)
             if isinstance(found, Target):
                 request = arrival_at(known.arrival, target, found)
-                return (request if found.raw == target and not found.readings else altered(request) or request), known.forward
+                return (
+                    request
+                    if found.raw == target and not found.readings
+                    else altered(request) or request
+                ), known.forward
         whole = self._visitor_request(_arguments(asked), proxy)
         if isinstance(whole, Arrival) and len(rest) <= ASKER_MAX and self._askers.came_before(rest):
             paths, own = proxy.policy.paths.of(whole.host), asking.decisions.own_cookies
             cost = ASKER_BYTES + len(rest)
-            self._askers.keep(rest, _Asker(whole, self._forward(whole), paths, proxy, asking.limits, own, cost))
+            self._askers.keep(
+                rest, _Asker(whole, self._forward(whole), paths, proxy, asking.limits, own, cost)
+            )
         return whole, b""
 
     def _visitor_request(self, told: dict[bytes, SpoeValue], proxy: Sender) -> Arrival | Refusal:
-        method, target, packed, address = told.get(b"method"), told.get(b"target"), told.get(b"headers"), told.get(b"address")
+        method, target, packed, address = (
+            told.get(b"method"),
+            told.get(b"target"),
+            told.get(b"headers"),
+            told.get(b"address"),
+        )
         tls = told.get(b"tls")
-        if not isinstance(method, bytes) or not isinstance(packed, bytes) or not isinstance(address, str) or not isinstance(tls, bool):
+        if (
+            not isinstance(method, bytes)
+            or not isinstance(packed, bytes)
+            or not isinstance(address, str)
+            or not isinstance(tls, bool)
+        ):
             return Refusal(400, "an argument of the message is missing")
         if not isinstance(target, bytes) or not target:
             return Refusal(400, "the request target is not a path")
-        lines = self._lines(packed, (str(IPv6Address(address)) if ":" in address else address).encode(), tls)
+        lines = self._lines(
+            packed, (str(IPv6Address(address)) if ":" in address else address).encode(), tls
+        )
         if isinstance(lines, Refusal):
             return lines
-        return self.asking.visitor_request(Asked(method, target, lines.headers[-1][1]), lines, proxy)
+        return self.asking.visitor_request(
+            Asked(method, target, lines.headers[-1][1]), lines, proxy
+        )
 
     def _lines(self, packed: bytes, address: bytes, tls: bool) -> CheckedLines | Refusal:
         """The visitor's header lines; the last three say who the visitor is, how HAProxy is spoken to, and with which Host."""
@@ -169,22 +213,35 @@ class SpoeQuestions:
                 kind = (packed, 0, tls)
             else:
                 cookie, ends = string(packed, begins)
-                kind, values = (packed[:begins] + packed[ends:], begins, tls), (*values, (b"cookie", cookie))
-            return self._known.filled(kind, values, self.asking.limits) or self._read_lines(packed, kind, values)
+                kind, values = (
+                    (packed[:begins] + packed[ends:], begins, tls),
+                    (*values, (b"cookie", cookie)),
+                )
+            return self._known.filled(kind, values, self.asking.limits) or self._read_lines(
+                packed, kind, values
+            )
         except BadFrame as wrong:
             return Refusal(400, str(wrong))
 
-    def _read_lines(self, packed: bytes, kind: tuple[bytes, int, bool], values: CutValues) -> CheckedLines | Refusal:
+    def _read_lines(
+        self, packed: bytes, kind: tuple[bytes, int, bool], values: CutValues
+    ) -> CheckedLines | Refusal:
         """Lines of a kind that is not known: their bytes without the cookie, where it was cut out (0: nowhere), and whether over TLS."""
         found = headers_at(packed)
         hosts = [text for name, text, _ in found if name == b"host"]
         if len(hosts) != 1:
             return Refusal(400, "Host is missing or is sent more than once")
         sent = [(name, text) for name, text, _ in found if name not in _PROXYS_OWN]
-        sent += [values[0], (b"x-forwarded-proto", b"https" if kind[2] else b"http"), (b"host", hosts[0])]
+        sent += [
+            values[0],
+            (b"x-forwarded-proto", b"https" if kind[2] else b"http"),
+            (b"host", hosts[0]),
+        ]
         lines = checked_lines(sent, self.asking.limits)
         cookies = [at for name, _, at in found if name == b"cookie"]
-        if isinstance(lines, CheckedLines) and cookies == [kind[1]] * (len(values) - 1):  # else it was no cookie, or one of several
+        if isinstance(lines, CheckedLines) and cookies == [kind[1]] * (
+            len(values) - 1
+        ):  # else it was no cookie, or one of several
             self._known.learn(kind, values, lines, sent)
         return lines
 

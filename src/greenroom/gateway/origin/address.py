@@ -34,7 +34,14 @@ class Origin:
 
     @classmethod
     def of(
-        cls, url: str, *, host_header: str = "", verify: bool = True, ca_file: str = "", server_name: str = "", of_zone: bool = False
+        cls,
+        url: str,
+        *,
+        host_header: str = "",
+        verify: bool = True,
+        ca_file: str = "",
+        server_name: str = "",
+        of_zone: bool = False,
     ) -> Self:
         """From `http://host[:port]`, `https://host[:port]` or `unix:/path`; ValueError says what is wrong with anything else."""
         path = url.removeprefix(_SOCKET_FILE) if url.startswith(_SOCKET_FILE) else ""
@@ -43,8 +50,16 @@ class Origin:
             raise ValueError(f"the origin of a zone cannot be a Unix socket: {url!r}")
         if parts.scheme not in _PORTS:
             raise ValueError(f"an origin starts with http:// or https://, not {url!r}")
-        if not parts.hostname or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None:
-            raise ValueError(f"an origin is a scheme, a host and perhaps a port, nothing else: not {url!r}")
+        if (
+            not parts.hostname
+            or parts.path not in ("", "/")
+            or parts.query
+            or parts.fragment
+            or parts.username is not None
+        ):
+            raise ValueError(
+                f"an origin is a scheme, a host and perhaps a port, nothing else: not {url!r}"
+            )
         if not host_header.isascii() or not host_header.isprintable() or " " in host_header:
             raise ValueError(f"a Host header is plain ASCII without blanks, not {host_header!r}")
         port = parts.port if parts.port is not None else _PORTS[parts.scheme]
@@ -52,7 +67,9 @@ class Origin:
             raise ValueError(f"port 0 cannot be connected to: {url!r}")
         if path:
             return cls("http", "", 0, host_header, path=path)
-        return cls(parts.scheme, parts.hostname, port, host_header, verify, ca_file, server_name, of_zone)
+        return cls(
+            parts.scheme, parts.hostname, port, host_header, verify, ca_file, server_name, of_zone
+        )
 
     @property
     def url(self) -> str:

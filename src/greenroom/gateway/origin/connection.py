@@ -123,7 +123,9 @@ class OriginConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio: the connection stands."""
         self.transport = cast(asyncio.Transport, transport)
-        self._sealed = transport.get_extra_info("sslcontext") is not None  # TLS: what is unread cannot be understood from here
+        self._sealed = (
+            transport.get_extra_info("sslcontext") is not None
+        )  # TLS: what is unread cannot be understood from here
         self.transport.set_write_buffer_limits(high=self.pool.limits.write_bytes)
 
     def begin(self, exchange: OriginExchange, data: bytes) -> None:
@@ -210,7 +212,9 @@ class OriginConnection(asyncio.Protocol):
             if not data:
                 return
         self.counts.origin_wait_seconds += monotonic() - self._began_s
-        if head.plain and head.content_length == len(data) and exchange.head.framing.plain:  # as nearly always
+        if (
+            head.plain and head.content_length == len(data) and exchange.head.framing.plain
+        ):  # as nearly always
             self._release(exchange, head.keep_alive, head.idle_s)
             exchange.answer_begins(head, data, True)
         else:
@@ -228,8 +232,12 @@ class OriginConnection(asyncio.Protocol):
         length = head.content_length
         if exchange.head.method == b"HEAD" or head.status in NO_BODY:
             length = 0
-            if head.status in NO_BODY and (head.chunked or (head.status == 204 and head.content_length)):
-                self._keep = False  # a body that is not allowed: the start of the next response is unknown
+            if head.status in NO_BODY and (
+                head.chunked or (head.status == 204 and head.content_length)
+            ):
+                self._keep = (
+                    False  # a body that is not allowed: the start of the next response is unknown
+                )
         elif head.chunked:
             body = self._body = ChunkedBody(lenient=True)
             payload = body.feed(rest)
@@ -289,7 +297,12 @@ class OriginConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio: the connection is gone. A body that ends with the connection is complete only when it was not reset."""
-        if exc is not None and not self._sealed and self.exchange is not None and (data := unread(self.transport)):
+        if (
+            exc is not None
+            and not self._sealed
+            and self.exchange is not None
+            and (data := unread(self.transport))
+        ):
             self.data_received(data)
         exchange, self.exchange = self.exchange, None
         self.pool.lost(self)

@@ -37,10 +37,16 @@ class OriginGuard:
         """Where to connect, best first. Raises OutboundRefused, or OSError when the name has no address."""
         if origin.of_zone:
             return await self._zones.addresses(origin.host, origin.port)
-        found = list(await self._resolve(origin.host, origin.port)) if read_address(origin.host) is None else [origin.host]
+        found = (
+            list(await self._resolve(origin.host, origin.port))
+            if read_address(origin.host) is None
+            else [origin.host]
+        )
         listening = self._listening()
         for text in found:
             address = read_address(text)
             if address is not None and reaches_listener(address, origin.port, listening):
-                raise OutboundRefused(f"{origin.host}:{origin.port} is a listener of greenroom itself")
+                raise OutboundRefused(
+                    f"{origin.host}:{origin.port} is a listener of greenroom itself"
+                )
         return found

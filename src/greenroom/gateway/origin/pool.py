@@ -38,7 +38,14 @@ class Borrower(Taker, Protocol):
 class Pool:
     """Lends the most recently used connection first, so that the surplus grows old and is closed."""
 
-    def __init__(self, origin: Origin, limits: Limits, counts: Counts, loop: asyncio.AbstractEventLoop, guard: OriginGuard) -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        limits: Limits,
+        counts: Counts,
+        loop: asyncio.AbstractEventLoop,
+        guard: OriginGuard,
+    ) -> None:
         self.origin = origin
         self._guard = guard
         self.counts = counts
@@ -54,7 +61,9 @@ class Pool:
         self._tasks: set[asyncio.Task[None]] = set()
         self._context: ssl.SSLContext | None = None
         self._closed = False
-        self._sweep_at = loop.time()  # the next sweep, about: idle connections count from it, without asking for the time
+        self._sweep_at = (
+            loop.time()
+        )  # the next sweep, about: idle connections count from it, without asking for the time
         self.relimit(limits)
 
     def relimit(self, limits: Limits) -> None:
@@ -75,7 +84,10 @@ class Pool:
         borrower.waits()
         if not self._fits(borrower):
             self._set_aside(borrower)
-        elif len(self._queue) - self._attempts >= self.limits.origin_queue and self._open >= self.limits.origin_connections:
+        elif (
+            len(self._queue) - self._attempts >= self.limits.origin_queue
+            and self._open >= self.limits.origin_connections
+        ):
             borrower.not_connected(503)
         else:
             self._queue.append(borrower)
@@ -105,7 +117,9 @@ class Pool:
 
     def may_tunnel(self, taker: Taker) -> bool:
         """Whether one more WebSocket is within the limits of this origin and the shares of its client and ticket."""
-        fits = len(self._tunnels) < self.limits.origin_tunnels and self._tunnel_shares.fits(taker, self._tunnels.values())
+        fits = len(self._tunnels) < self.limits.origin_tunnels and self._tunnel_shares.fits(
+            taker, self._tunnels.values()
+        )
         self.counts.tunnels_refused += not fits
         return fits
 
@@ -155,7 +169,9 @@ class Pool:
     def _fits(self, taker: Taker) -> bool:
         if self._open - len(self._idle) < self._easy:
             return True
-        return self._shares.fits(taker, [one.exchange for one in self._requests if one.exchange is not None])
+        return self._shares.fits(
+            taker, [one.exchange for one in self._requests if one.exchange is not None]
+        )
 
     def _set_aside(self, borrower: Borrower) -> None:
         """Until a connection of its share comes back; at once an error when as many of its client wait as may be served."""
@@ -186,7 +202,11 @@ class Pool:
         return None
 
     def _backfill(self) -> None:
-        while self._attempts < len(self._queue) and self._open < self.limits.origin_connections and not self._closed:
+        while (
+            self._attempts < len(self._queue)
+            and self._open < self.limits.origin_connections
+            and not self._closed
+        ):
             self._open_one(None)
 
     def _open_one(self, borrower: Borrower | None) -> None:
@@ -208,7 +228,10 @@ class Pool:
             status = 504
         except OutboundRefused:
             self.counts.origin_connects_refused += 1
-        except (OSError, ValueError):  # refused, unreachable, TLS that cannot be trusted; a name that is unknown or none
+        except (
+            OSError,
+            ValueError,
+        ):  # refused, unreachable, TLS that cannot be trusted; a name that is unknown or none
             status = 502
         finally:
             self._attempts -= borrower is None
@@ -220,14 +243,20 @@ class Pool:
         """To the first address that answers. Raises OSError, ssl.SSLError, or OutboundRefused when there is none that may be used."""
         if origin.path:
             self._guard.check_socket(origin)
-            _, connection = await self._loop.create_unix_connection(lambda: OriginConnection(self), origin.path)
+            _, connection = await self._loop.create_unix_connection(
+                lambda: OriginConnection(self), origin.path
+            )
             return connection
         name = (origin.server_name or origin.host) if self._context else None
         addresses = await self._guard.addresses(origin)
         for left, address in zip(range(len(addresses) - 1, -1, -1), addresses, strict=True):
             try:
                 _, connection = await self._loop.create_connection(
-                    lambda: OriginConnection(self), address, origin.port, ssl=self._context, server_hostname=name
+                    lambda: OriginConnection(self),
+                    address,
+                    origin.port,
+                    ssl=self._context,
+                    server_hostname=name,
                 )
             except OSError:
                 if not left:
@@ -236,7 +265,9 @@ class Pool:
                 return connection
         raise OSError("the name has no address")
 
-    def _arrived(self, borrower: Borrower | None, connection: OriginConnection | None, status: int) -> None:
+    def _arrived(
+        self, borrower: Borrower | None, connection: OriginConnection | None, status: int
+    ) -> None:
         if connection is not None:
             self.counts.origin_connects += 1
             self.counts.origin_connections_open += 1

@@ -47,16 +47,26 @@ class Shares:
         """For requests."""
         total = limits.origin_connections
         address, ticket = (
-            max(SHARE_LEAST, total * percent // 100) for percent in (limits.origin_address_percent, limits.origin_ticket_percent)
+            max(SHARE_LEAST, total * percent // 100)
+            for percent in (limits.origin_address_percent, limits.origin_ticket_percent)
         )
-        return cls(*(_below(total, share) for share in (address, ticket, total - total * limits.origin_reserve_percent // 100)))
+        return cls(
+            *(
+                _below(total, share)
+                for share in (address, ticket, total - total * limits.origin_reserve_percent // 100)
+            )
+        )
 
     @classmethod
     def of_tunnels(cls, limits: Limits) -> Self:
         """For WebSocket tunnels."""
         total = limits.origin_tunnels
         address = max(SHARE_LEAST, total * limits.origin_address_percent // 100)
-        return cls(_below(total, address), limits.tunnels_per_ticket, _below(total, total - total * limits.origin_reserve_percent // 100))
+        return cls(
+            _below(total, address),
+            limits.tunnels_per_ticket,
+            _below(total, total - total * limits.origin_reserve_percent // 100),
+        )
 
     @property
     def easy(self) -> int:
@@ -74,7 +84,11 @@ class Shares:
                 uncovered += 1
             elif its_ticket == ticket:
                 of_ticket += 1
-        return of_client < self.address and of_ticket < self.ticket and (bool(ticket) or uncovered < self.uncovered)
+        return (
+            of_client < self.address
+            and of_ticket < self.ticket
+            and (bool(ticket) or uncovered < self.uncovered)
+        )
 
 
 def is_same_client(one: str, other: str) -> bool:
@@ -90,4 +104,8 @@ def _below(total: int, share: int) -> int:
 def ticket_of(taker: Taker) -> bytes:
     """The ticket that let it in; empty when no room covers it, or it passed without one or only provisionally."""
     forward = taker.forward
-    return forward.ticket.id if forward is not None and forward.ticket is not None and not forward.provisional else b""
+    return (
+        forward.ticket.id
+        if forward is not None and forward.ticket is not None and not forward.provisional
+        else b""
+    )

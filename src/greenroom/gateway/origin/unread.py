@@ -17,7 +17,9 @@ def unread(transport: asyncio.BaseTransport) -> bytes:
     sock = transport.get_extra_info("socket")
     found = b""
     try:
-        while len(found) < MOST_BYTES and (piece := os.read(sock.fileno(), MOST_BYTES - len(found))):
+        while len(found) < MOST_BYTES and (
+            piece := os.read(sock.fileno(), MOST_BYTES - len(found))
+        ):
             found += piece
     except OSError:  # nothing more, or the reset itself
         pass

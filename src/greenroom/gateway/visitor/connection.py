@@ -60,7 +60,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         self.deadline = 0.0
         self.half_closed = self.write_paused = self._ending = False
         self._buffer = b""
-        self._lingering: Lingering | None = None  # once ending, while the visitor may still be sending
+        self._lingering: Lingering | None = (
+            None  # once ending, while the visitor may still be sending
+        )
         self._head_since = 0.0  # when the first byte of an unfinished head came
         self._head_parts = 0  # pieces in which it came
 
@@ -72,15 +74,25 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         self.flow = Flow(self.transport)
         self.transport.set_write_buffer_limits(high=self.limits.write_bytes)
         self.deadline = self.gateway.now() + self.limits.head_s
-        self.peer = peer_of(transport, self.gateway.forwarded_policy, self.limits, self.gateway.varying)
+        self.peer = peer_of(
+            transport, self.gateway.forwarded_policy, self.limits, self.gateway.varying
+        )
         if not self.gateway.admit(self):
-            self.write(self._answer_bytes(refusal(503, "there are too many connections"), None, False))
+            self.write(
+                self._answer_bytes(refusal(503, "there are too many connections"), None, False)
+            )
             self.close()
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the visitor."""
         try:
-            if self.exchange is not None or self.body is not None or self._buffer or self.write_paused or self._ending:
+            if (
+                self.exchange is not None
+                or self.body is not None
+                or self._buffer
+                or self.write_paused
+                or self._ending
+            ):
                 self._receive_more(data)
             elif 0 < data.find(END_OF_HEAD) == len(data) - 4 and data[0] != CR:
                 self._take_request(data)  # one head came and nothing else, as nearly always
@@ -114,7 +126,11 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         if self.exchange is not None:
             self.gateway.batch.decide()  # or one that came with the end would not be answered over TLS
         exchange, body = self.exchange, self.body
-        if self._ending or (body is not None and body.flowing) or (exchange is not None and exchange.tunnelling):
+        if (
+            self._ending
+            or (body is not None and body.flowing)
+            or (exchange is not None and exchange.tunnelling)
+        ):
             return False
         if not self._waits() or (exchange is None and not self._buffer):
             return False
@@ -172,7 +188,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         if not self._buffer or self.body is not None or self._ending or self._waits():
             return
         complete = self._read_request()
-        if self.flow.reasons & AHEAD and not (complete and len(self._buffer) > self.limits.pipelined_bytes):
+        if self.flow.reasons & AHEAD and not (
+            complete and len(self._buffer) > self.limits.pipelined_bytes
+        ):
             self.flow.resume(AHEAD)
         if not complete and self.half_closed and self.exchange is None:
             self.close()
@@ -180,7 +198,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     def _read_request(self) -> bool:
         """Takes one request from the buffer to be decided; False when it is not complete or was refused."""
         data = self._buffer
-        if data[0] == CR and data[:2] == b"\r\n":  # one empty line before a request is tolerated: old clients end bodies with it
+        if (
+            data[0] == CR and data[:2] == b"\r\n"
+        ):  # one empty line before a request is tolerated: old clients end bodies with it
             data = self._buffer = data[2:]
             if not data:
                 return False
@@ -225,7 +245,11 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             self.deadline = self._head_since + self.limits.head_s
         self._head_parts += 1
         wrong = hopeless(data, self.limits, self._head_parts)
-        return self.refuse(wrong.status, wrong.reason, bodiless=data.startswith(HEAD)) if wrong else False
+        return (
+            self.refuse(wrong.status, wrong.reason, bodiless=data.startswith(HEAD))
+            if wrong
+            else False
+        )
 
     # Back-pressure and time
 
@@ -237,7 +261,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     @property
     def spare(self) -> bool:
         """Whether no request is under way, and none has come whole."""
-        return self.exchange is None and self.body is None and not (self._ending or self.write_paused)
+        return (
+            self.exchange is None and self.body is None and not (self._ending or self.write_paused)
+        )
 
     def expect(self, seconds: float) -> None:
         """Something must happen within these seconds, or `overdue` is called."""
@@ -252,7 +278,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
 
     def overdue(self) -> None:
         """The deadline has passed. A client that reads slowly, but reads, gets more time."""
-        if (self.write_paused or self._ending) and self.flow.taken >= max(1, self.limits.send_rate * self.limits.send_idle_s):
+        if (self.write_paused or self._ending) and self.flow.taken >= max(
+            1, self.limits.send_rate * self.limits.send_idle_s
+        ):
             self.expect_taken()
         elif self._ending or (self.write_paused and self.exchange is None):
             self.transport.abort()
@@ -281,14 +309,20 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
                 gateway.answers(self.peer.client, exchange, answer)
             self.finished(keep, answer_bytes(answer, head, keep, gateway.date_line))
 
-    def _answer_bytes(self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False) -> bytes:
+    def _answer_bytes(
+        self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False
+    ) -> bytes:
         if self.gateway.on_request is not None:
             self.gateway.answers(self.peer.client, self.exchange, answer)
         return answer_bytes(answer, head, keep, self.gateway.date_line, bodiless)
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""
-        return head.framing.keep_alive and self.gateway.keeps and self.requests < self.limits.requests_per_connection
+        return (
+            head.framing.keep_alive
+            and self.gateway.keeps
+            and self.requests < self.limits.requests_per_connection
+        )
 
     def refuse(self, status: int, reason: str, *, bodiless: bool = False) -> bool:
         """Answers a request that goes no further (`bodiless`: a HEAD), and closes: where the next one begins is unknown. Always False."""
@@ -304,7 +338,13 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             if exchange.answered:
                 self.cut(reset=False)
                 return False
-        self.finished(False, self._answer_bytes(refusal(status, reason), exchange.head if exchange else None, False, bodiless), unread=True)
+        self.finished(
+            False,
+            self._answer_bytes(
+                refusal(status, reason), exchange.head if exchange else None, False, bodiless
+            ),
+            unread=True,
+        )
         return False
 
     def broken(self, error: BaseException) -> None:

@@ -30,7 +30,12 @@ class Receiver(Protocol):
     def own_cookies(self) -> frozenset[bytes]:
         """Names of cookies that no origin sees or sets."""
 
-    def verdict(self, arrival: Arrival, later: Callable[[Verdict], None], late: Callable[[Trying], bool] | None = None) -> Verdict | None:
+    def verdict(
+        self,
+        arrival: Arrival,
+        later: Callable[[Verdict], None],
+        late: Callable[[Trying], bool] | None = None,
+    ) -> Verdict | None:
         """The verdict, or None, and then `later` is called exactly once; never raises.
 
         `late` may be offered a try whose answer may be held. When it takes it (True), the gateway ends it, and `later` is not called.

@@ -18,7 +18,9 @@ from greenroom.model.visit import Arrival
 SIZE = 64
 """Requests decided together, at most. Of more of them less would stay in the processor's cache."""
 
-AskVerdict = Callable[[Arrival, Callable[[Verdict], None], Callable[[Trying], bool]], Verdict | None]
+AskVerdict = Callable[
+    [Arrival, Callable[[Verdict], None], Callable[[Trying], bool]], Verdict | None
+]
 """See `Receiver.verdict`."""
 
 

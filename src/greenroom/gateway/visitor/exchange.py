@@ -18,7 +18,13 @@ from greenroom.gateway.visitor.flow import ORIGIN
 from greenroom.gateway.visitor.late_tries import Trying
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.visitor.tunnelling import Tunnelling
-from greenroom.gateway.wire.answer_head import NO_BODY, TICKET, AnswerHead, publicly_cacheable, visitor_lines
+from greenroom.gateway.wire.answer_head import (
+    NO_BODY,
+    TICKET,
+    AnswerHead,
+    publicly_cacheable,
+    visitor_lines,
+)
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.model.answer import Answer
@@ -27,7 +33,9 @@ REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 """Methods that may be sent a second time when the first may have reached the origin."""
 
 
-_UNDECIDED: Verdict | None = None  # the compiler leaves an attribute out whose default is a plain None, where there are several types
+_UNDECIDED: Verdict | None = (
+    None  # the compiler leaves an attribute out whose default is a plain None, where there are several types
+)
 
 
 class Exchange(Tunnelling):
@@ -37,7 +45,9 @@ class Exchange(Tunnelling):
     verdict: Verdict | None = _UNDECIDED
     hints: int = 0  # answers of the origin before its answer
     sent: int = 0  # bytes of the answer's body
-    _collected: CollectedBody | None = None  # the body so far, while it is read before a connection is taken, or for the page
+    _collected: CollectedBody | None = (
+        None  # the body so far, while it is read before a connection is taken, or for the page
+    )
     _held: Hold | None = None  # the verdict, while its form is read
     _retried: bool = False
     _chunked: bool = False  # how the answer's body is written
@@ -77,7 +87,9 @@ class Exchange(Tunnelling):
                 visitor.counts.answered += 1
                 visitor.answer(verdict)
             else:
-                raise TypeError(f"a verdict is Forward, Hold or Answer, not {type(verdict).__name__}")
+                raise TypeError(
+                    f"a verdict is Forward, Hold or Answer, not {type(verdict).__name__}"
+                )
         except BadBody as bad:
             visitor.refuse(bad.status, str(bad))
         except Exception as error:
@@ -119,7 +131,9 @@ class Exchange(Tunnelling):
         if not collected.add(data, whole):
             return
         if self._held is not None:
-            visitor.answer(render(self._held, self.head.arrival, collected.take() if whole else None))
+            visitor.answer(
+                render(self._held, self.head.arrival, collected.take() if whole else None)
+            )
         elif self._pool is not None:
             if not whole:
                 visitor.flow.pause(ORIGIN)  # the rest is read when there is an origin to take it
@@ -140,10 +154,14 @@ class Exchange(Tunnelling):
             return
         self.origin = connection
         try:
-            data = outgoing_head(self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies)
+            data = outgoing_head(
+                self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies
+            )
             if visitor.body is not None or self._collected is not None:
                 data += self._body_so_far(visitor)
-            visitor.expect(visitor.limits.origin_read_s if visitor.body is None else visitor.limits.body_idle_s)
+            visitor.expect(
+                visitor.limits.origin_read_s if visitor.body is None else visitor.limits.body_idle_s
+            )
             connection.begin(self, data)
         except BadBody as bad:
             visitor.refuse(bad.status, str(bad))
@@ -190,7 +208,9 @@ class Exchange(Tunnelling):
             visitor.flow.resume(ORIGIN)
             if visitor.body is not None:
                 visitor.body.wait(visitor.gateway.now())
-            visitor.expect(visitor.limits.body_idle_s if visitor.body is not None else self._silence_s(visitor))
+            visitor.expect(
+                visitor.limits.body_idle_s if visitor.body is not None else self._silence_s(visitor)
+            )
 
     def progressed(self) -> None:
         """The origin sent something, or what it sent was taken."""
@@ -223,8 +243,12 @@ class Exchange(Tunnelling):
         cookie, passed, request = forward.set_cookie, forward.pass_cookie, self.head
         if head.directs:
             cookie, passed = self._cookies(visitor, forward, head)
-        keep = visitor.lasts(request) and (visitor.body is None or not done or visitor.can_go_on(request))
-        if done and keep and cookie and head.behind_ticket and request.framing.plain and not passed:  # as nearly always
+        keep = visitor.lasts(request) and (
+            visitor.body is None or not done or visitor.can_go_on(request)
+        )
+        if (
+            done and keep and cookie and head.behind_ticket and request.framing.plain and not passed
+        ):  # as nearly always
             data = b"".join((head.lines, TICKET, cookie, head.behind_ticket, payload))
         else:
             lines = visitor_lines(head, cookie, visitor.gateway.receiver.own_cookies)
@@ -240,15 +264,29 @@ class Exchange(Tunnelling):
             self._keep = keep
             self.progressed()
 
-    def _cookies(self, visitor: VisitorSide, forward: Forward, head: AnswerHead) -> tuple[bytes, bytes]:
+    def _cookies(
+        self, visitor: VisitorSide, forward: Forward, head: AnswerHead
+    ) -> tuple[bytes, bytes]:
         """The ticket and the pass that go out with this answer: none when shared caches may keep it, a farewell when the origin says so."""
-        if head.command and forward.obeys_origin and (obeyed := visitor.gateway.receiver.obey(forward, head.command)):
+        if (
+            head.command
+            and forward.obeys_origin
+            and (obeyed := visitor.gateway.receiver.obey(forward, head.command))
+        ):
             return obeyed, b""
-        if forward.renews_early and head.caching and not head.cookies and publicly_cacheable(head.caching) and is_part(self.head.arrival):
+        if (
+            forward.renews_early
+            and head.caching
+            and not head.cookies
+            and publicly_cacheable(head.caching)
+            and is_part(self.head.arrival)
+        ):
             return b"", b""
         return forward.set_cookie, forward.pass_cookie
 
-    def _framing(self, head: AnswerHead, payload: bytes, done: bool, passed: bytes, keep: bool) -> tuple[bytes, bytes, bool]:
+    def _framing(
+        self, head: AnswerHead, payload: bytes, done: bool, passed: bytes, keep: bool
+    ) -> tuple[bytes, bytes, bool]:
         """How the visitor is told where the body ends, the payload framed so, and whether the connection goes on."""
         request, length = self.head, head.content_length
         framing = b"Set-Cookie: %b\r\n" % passed if passed else b""
@@ -304,7 +342,12 @@ class Exchange(Tunnelling):
         if self.visitor is None:
             return
         head = self.head
-        repeatable = head.method in REPEATABLE and not head.upgrade and not head.chunked and not head.content_length
+        repeatable = (
+            head.method in REPEATABLE
+            and not head.upgrade
+            and not head.chunked
+            and not head.content_length
+        )
         if stale and repeatable and not self._retried and self._pool is not None:
             self._retried = True
             self.visitor.counts.origin_retries += 1
@@ -338,7 +381,9 @@ class Exchange(Tunnelling):
             visitor.close()
         elif visitor.half_closed or visitor.write_paused:
             visitor.cut(reset=True)
-        elif visitor.body is not None and visitor.body.flowing and not visitor.flow.reasons & ORIGIN:
+        elif (
+            visitor.body is not None and visitor.body.flowing and not visitor.flow.reasons & ORIGIN
+        ):
             self.detach()
             visitor.refuse(408, "the body of the request took too long")
         else:

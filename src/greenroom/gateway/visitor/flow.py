@@ -17,7 +17,12 @@ AHEAD, ORIGIN, TURN = 1, 2, 4
 """Why reading is paused: too much is kept, the origin does not keep up, or other connections have their turn."""
 
 
-def peer_of(transport: asyncio.BaseTransport, policy: ForwardedPolicy, limits: Limits, varying: tuple[Varying, ...]) -> Peer:
+def peer_of(
+    transport: asyncio.BaseTransport,
+    policy: ForwardedPolicy,
+    limits: Limits,
+    varying: tuple[Varying, ...],
+) -> Peer:
     """Who is at the other end of a new connection, and at which of our addresses; `varying` see `Peer`."""
     ends = socket_ends(transport)
     tls = transport.get_extra_info("sslcontext") is not None
@@ -71,7 +76,9 @@ class Flow:
         kept = self._transport.get_write_buffer_size()
         sock = self._transport.get_extra_info("socket")
         with contextlib.suppress(OSError):  # closed by now
-            return kept + int(_COUNT.unpack(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(_COUNT.size)))[0])
+            return kept + int(
+                _COUNT.unpack(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(_COUNT.size)))[0]
+            )
         return kept
 
     def reset(self) -> None:

@@ -69,15 +69,24 @@ class LateTries:
         self._later(exchange, connection, trying, self._loop.time() + HELD_MS / 1000)
         return True
 
-    def _later(self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float) -> None:
+    def _later(
+        self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float
+    ) -> None:
         connection.expect_decision()
         self._loop.call_later(AGAIN_MS / 1000, self._again, exchange, connection, trying, until_s)
 
-    def _again(self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float) -> None:
+    def _again(
+        self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float
+    ) -> None:
         """A second has passed, or several where the process is busy."""
         try:
             gone = exchange.visitor is None or connection.half_closed
-            if gone or exchange.verdict is not None or self.draining or self._loop.time() >= until_s:
+            if (
+                gone
+                or exchange.verdict is not None
+                or self.draining
+                or self._loop.time() >= until_s
+            ):
                 self._held -= 1
                 verdict = trying.give_up()
                 if verdict is not None:

@@ -37,7 +37,11 @@ class OpenStreams:
 
     __slots__ = ("_next", "_on_error", "_session_of", "_under_way")
 
-    def __init__(self, session_of: Callable[[Forward, int], WatchedSession], on_error: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        session_of: Callable[[Forward, int], WatchedSession],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
         self._session_of = session_of
         self._on_error = on_error
         self._under_way: dict[WatchedExchange, WatchedSession] = {}

@@ -15,7 +15,11 @@ class RequestBody:
 
     def __init__(self, head: RequestHead, limits: Limits) -> None:
         self._limits = limits
-        self._reader: LengthBody | ChunkedBody = ChunkedBody(limits.chunk_bytes) if head.chunked else LengthBody(head.content_length or 0)
+        self._reader: LengthBody | ChunkedBody = (
+            ChunkedBody(limits.chunk_bytes)
+            if head.chunked
+            else LengthBody(head.content_length or 0)
+        )
         self._seen = 0  # payload bytes
         self._waited = 0.0  # seconds spent waiting for the visitor
         self._since = 0.0  # since when it is waited for
@@ -61,7 +65,11 @@ class RequestBody:
         self._waited += now - self._since
         self._since = now
         payload = self.take(data)
-        if not self.done and self._waited > self._limits.body_idle_s and self._seen < self._waited * self._limits.body_rate:
+        if (
+            not self.done
+            and self._waited > self._limits.body_idle_s
+            and self._seen < self._waited * self._limits.body_rate
+        ):
             raise BadBody("the body of the request is sent too slowly", 408)
         return payload
 
@@ -81,4 +89,6 @@ class RequestBody:
 
     def small_rest(self) -> bool:
         """Whether so little is left that it may be thrown away to keep the connection."""
-        return isinstance(self._reader, LengthBody) and self._reader.left <= self._limits.drain_bytes
+        return (
+            isinstance(self._reader, LengthBody) and self._reader.left <= self._limits.drain_bytes
+        )

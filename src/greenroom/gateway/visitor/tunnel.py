@@ -20,4 +20,6 @@ class Tunnel:
 
     def goodbye_to_origin(self) -> bytes:
         """The same for the origin, from the visitor."""
-        return close_frame(TRY_AGAIN_LATER, secrets.token_bytes(4)) if self.of_visitor.between else b""
+        return (
+            close_frame(TRY_AGAIN_LATER, secrets.token_bytes(4)) if self.of_visitor.between else b""
+        )

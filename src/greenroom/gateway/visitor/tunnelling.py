@@ -51,7 +51,11 @@ class Tunnelling:
         visitor, forward = self.visitor, self.forward
         if visitor is None or forward is None:
             return
-        if self._pool is None or self.origin is None or not self._pool.becomes_tunnel(self.origin, self):
+        if (
+            self._pool is None
+            or self.origin is None
+            or not self._pool.becomes_tunnel(self.origin, self)
+        ):
             self.detach()
             self.origin_failed(503)
             return
@@ -61,7 +65,11 @@ class Tunnelling:
         self.status = 101
         self.tunnel = Tunnel()
         lines = visitor_lines(head, forward.set_cookie, visitor.gateway.receiver.own_cookies)
-        agreed = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + head.accept + b"\r\n\r\n"
+        agreed = (
+            b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
+            + head.accept
+            + b"\r\n\r\n"
+        )
         visitor.write(lines + agreed)
         if rest:
             self.from_tunnel(rest)

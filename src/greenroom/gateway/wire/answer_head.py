@@ -15,7 +15,14 @@ from functools import lru_cache
 import msgspec
 
 CACHE_HEADERS = frozenset(
-    (b"cache-control", b"cdn-cache-control", b"cloudflare-cdn-cache-control", b"surrogate-control", b"edge-control", b"x-accel-expires")
+    (
+        b"cache-control",
+        b"cdn-cache-control",
+        b"cloudflare-cdn-cache-control",
+        b"surrogate-control",
+        b"edge-control",
+        b"x-accel-expires",
+    )
 )
 """All that shared caches obey; set aside, because an answer with a visitor's ticket must not reach a shared cache."""
 
@@ -26,7 +33,15 @@ NO_BODY = frozenset((204, 304))
 
 _DROPPED = frozenset((b"proxy-connection", b"te", b"trailer"))
 _READ = frozenset(
-    (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"sec-websocket-accept", b"set-cookie")
+    (
+        b"connection",
+        b"keep-alive",
+        b"transfer-encoding",
+        b"content-length",
+        b"upgrade",
+        b"sec-websocket-accept",
+        b"set-cookie",
+    )
 )
 _SPECIAL_NAMES = _DROPPED | _READ | CACHE_HEADERS | {COMMAND}
 
@@ -208,7 +223,9 @@ def _learn(line: bytes) -> _Item:
     name, _, value = line.partition(b":")
     name = name.lower()
     item = (name, value.strip(b" \t")) if name in _SPECIAL_NAMES else _PASS
-    if len(line) <= LINE_REMEMBERED_MAX and name != b"set-cookie":  # cookies differ, and are secrets
+    if (
+        len(line) <= LINE_REMEMBERED_MAX and name != b"set-cookie"
+    ):  # cookies differ, and are secrets
         if len(_known) >= LINES_REMEMBERED:
             _known.clear()
         _known[line] = item
@@ -225,7 +242,9 @@ def _read_connection(head: AnswerHead, value: bytes) -> None:
     if named := options - _CONNECTION_OPTIONS:
         status, *lines = head.lines.split(b"\r\n")[:-1]
         head.lines = b"".join(
-            line + b"\r\n" for line in [status, *lines] if line is status or line[: line.index(b":")].lower() not in named
+            line + b"\r\n"
+            for line in [status, *lines]
+            if line is status or line[: line.index(b":")].lower() not in named
         )
 
 
@@ -280,7 +299,10 @@ def private_caching(caching: tuple[tuple[bytes, bytes], ...]) -> bytes:
 def publicly_cacheable(caching: tuple[tuple[bytes, bytes], ...]) -> bool:
     """Whether Cache-Control lets shared caches keep an answer without asking again."""
     directives = dict(_directives(caching) or ())
-    lasts = any(directives.get(name, b"0").partition(b"=")[2].strip(b'" 0') for name in (b"max-age", b"s-maxage"))
+    lasts = any(
+        directives.get(name, b"0").partition(b"=")[2].strip(b'" 0')
+        for name in (b"max-age", b"s-maxage")
+    )
     return (lasts or b"immutable" in directives) and directives.keys().isdisjoint(_NOT_SHARED)
 
 

@@ -69,13 +69,26 @@ class UntilClose:
 class ChunkedBody:
     """A chunked body, decoded. Keeps at most one unfinished line. `average` is the least mean size of chunks after CHUNKS_FREE; 0: any."""
 
-    __slots__ = ("_announced", "_average", "_chunks", "_end", "_kept", "_size_line", "_trailers", "_want", "done", "rest")
+    __slots__ = (
+        "_announced",
+        "_average",
+        "_chunks",
+        "_end",
+        "_kept",
+        "_size_line",
+        "_trailers",
+        "_want",
+        "done",
+        "rest",
+    )
 
     left = -1
 
     def __init__(self, average: int = 0, *, lenient: bool = False) -> None:
         """`lenient` is for answers, which are framed again: lines may end with LF alone, and sizes be padded with blanks."""
-        self._end, self._size_line = (b"\n", _PADDED_SIZE_LINE) if lenient else (b"\r\n", _SIZE_LINE)
+        self._end, self._size_line = (
+            (b"\n", _PADDED_SIZE_LINE) if lenient else (b"\r\n", _SIZE_LINE)
+        )
         self._average = average
         self._chunks = self._announced = 0
         self._kept = b""
@@ -111,9 +124,18 @@ class ChunkedBody:
 
     def _keep(self, part: bytes) -> None:
         """An unfinished line: kept if it may still become one."""
-        limit = 1 if self._want == _AFTER else SIZE_LINE_MAX if self._want == _SIZE else TRAILERS_MAX
-        if len(part) > limit or b"\n" in part or b"\r" in part[:-1] or (self._want == _AFTER and part != b"\r"):
-            raise BadBody("a chunk is not followed by CRLF, or a line in the chunked body is too long or ends without CRLF")
+        limit = (
+            1 if self._want == _AFTER else SIZE_LINE_MAX if self._want == _SIZE else TRAILERS_MAX
+        )
+        if (
+            len(part) > limit
+            or b"\n" in part
+            or b"\r" in part[:-1]
+            or (self._want == _AFTER and part != b"\r")
+        ):
+            raise BadBody(
+                "a chunk is not followed by CRLF, or a line in the chunked body is too long or ends without CRLF"
+            )
         self._kept = part
 
     def _line(self, line: bytes) -> None:

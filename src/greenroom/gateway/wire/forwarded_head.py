@@ -28,14 +28,21 @@ _FORWARDING = b"x-forwarded-"
 _USUAL_HOPS = NEVER_KEPT | {b"close"}
 
 
-def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
+def outgoing_head(
+    head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]
+) -> bytes:
     """The complete head for the origin, up to and including the empty line, always in HTTP/1.1.
 
     `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies` are cut out.
     """
     if head.sent_for == (authority, own_cookies):
         return head.sent  # the same visitor asks for the same again
-    arrival, framing, frame, of_proxies = head.arrival, head.framing, head.lines.frame, peer.policy.kept
+    arrival, framing, frame, of_proxies = (
+        head.arrival,
+        head.framing,
+        head.lines.frame,
+        peer.policy.kept,
+    )
     host, visitor, more = head.authority, peer.forwarding, b""
     passed = frame.passed
     if passed is None or frame.passed_without is not of_proxies:
@@ -43,7 +50,9 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
     if peer.trusted:
         visitor = forwarding_lines(arrival.client, arrival.scheme)
         if peer.is_trusted_at(arrival.host):
-            more = b"".join([b"\r\n%b: %b" % item for item in arrival.headers if item[0] in of_proxies])
+            more = b"".join(
+                [b"\r\n%b: %b" % item for item in arrival.headers if item[0] in of_proxies]
+            )
     for value in arrival.values(b"cookie"):
         if kept := without_cookies(value, own_cookies):
             more += b"\r\ncookie: " + kept
@@ -66,7 +75,11 @@ def _framed(framing: Framing) -> bytes:
         told = b"\r\ncontent-length: %d" % framing.content_length
     elif framing.chunked:
         told = b"\r\ntransfer-encoding: chunked"
-    return told + b"\r\nconnection: Upgrade\r\nupgrade: " + framing.upgrade if framing.upgrade else told
+    return (
+        told + b"\r\nconnection: Upgrade\r\nupgrade: " + framing.upgrade
+        if framing.upgrade
+        else told
+    )
 
 
 def _passed(lines: HeaderLines, of_proxies: frozenset[bytes]) -> bytes:
@@ -77,7 +90,14 @@ def _passed(lines: HeaderLines, of_proxies: frozenset[bytes]) -> bytes:
         dropped = dropped.union(frame.hops)
     if any(name == _PROXY_ONLY[0] for name, _ in lines.headers):
         dropped = dropped.union(_PROXY_ONLY)
-    kept = [item for item in lines.headers if item[0] not in dropped and not item[0].startswith(_FORWARDING)]
+    kept = [
+        item
+        for item in lines.headers
+        if item[0] not in dropped and not item[0].startswith(_FORWARDING)
+    ]
     mark = marked_line([v for name, v in lines.headers if name == HEADER])
-    frame.passed, frame.passed_without = b"".join([b"\r\n%b: %b" % item for item in kept]) + mark, of_proxies
+    frame.passed, frame.passed_without = (
+        b"".join([b"\r\n%b: %b" % item for item in kept]) + mark,
+        of_proxies,
+    )
     return frame.passed

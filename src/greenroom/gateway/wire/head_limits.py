@@ -4,7 +4,9 @@ from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import TOO_LARGE, TOO_LONG
 from greenroom.gateway.wire.limits import Limits
 
-_NOT_HTTP = Refusal(400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable")
+_NOT_HTTP = Refusal(
+    400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable"
+)
 
 
 PARTS_MAX = 256
@@ -24,6 +26,8 @@ def hopeless(data: bytes, limits: Limits, parts: int) -> Refusal | None:
         return TOO_LONG
     if len(data) > limits.head_bytes:
         return TOO_LARGE
-    if data.count(b"\n") != data.count(b"\r\n") or (data and not 0x21 <= data[0] <= 0x7E and data != b"\r"):
+    if data.count(b"\n") != data.count(b"\r\n") or (
+        data and not 0x21 <= data[0] <= 0x7E and data != b"\r"
+    ):
         return _NOT_HTTP
     return None

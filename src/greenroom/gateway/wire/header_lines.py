@@ -13,7 +13,16 @@ import re
 
 from greenroom.core.admissible import signs_of
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import DROPPED, IS_NAME, NO_HOST, TOO_MANY, WRONG, header_name, read_host, repeated
+from greenroom.decision.arrival import (
+    DROPPED,
+    IS_NAME,
+    NO_HOST,
+    TOO_MANY,
+    WRONG,
+    header_name,
+    read_host,
+    repeated,
+)
 from greenroom.decision.forwarded import Headers
 from greenroom.decision.remembered import Remembered
 from greenroom.gateway.wire.head_records import Facts, Frame, HeaderLines, RememberedLines
@@ -45,7 +54,11 @@ def _varying(usual: bytes) -> Varying:
 
 
 COOKIE, FORWARDED_FOR = _varying(b"Cookie"), _varying(b"X-Forwarded-For")
-IN_QUESTIONS = (COOKIE, FORWARDED_FOR, *(_varying(name) for name in (b"X-Original-URI", b"X-Forwarded-Uri", b"Greenroom-Verdict")))
+IN_QUESTIONS = (
+    COOKIE,
+    FORWARDED_FOR,
+    *(_varying(name) for name in (b"X-Original-URI", b"X-Forwarded-Uri", b"Greenroom-Verdict")),
+)
 """Those of proxies that ask about a visitor's request (`dialects`)."""
 
 _CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
@@ -58,7 +71,10 @@ _END_TO_END = frozenset(
 
 _USUAL_HOPS: dict[bytes, tuple[bytes, ...]] = {
     b"": (),
-    **{spelled: (spelled.lower(),) for spelled in (b"keep-alive", b"Keep-Alive", b"close", b"Close", b"Upgrade", b"upgrade")},
+    **{
+        spelled: (spelled.lower(),)
+        for spelled in (b"keep-alive", b"Keep-Alive", b"close", b"Close", b"Upgrade", b"upgrade")
+    },
 }
 
 _COMMON = (
@@ -67,13 +83,20 @@ _COMMON = (
     "Sec-CH-UA-Platform Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User Sec-GPC Sec-Purpose TE Transfer-Encoding Upgrade "
     "Upgrade-Insecure-Requests User-Agent X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto X-Real-IP X-Requested-With".split()
 )
-_KNOWN = {spelled.encode(): name.lower().encode() for name in _COMMON for spelled in (name, name.lower())}
+_KNOWN = {
+    spelled.encode(): name.lower().encode() for name in _COMMON for spelled in (name, name.lower())
+}
 
 NOT_CHUNKED = Refusal(400, "the only supported Transfer-Encoding is chunked, in HTTP/1.1")
-_UNPRINTABLE = Refusal(400, "the head contains a control character, a bare CR or LF, or does not end with an empty line")
+_UNPRINTABLE = Refusal(
+    400,
+    "the head contains a control character, a bare CR or LF, or does not end with an empty line",
+)
 
 
-def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> HeaderLines | Refusal:
+def read_header_lines(
+    raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)
+) -> HeaderLines | Refusal:
     """Everything from the CRLF behind the request line to the end of the head. Never raises."""
     shape, values = raw, []
     for name, usual, lower in varying:
@@ -120,7 +143,9 @@ def _learn(shape: bytes) -> RememberedLines | None:
     names = [name for name, _ in lines.headers]
     lines.frame.signs = signs_of(lines.facts or dict(lines.headers))
     places = {name: names.index(name) for name, _, _ in IN_QUESTIONS if names.count(name) == 1}
-    known = RememberedLines(_shared(lines), places, len(shape) * BYTES_KEPT + lines.frame.count * LINE_BYTES)
+    known = RememberedLines(
+        _shared(lines), places, len(shape) * BYTES_KEPT + lines.frame.count * LINE_BYTES
+    )
     _remembered.keep(shape, known)
     return known
 
@@ -135,7 +160,12 @@ def _shared(lines: HeaderLines) -> HeaderLines:
 
 def _read_whole(raw: bytes) -> HeaderLines | Refusal:
     lines = raw.split(b"\r\n")
-    if len(raw) - len(raw.translate(None, _CONTROLS)) != 2 * len(lines) - 2 or len(lines) < 3 or lines[-1] or lines[-2]:
+    if (
+        len(raw) - len(raw.translate(None, _CONTROLS)) != 2 * len(lines) - 2
+        or len(lines) < 3
+        or lines[-1]
+        or lines[-2]
+    ):
         return _UNPRINTABLE
     if len(lines) > HEADER_LINES_MAX + 3:
         return TOO_MANY
@@ -159,7 +189,11 @@ def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
             if listed in facts:
                 facts[listed] = b",".join([value for name, value in headers if name == listed])
     frame = _judged(facts, count)
-    return frame if isinstance(frame, Refusal) else HeaderLines(frame, headers, facts if once else None)
+    return (
+        frame
+        if isinstance(frame, Refusal)
+        else HeaderLines(frame, headers, facts if once else None)
+    )
 
 
 def _judged(facts: Facts, count: int) -> Frame | Refusal:
@@ -181,7 +215,9 @@ def _judged(facts: Facts, count: int) -> Frame | Refusal:
     expected = facts.get(b"expect")
     if expected is not None and expected.lower() != b"100-continue":
         return Refusal(417, "the only supported expectation is 100-continue")
-    websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
+    websocket = (
+        facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
+    )
     return Frame(
         count, host, authority or b"", content_length, chunked, b"close" in hops, b"keep-alive" in hops,
         expected is not None and body, websocket, hops,
@@ -192,7 +228,12 @@ def _headers(lines: list[bytes]) -> Headers | Refusal:
     """Names in lower case with stripped values, in order."""
     known = _KNOWN.get
     try:
-        return tuple([(known(name) or header_name(name), value.strip()) for name, value in [line.split(b":", 1) for line in lines[1:-2]]])
+        return tuple(
+            [
+                (known(name) or header_name(name), value.strip())
+                for name, value in [line.split(b":", 1) for line in lines[1:-2]]
+            ]
+        )
     except ValueError:
         return Refusal(400, "a header line has no colon")
 
@@ -203,7 +244,11 @@ def _framing(facts: Facts) -> tuple[int | None, bool] | Refusal:
     if length is None and coding is None:
         return None, False
     if coding is None:
-        return (int(length or b""), False) if _LENGTH.fullmatch(length or b"") else Refusal(400, "Content-Length is not a plain number")
+        return (
+            (int(length or b""), False)
+            if _LENGTH.fullmatch(length or b"")
+            else Refusal(400, "Content-Length is not a plain number")
+        )
     if length is not None:
         return Refusal(400, "Content-Length and Transfer-Encoding are sent together")
     if coding.lower() != b"chunked":

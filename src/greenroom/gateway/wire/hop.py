@@ -16,7 +16,9 @@ GREENROOMS_MAX = 8
 
 _PREFIX = b"greenroom-"
 MARK = _PREFIX + os.urandom(8).hex().encode()
-LOOPS = Refusal(508, "the request has come back to where it was forwarded: an origin leads to greenroom itself")
+LOOPS = Refusal(
+    508, "the request has come back to where it was forwarded: an origin leads to greenroom itself"
+)
 
 
 def loops(values: Iterable[bytes]) -> bool:

@@ -28,9 +28,14 @@ class Limits:
         low=8,
         high=HEADER_LINES_MAX,
     )
-    url_bytes: int = spec("Longest request line. A longer one gets 414.", 8 * KIB, unit="bytes", low=256, high=MIB)
+    url_bytes: int = spec(
+        "Longest request line. A longer one gets 414.", 8 * KIB, unit="bytes", low=256, high=MIB
+    )
     body_bytes: int = spec(
-        "Largest request body. A larger one gets 413. 0 means any size: bodies are streamed, never stored.", 0, unit="bytes", low=0
+        "Largest request body. A larger one gets 413. 0 means any size: bodies are streamed, never stored.",
+        0,
+        unit="bytes",
+        low=0,
     )
     body_first_bytes: int = spec(
         "A request body up to this size is read before a connection to the origin is taken, so that slow senders hold none; of a larger "
@@ -71,7 +76,9 @@ class Limits:
         high=16 * MIB,
     )
     connections: int = spec(
-        "Most connections from visitors at once; more get 503 and are closed. About 5 KB of memory each.", 60_000, low=1
+        "Most connections from visitors at once; more get 503 and are closed. About 5 KB of memory each.",
+        60_000,
+        low=1,
     )
     connections_per_address: int = spec(
         "Most connections from one address at once; more get 503 and are closed. Not counted for trusted proxies. 0 means no limit. "
@@ -80,13 +87,20 @@ class Limits:
         low=0,
     )
     requests_per_connection: int = spec(
-        "Requests on one connection before it is closed, so that long-lived connections move to new processes.", 100_000, low=1
+        "Requests on one connection before it is closed, so that long-lived connections move to new processes.",
+        100_000,
+        low=1,
     )
     head_s: int = spec(
-        "Time from a request's first byte to the end of its head; then 408. Stops slow-head attacks.", 10, unit="seconds", low=1
+        "Time from a request's first byte to the end of its head; then 408. Stops slow-head attacks.",
+        10,
+        unit="seconds",
+        low=1,
     )
     keep_alive_s: int = spec("An idle connection is closed after this.", 75, unit="seconds", low=1)
-    body_idle_s: int = spec("Longest silence inside a request body; then 408.", 30, unit="seconds", low=1)
+    body_idle_s: int = spec(
+        "Longest silence inside a request body; then 408.", 30, unit="seconds", low=1
+    )
     body_rate: int = spec(
         "Lowest average rate of a request body, checked from body_idle_s after its start; slower ones get 408. 0 allows any rate. "
         "Stops bodies of one byte at a time, which would hold origin connections for hours.",
@@ -95,7 +109,10 @@ class Limits:
         low=0,
     )
     send_idle_s: int = spec(
-        "Longest time a visitor may leave a response unread (see send_rate); then the connection is closed.", 60, unit="seconds", low=1
+        "Longest time a visitor may leave a response unread (see send_rate); then the connection is closed.",
+        60,
+        unit="seconds",
+        low=1,
     )
     send_rate: int = spec(
         "Lowest rate at which a visitor may read a response that does not fit into the buffers, checked every send_idle_s; slower "
@@ -104,7 +121,12 @@ class Limits:
         unit="bytes per second",
         low=0,
     )
-    decision_s: int = spec("Longest wait for the waiting room's decision; then the visitor is held with 503.", 10, unit="seconds", low=1)
+    decision_s: int = spec(
+        "Longest wait for the waiting room's decision; then the visitor is held with 503.",
+        10,
+        unit="seconds",
+        low=1,
+    )
     half_closed_s: int = spec(
         "Time left to finish the response when a visitor has closed its sending side. Most have disconnected; a few still read.",
         2,
@@ -125,7 +147,10 @@ class Limits:
         low=1,
     )
     tunnel_idle_s: int = spec(
-        "A WebSocket tunnel silent in both directions for this long is closed; servers ping more often.", 300, unit="seconds", low=1
+        "A WebSocket tunnel silent in both directions for this long is closed; servers ping more often.",
+        300,
+        unit="seconds",
+        low=1,
     )
     origin_connections: int = spec("Most connections to one origin.", 256, low=1, high=60_000)
     origin_address_percent: int = spec(
@@ -152,12 +177,29 @@ class Limits:
         high=90,
     )
     origin_tunnels: int = spec(
-        "Most WebSocket tunnels to one origin; more get 503. They are not among origin_connections.", 1_000, low=1, high=60_000
+        "Most WebSocket tunnels to one origin; more get 503. They are not among origin_connections.",
+        1_000,
+        low=1,
+        high=60_000,
     )
-    tunnels_per_ticket: int = spec("Most WebSocket tunnels to one origin with one ticket; more get 503.", 16, low=1, high=60_000)
-    origin_queue: int = spec("Most requests waiting for a free connection to one origin; more get 503.", 1_000, low=0)
-    origin_queue_s: int = spec("Longest wait for a free connection to the origin; then 503.", 10, unit="seconds", low=1)
-    origin_connect_s: int = spec("Longest time to connect to the origin (DNS, TCP and TLS); then 504.", 5, unit="seconds", low=1)
+    tunnels_per_ticket: int = spec(
+        "Most WebSocket tunnels to one origin with one ticket; more get 503.",
+        16,
+        low=1,
+        high=60_000,
+    )
+    origin_queue: int = spec(
+        "Most requests waiting for a free connection to one origin; more get 503.", 1_000, low=0
+    )
+    origin_queue_s: int = spec(
+        "Longest wait for a free connection to the origin; then 503.", 10, unit="seconds", low=1
+    )
+    origin_connect_s: int = spec(
+        "Longest time to connect to the origin (DNS, TCP and TLS); then 504.",
+        5,
+        unit="seconds",
+        low=1,
+    )
     origin_read_s: int = spec(
         "Longest silence of the origin before or during its response; then 504, or the response is cut off if it had begun.",
         60,
@@ -171,10 +213,21 @@ class Limits:
         unit="seconds",
         low=1,
     )
-    origin_head_bytes: int = spec("Largest head of an origin's response; a larger one gets 502.", 64 * KIB, unit="bytes", low=KIB, high=MIB)
-    origin_hints: int = spec("Most interim responses (1xx) before the final one; more get 502.", 16, low=1, high=1000)
+    origin_head_bytes: int = spec(
+        "Largest head of an origin's response; a larger one gets 502.",
+        64 * KIB,
+        unit="bytes",
+        low=KIB,
+        high=MIB,
+    )
+    origin_hints: int = spec(
+        "Most interim responses (1xx) before the final one; more get 502.", 16, low=1, high=1000
+    )
 
     def problems(self) -> list[str]:
         """Everything out of bounds, each as one sentence naming the field; empty when all is well."""
-        found = (check_value(name, getattr(self, name), int, rule) for name, rule in specs(Limits).items())
+        found = (
+            check_value(name, getattr(self, name), int, rule)
+            for name, rule in specs(Limits).items()
+        )
         return [str(problem) for problem in found if problem]

@@ -6,7 +6,9 @@ from http import HTTPStatus
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.model.answer import Answer, AnswerHeaders
 
-STATUS_LINES = {status.value: b"%d %b" % (status.value, status.phrase.encode()) for status in HTTPStatus}
+STATUS_LINES = {
+    status.value: b"%d %b" % (status.value, status.phrase.encode()) for status in HTTPStatus
+}
 
 HEADS_REMEMBERED = 1_024
 """Heads of answers that are put together once, 1 MB at most."""
@@ -25,10 +27,16 @@ _BUSY = _PLAIN.plus((b"Retry-After", b"%d" % RETRY_S))
 
 def refusal(status: int, reason: str) -> Answer:
     """For a request that goes no further; `reason` is safe to show."""
-    return Answer(status, _BUSY if status == 503 else _PLAIN, f"{status} {HTTPStatus(status).phrase}: {reason}\n".encode())
+    return Answer(
+        status,
+        _BUSY if status == 503 else _PLAIN,
+        f"{status} {HTTPStatus(status).phrase}: {reason}\n".encode(),
+    )
 
 
-def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes, bodiless: bool = False) -> bytes:
+def answer_bytes(
+    answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes, bodiless: bool = False
+) -> bytes:
     """An answer as it is sent. `head` is the request's (None: it could not be read), `keep` whether the connection goes on.
 
     `bodiless`: the request is a HEAD although its head could not be read as a whole.
@@ -48,9 +56,13 @@ def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line
 
 
 @lru_cache(maxsize=HEADS_REMEMBERED)
-def _lines(status: int, headers: AnswerHeaders, keep: bool, modern: bool, date_line: bytes) -> bytes:
+def _lines(
+    status: int, headers: AnswerHeaders, keep: bool, modern: bool, date_line: bytes
+) -> bytes:
     """The head of an answer up to its length, as far as many visitors are given the same within a second."""
     line = STATUS_LINES.get(status) or b"%d Answer" % status
-    lasting = (b"" if modern else b"Connection: keep-alive\r\n") if keep else b"Connection: close\r\n"
+    lasting = (
+        (b"" if modern else b"Connection: keep-alive\r\n") if keep else b"Connection: close\r\n"
+    )
     own = b"".join([b"%b: %b\r\n" % pair for pair in headers.pairs])
     return b"HTTP/1.1 %b\r\n%b%b%bContent-Length: " % (line, date_line, own, lasting)

@@ -20,7 +20,9 @@ from greenroom.model.visit import Arrival
 QUESTIONS_BYTES, QUESTION_BYTES = 12_000_000, 3_000
 """What each of two generations of known questions may take, about: 3,000 of them; and what one takes beside its bytes."""
 
-TARGET_LINES = tuple((name.lower(), b"\r\n%b: " % name) for name in (b"X-Original-URI", b"X-Forwarded-Uri"))
+TARGET_LINES = tuple(
+    (name.lower(), b"\r\n%b: " % name) for name in (b"X-Original-URI", b"X-Forwarded-Uri")
+)
 """The header lines in which proxies send the visitor's target, as nginx, Caddy and Traefik write them."""
 
 A = TypeVar("A")
@@ -66,21 +68,36 @@ class QuestionHeads(Generic[A]):
                 ends = block.find(b"\r\n", begins)
                 key = (peer.address, block[:begins] + block[ends:])
                 known = self._known.young.get(key) or self._known.again(key)
-                if known is not None and known.limits is peer.limits and size <= known.limits.head_bytes:
+                if (
+                    known is not None
+                    and known.limits is peer.limits
+                    and size <= known.limits.head_bytes
+                ):
                     arrival = self._again.again(known.asker, block[begins:ends], peer.address)
                     if arrival is not None:
-                        return RequestHead(arrival, arrival.target, known.framing, known.lines, known.authority)
+                        return RequestHead(
+                            arrival, arrival.target, known.framing, known.lines, known.authority
+                        )
                 return self._learning(block, peer, name, key)
         return read_head(block, peer)
 
-    def _learning(self, block: bytes, peer: Peer, name: bytes, key: tuple[str, bytes]) -> RequestHead | Refusal:
+    def _learning(
+        self, block: bytes, peer: Peer, name: bytes, key: tuple[str, bytes]
+    ) -> RequestHead | Refusal:
         head = read_head(block, peer)
-        if isinstance(head, RequestHead) and head.framing.bare and head.arrival.facts is not None and self._known.came_before(key):
+        if (
+            isinstance(head, RequestHead)
+            and head.framing.bare
+            and head.arrival.facts is not None
+            and self._known.came_before(key)
+        ):
             asker = self._again.asker(head.arrival, name)
             if asker is not None:
                 lines = HeaderLines(head.lines.frame, (), None)  # the visitor's are the asker's
                 cost = QUESTION_BYTES + len(key[1])
-                self._known.keep(key, _Known(asker, head.framing, lines, head.authority, peer.limits, cost))
+                self._known.keep(
+                    key, _Known(asker, head.framing, lines, head.authority, peer.limits, cost)
+                )
         return head
 
 

@@ -11,12 +11,31 @@ llhttp is the test oracle: it must read every request that is accepted here in t
 from collections import deque
 
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import NO_HOST, TOO_LARGE, TOO_LONG, TOO_MANY, Sender, target_of, visitor_of
+from greenroom.decision.arrival import (
+    NO_HOST,
+    TOO_LARGE,
+    TOO_LONG,
+    TOO_MANY,
+    Sender,
+    target_of,
+    visitor_of,
+)
 from greenroom.decision.forwarded import ForwardedPolicy, forwarding_lines
 from greenroom.gateway.wire.head_records import Frame, Framing, HeaderLines, RequestHead
-from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, NOT_CHUNKED, Varying, read_header_lines
+from greenroom.gateway.wire.header_lines import (
+    COOKIE,
+    FORWARDED_FOR,
+    NOT_CHUNKED,
+    Varying,
+    read_header_lines,
+)
 from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.request_line import LINE_REMEMBERED_MAX, RequestLine, read_line, remembered_line
+from greenroom.gateway.wire.request_line import (
+    LINE_REMEMBERED_MAX,
+    RequestLine,
+    read_line,
+    remembered_line,
+)
 from greenroom.model.visit import Arrival
 
 BLOCK_REMEMBERED_MAX = 4_096
@@ -91,7 +110,11 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
     if isinstance(line, Refusal):
         return line
     raw = block[end:]
-    lines = before.lines if before is not None and before.arrival.lines == raw else read_header_lines(raw, peer.varying)
+    lines = (
+        before.lines
+        if before is not None and before.arrival.lines == raw
+        else read_header_lines(raw, peer.varying)
+    )
     if isinstance(lines, Refusal):
         return lines
     if lines.frame.count > limits.header_lines:
@@ -111,7 +134,9 @@ def _let_go_for(peer: Peer) -> None:
         _remembering.popleft().forget()
 
 
-def _understood(line: RequestLine, raw: bytes, lines: HeaderLines, peer: Peer) -> RequestHead | Refusal:
+def _understood(
+    line: RequestLine, raw: bytes, lines: HeaderLines, peer: Peer
+) -> RequestHead | Refusal:
     """The request line and the lines behind it, together."""
     frame, target = lines.frame, line.target
     framing = frame.framings.get(line.kind) or _framed(line, frame)
@@ -124,7 +149,9 @@ def _understood(line: RequestLine, raw: bytes, lines: HeaderLines, peer: Peer) -
             return visitor
         client, scheme, host, authority = visitor
     if target is None:
-        found = target_of(line.raw, line.name, frame.authority or authority, scheme, peer.policy.paths.of(host))
+        found = target_of(
+            line.raw, line.name, frame.authority or authority, scheme, peer.policy.paths.of(host)
+        )
         if isinstance(found, Refusal):
             return found
         target = found

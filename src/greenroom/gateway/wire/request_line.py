@@ -12,7 +12,9 @@ from greenroom.decision.arrival import refused_method
 LINES_REMEMBERED, LINE_REMEMBERED_MAX = 4_096, 512
 """Request lines whose meaning is remembered, and their longest, so that what strangers can make us remember stays below 8 MB."""
 
-_METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")}
+_METHODS = {
+    name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+}
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 
@@ -39,7 +41,11 @@ def read_line(line: bytes) -> RequestLine | Refusal:
     minor = _MINORS.get(version)
     if minor is None:
         known = _VERSION.fullmatch(version)
-        return Refusal(505, "only HTTP/1.1 and HTTP/1.0 are supported") if known else Refusal(400, "the HTTP version is malformed")
+        return (
+            Refusal(505, "only HTTP/1.1 and HTTP/1.0 are supported")
+            if known
+            else Refusal(400, "the HTTP version is malformed")
+        )
     if method not in _METHODS:
         wrong = refused_method(method)
         if wrong:
@@ -47,7 +53,14 @@ def read_line(line: bytes) -> RequestLine | Refusal:
     canonical = canonical_target(target) if target[:1] == b"/" else None
     alike = canonical if isinstance(canonical, Target) and not has_readings(target) else None
     usual = _METHODS.get(method)
-    return RequestLine(method, usual or method.decode("ascii"), target, alike, minor, method + version if usual else b"")
+    return RequestLine(
+        method,
+        usual or method.decode("ascii"),
+        target,
+        alike,
+        minor,
+        method + version if usual else b"",
+    )
 
 
 remembered_line = lru_cache(maxsize=LINES_REMEMBERED)(read_line)

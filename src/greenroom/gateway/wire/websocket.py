@@ -27,5 +27,9 @@ def accept_of(key: bytes) -> bytes:
 def verified(head: AnswerHead, key: bytes) -> bool:
     """Whether a 101 really agrees to WebSocket with the visitor that sent `key`."""
     return (
-        head.upgrade == b"websocket" and head.upgrading and head.accept == accept_of(key) and not head.chunked and not head.content_length
+        head.upgrade == b"websocket"
+        and head.upgrading
+        and head.accept == accept_of(key)
+        and not head.chunked
+        and not head.content_length
     )

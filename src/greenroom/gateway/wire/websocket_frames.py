@@ -67,4 +67,8 @@ def close_frame(code: int, mask: bytes = b"") -> bytes:
     payload = struct.pack("!H", code)
     if not mask:
         return bytes((_CLOSE, len(payload))) + payload
-    return bytes((_CLOSE, _MASKED | len(payload))) + mask + bytes(byte ^ mask[place] for place, byte in enumerate(payload))
+    return (
+        bytes((_CLOSE, _MASKED | len(payload)))
+        + mask
+        + bytes(byte ^ mask[place] for place, byte in enumerate(payload))
+    )

@@ -8,7 +8,16 @@ from typing import Any
 from greenroom.analytics import histogram
 from greenroom.analytics.columns import TIMES
 from greenroom.analytics.metrics import DIMENSIONS, METRICS, Share
-from greenroom.analytics.question import AnalyticsAnswer, Known, Question, QuestionRefused, Row, Wanted, pieces, span_of
+from greenroom.analytics.question import (
+    AnalyticsAnswer,
+    Known,
+    Question,
+    QuestionRefused,
+    Row,
+    Wanted,
+    pieces,
+    span_of,
+)
 from greenroom.analytics.rollup import PERCENTS
 from greenroom.ports import SlowAnswer
 from greenroom.stores.analytics.engine import Engine, Values
@@ -18,7 +27,13 @@ HISTOGRAMS_MAX = 50_000
 """Histograms merged for one answer, about a second; a question that needs more is asked to take wider buckets."""
 
 
-def answer(engine: Engine, question: Question, numbers: Mapping[str, int], known: Known, timeout_s: float | None) -> AnalyticsAnswer:
+def answer(
+    engine: Engine,
+    question: Question,
+    numbers: Mapping[str, int],
+    known: Known,
+    timeout_s: float | None,
+) -> AnalyticsAnswer:
     """Raises Refused, SlowAnswer, StorageFailed."""
     span = span_of(question.filter)
     start_s, end_s = max(question.start_s, span.start_s), min(question.end_s, span.end_s)
@@ -45,7 +60,9 @@ def answer(engine: Engine, question: Question, numbers: Mapping[str, int], known
 def _where(question: Question, rest: Any, numbers: Mapping[str, int]) -> str:
     conditions = [] if rest is None else [f"({condition(rest, numbers)})"]
     if question.rooms is not None:
-        conditions.append(rooms_condition(numbers[room] for room in question.rooms if room in numbers))
+        conditions.append(
+            rooms_condition(numbers[room] for room in question.rooms if room in numbers)
+        )
     return " AND ".join(conditions) or EVERYTHING
 
 
@@ -75,15 +92,20 @@ def _merged(
     return sums
 
 
-def _grouped_rows(grouped: Grouped, rows: Sequence[Values], merged: Mapping[Values, Any], ids: Mapping[int, str]) -> AnalyticsAnswer:
+def _grouped_rows(
+    grouped: Grouped, rows: Sequence[Values], merged: Mapping[Values, Any], ids: Mapping[int, str]
+) -> AnalyticsAnswer:
     question, keys = grouped.question, len(grouped.question.dimensions)
     answers: list[Row] = []
     incomplete = generated = 0
-    shares = [(found, METRICS[found.metric].aggregates[found.aggregate]) for found in question.metrics]
+    shares = [
+        (found, METRICS[found.metric].aggregates[found.aggregate]) for found in question.metrics
+    ]
     for row in rows:
         values = dict(zip(grouped.columns, row[keys:], strict=True))
         shown: dict[tuple[str, str], Any] = {
-            ("", name): _dimension(name, value, ids) for name, value in zip(question.dimensions, row, strict=False)
+            ("", name): _dimension(name, value, ids)
+            for name, value in zip(question.dimensions, row, strict=False)
         }
         shown["", "count"] = int(values["minutes"])
         for found, share in shares:
@@ -103,7 +125,9 @@ def _raw_rows(raw: Raw, rows: Sequence[Values], ids: Mapping[int, str]) -> Analy
     for t, room, *rest in rows:
         values = dict(zip(raw.columns, rest, strict=True))
         shown: dict[tuple[str, str], Any] = {
-            ("", name): _dimension(name, t - t % DIMENSIONS[name].bucket_s if DIMENSIONS[name].bucket_s else room, ids)
+            ("", name): _dimension(
+                name, t - t % DIMENSIONS[name].bucket_s if DIMENSIONS[name].bucket_s else room, ids
+            )
             for name in raw.question.dimensions
         }
         for found in raw.question.metrics:
@@ -139,4 +163,6 @@ def _time_of(found: Wanted) -> str:
 def _percentile(share: Share, merged: Mapping[str, histogram.HistogramCounts]) -> float:
     name, _, percent = share.column.rpartition("_p")
     place = PERCENTS.index(int(percent))
-    return round(histogram.percentiles(merged.get(name, {}), PERCENTS)[place] / share.per, share.digits)
+    return round(
+        histogram.percentiles(merged.get(name, {}), PERCENTS)[place] / share.per, share.digits
+    )

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 TYPES = {"integer": "Int64", "text": "String", "bytes": "String"}
 PARTITION_S = 7 * 86_400
 TIMEOUT_EXCEEDED = 159
-BYTES = frozenset(column.name for table in TABLES for column in table.columns if column.kind == "bytes")
+BYTES = frozenset(
+    column.name for table in TABLES for column in table.columns if column.kind == "bytes"
+)
 
 
 class ClickEngine:
@@ -39,7 +41,9 @@ class ClickEngine:
     def create(self) -> None:
         """See `engine.Engine`."""
         for table in TABLES:
-            columns = ", ".join(f"{column.name} {_type(column.kind, column.nullable)}" for column in table.columns)
+            columns = ", ".join(
+                f"{column.name} {_type(column.kind, column.nullable)}" for column in table.columns
+            )
             partition = f" PARTITION BY intDiv(t, {PARTITION_S})" if "t" in table.names else ""
             self._command(
                 f"CREATE TABLE IF NOT EXISTS {table.name} ({columns}, version Int64) "
@@ -80,7 +84,11 @@ class ClickEngine:
             return
         self._version = max(self._version + 1, time.time_ns() // 1_000)
         with self._translated() as client:
-            client.insert(table.name, [(*row, self._version) for row in rows], column_names=[*table.names, "version"])
+            client.insert(
+                table.name,
+                [(*row, self._version) for row in rows],
+                column_names=[*table.names, "version"],
+            )
 
     def replace(self, table: Table, rows: Sequence[Values], where: str) -> None:  # noqa: ARG002 - the key says which rows
         """See `engine.Engine`."""
@@ -113,7 +121,9 @@ class ClickEngine:
                 try:
                     import clickhouse_connect
                 except ImportError:
-                    raise StorageFailed("ClickHouse needs clickhouse-connect: install greenroom's wheel with [clickhouse]") from None
+                    raise StorageFailed(
+                        "ClickHouse needs clickhouse-connect: install greenroom's wheel with [clickhouse]"
+                    ) from None
                 try:
                     self._client = clickhouse_connect.get_client(dsn=self._url)
                 except Exception as error:
@@ -126,7 +136,9 @@ class ClickEngine:
         try:
             yield client
         except Exception as error:
-            if f"code {TIMEOUT_EXCEEDED}" in str(error).lower() or f"Code: {TIMEOUT_EXCEEDED}" in str(error):
+            if f"code {TIMEOUT_EXCEEDED}" in str(
+                error
+            ).lower() or f"Code: {TIMEOUT_EXCEEDED}" in str(error):
                 raise SlowAnswer from None
             raise StorageFailed(f"{self.name}: {_first_line(error)}") from None
 

@@ -49,15 +49,23 @@ class DuckEngine:
         with self.change():
             for table in TABLES:
                 for name in _names(table):
-                    columns = ", ".join(f"{column.name} {TYPES[column.kind]}" for column in table.columns)
+                    columns = ", ".join(
+                        f"{column.name} {TYPES[column.kind]}" for column in table.columns
+                    )
                     self._run(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
 
     def add_columns(self, table: Table, names: Sequence[str]) -> None:
         """See `engine.Engine`."""
         for column in (column for column in table.columns if column.name in names):
             for name in _names(table):
-                default = {"integer": "NULL" if column.nullable else "0", "text": "''", "bytes": "''::BLOB"}[column.kind]
-                self._run(f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS {column.name} {TYPES[column.kind]} DEFAULT {default}")
+                default = {
+                    "integer": "NULL" if column.nullable else "0",
+                    "text": "''",
+                    "bytes": "''::BLOB",
+                }[column.kind]
+                self._run(
+                    f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS {column.name} {TYPES[column.kind]} DEFAULT {default}"
+                )
 
     def ready(self) -> None:
         """See `engine.Engine`."""
@@ -103,8 +111,14 @@ class DuckEngine:
         if not rows:
             return
         name = RECENT if table is MINUTES else table.name
-        columns = [_bound(column.kind, values) for column, values in zip(table.columns, zip(*rows, strict=True), strict=True)]
-        shown = ", ".join(f"unnest(${number}::{TYPES[column.kind]}[])" for number, column in enumerate(table.columns, 1))
+        columns = [
+            _bound(column.kind, values)
+            for column, values in zip(table.columns, zip(*rows, strict=True), strict=True)
+        ]
+        shown = ", ".join(
+            f"unnest(${number}::{TYPES[column.kind]}[])"
+            for number, column in enumerate(table.columns, 1)
+        )
         self._run(f"INSERT INTO {name} ({', '.join(table.names)}) SELECT {shown}", columns)
 
     def replace(self, table: Table, rows: Sequence[Values], where: str) -> None:
@@ -121,7 +135,9 @@ class DuckEngine:
         """See `engine.Engine`."""
         with self.change():
             names = ", ".join(MINUTES.names)
-            self._run(f"INSERT INTO {SORTED} ({names}) SELECT {names} FROM {RECENT} WHERE t < {before_s} ORDER BY room, t")  # noqa: S608
+            self._run(
+                f"INSERT INTO {SORTED} ({names}) SELECT {names} FROM {RECENT} WHERE t < {before_s} ORDER BY room, t"  # noqa: S608
+            )
             self._run(f"DELETE FROM {RECENT} WHERE t < {before_s}")  # noqa: S608
 
     def close(self) -> None:
@@ -137,7 +153,11 @@ class DuckEngine:
     def _open(self) -> None:
         import duckdb
 
-        options: dict[str, str | bool | int | float | list[str]] = {"memory_limit": MEMORY, "threads": THREADS, "temp_directory": ""}
+        options: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": MEMORY,
+            "threads": THREADS,
+            "temp_directory": "",
+        }
         with self._translated():
             if self._path is not None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +190,9 @@ class DuckEngine:
         except duckdb.InterruptException:
             raise SlowAnswer from None
         except (duckdb.Error, OSError) as error:
-            if isinstance(error, (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)):
+            if isinstance(
+                error, (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
+            ):
                 self._lost()
             raise StorageFailed(f"{self.name}: {str(error).splitlines()[0]}") from None
 

@@ -21,7 +21,18 @@ from greenroom.errors import StorageFailed
 from greenroom.stores.analytics.answers import answer
 from greenroom.stores.analytics.engine import Engine, Values
 from greenroom.stores.analytics.sql import pieces_text, rooms_condition
-from greenroom.stores.analytics.tables import DAYS, FACTS, HOURS, MINUTES, NEW_COLUMNS, PARTS, ROOMS, TABLES, VERSION, Table
+from greenroom.stores.analytics.tables import (
+    DAYS,
+    FACTS,
+    HOURS,
+    MINUTES,
+    NEW_COLUMNS,
+    PARTS,
+    ROOMS,
+    TABLES,
+    VERSION,
+    Table,
+)
 
 GRACE_S = 120
 """An hour is worked out this long after its end: parts of its last minute are there by then, and later ones are late."""
@@ -79,7 +90,9 @@ class Keeper:
         self._retention = retention
         self._breathe = breathe
         engine.create()
-        self._facts: dict[str, int] = {name: value for name, value in engine.select("SELECT name, value FROM facts")}  # noqa: C416
+        self._facts: dict[str, int] = {  # noqa: C416
+            name: value for name, value in engine.select("SELECT name, value FROM facts")
+        }
         self._numbers: dict[str, int] = {}
         self._places: dict[str, RoomPlace] = {}
         for number, room, zone, name in engine.select("SELECT number, id, zone, name FROM rooms"):
@@ -138,13 +151,20 @@ class Keeper:
         marked = self._mark_incomplete(last) if killed and last else 0
         with self._change():
             self._note("running", 1)
-            self._note("last_minute", minute - 1)  # even where another one has written a part of this minute
+            self._note(
+                "last_minute", minute - 1
+            )  # even where another one has written a part of this minute
         return marked
 
     def _mark_incomplete(self, last: int) -> int:
-        rows = self._engine.select(f"SELECT DISTINCT room FROM minutes WHERE t IN ({last * MINUTE_S}, {(last + 1) * MINUTE_S})")  # noqa: S608 - a number
+        rows = self._engine.select(
+            f"SELECT DISTINCT room FROM minutes WHERE t IN ({last * MINUTE_S}, {(last + 1) * MINUTE_S})"  # noqa: S608
+        )
         ids = {number: room for room, number in self._numbers.items()}
-        parts = [Part(f"killed-{last}", last + 1, ids[number], Rollup(incomplete=True)) for (number,) in rows]
+        parts = [
+            Part(f"killed-{last}", last + 1, ids[number], Rollup(incomplete=True))
+            for (number,) in rows
+        ]
         self.write(parts, (last + 2) * MINUTE_S)
         return len(parts)
 
@@ -163,14 +183,32 @@ class Keeper:
         """Parts are written last: where there are no transactions, what was interrupted before is done again."""
         self._register(sorted({part.room for part in parts}))
         known = self._known_parts({part.minute * MINUTE_S for part in parts})
-        news = [part for part in parts if part.source not in known.get((part.minute * MINUTE_S, part.room), ())]
+        news = [
+            part
+            for part in parts
+            if part.source not in known.get((part.minute * MINUTE_S, part.room), ())
+        ]
         cells: dict[tuple[int, str], list[Rollup]] = defaultdict(list)
         for part in news:
             cells[part.minute * MINUTE_S, part.room].append(part.rollup)
-        self._engine.insert(MINUTES, [self._minute(cell, rollups) for cell, rollups in cells.items() if cell not in known])
+        self._engine.insert(
+            MINUTES,
+            [self._minute(cell, rollups) for cell, rollups in cells.items() if cell not in known],
+        )
         self._minutes_again({cell: rollups for cell, rollups in cells.items() if cell in known})
         self._again({(t // HOUR_S * HOUR_S, self._numbers[room]) for t, room in cells})
-        self._engine.insert(PARTS, [(part.minute * MINUTE_S, self._numbers[part.room], part.source, _encode(part.rollup)) for part in news])
+        self._engine.insert(
+            PARTS,
+            [
+                (
+                    part.minute * MINUTE_S,
+                    self._numbers[part.room],
+                    part.source,
+                    _encode(part.rollup),
+                )
+                for part in news
+            ],
+        )
         return len(news)
 
     def _register(self, rooms: Sequence[str]) -> None:
@@ -188,7 +226,9 @@ class Keeper:
         self._engine.insert(ROOMS, [self._room_row(room) for room in news])
         if changed:
             self._engine.replace(
-                ROOMS, [self._room_row(room) for room in changed], f"number IN ({_listed(self._numbers[r] for r in changed)})"
+                ROOMS,
+                [self._room_row(room) for room in changed],
+                f"number IN ({_listed(self._numbers[r] for r in changed)})",
             )
 
     def _room_row(self, room: str) -> Values:
@@ -200,7 +240,9 @@ class Keeper:
             return {}
         ids = {number: room for room, number in self._numbers.items()}
         found: dict[tuple[int, str], set[str]] = defaultdict(set)
-        for t, number, source in self._engine.read(f"SELECT t, room, source FROM parts WHERE t IN ({_listed(times)})"):  # noqa: S608
+        for t, number, source in self._engine.read(
+            f"SELECT t, room, source FROM parts WHERE t IN ({_listed(times)})"  # noqa: S608
+        ):
             found[t, ids[number]].add(source)
         return dict(found)
 
@@ -215,9 +257,15 @@ class Keeper:
         ids = {number: room for room, number in self._numbers.items()}
         for t, parts in by_time.items():
             where = f"t = {t} AND {rooms_condition(self._numbers[room] for room in parts)}"
-            for number, payload in self._engine.read(f"SELECT room, payload FROM parts WHERE {where}"):  # noqa: S608
+            for number, payload in self._engine.read(
+                f"SELECT room, payload FROM parts WHERE {where}"  # noqa: S608
+            ):
                 parts[ids[number]].append(_decode(bytes(payload)))
-            self._engine.replace(MINUTES, [self._minute((t, room), rollups) for room, rollups in parts.items()], where)
+            self._engine.replace(
+                MINUTES,
+                [self._minute((t, room), rollups) for room, rollups in parts.items()],
+                where,
+            )
 
     # -- hours and days -----------------------------------------------------------------------------------------------------------
 
@@ -237,7 +285,10 @@ class Keeper:
         whole_to = self._facts.get(name)
         for (begin,) in self._engine.read(_begins_between(table, whole_to or 0, to_s, width)):
             with self._change():
-                numbers = [number for (number,) in self._engine.read(_rooms_between(table, begin, begin + width))]
+                numbers = [
+                    number
+                    for (number,) in self._engine.read(_rooms_between(table, begin, begin + width))
+                ]
                 self._work_out(table, begin, width, sorted(numbers))
                 self._note(name, begin + width)
             if table is HOURS:
@@ -256,7 +307,10 @@ class Keeper:
             where = rooms_condition(some)
             text = f"SELECT room, {merged} FROM ({pieces_text(piece, KEPT, where)}) AS pieces GROUP BY room"  # noqa: S608
             times = self._histograms(piece, where)
-            rows = [(begin, number, *values, *times.get(number, (b"", b""))) for number, *values in self._engine.read(text)]
+            rows = [
+                (begin, number, *values, *times.get(number, (b"", b"")))
+                for number, *values in self._engine.read(text)
+            ]
             self._engine.replace(table, rows, f"t = {begin} AND {where}")
             self._breathe()
 
@@ -328,7 +382,12 @@ class Keeper:
     def tables_state(self) -> Known:
         """Up to when and from when the tables are whole."""
         facts = self._facts
-        return Known(facts.get("hours_to", 0), facts.get("days_to", 0), facts.get("minutes_from", 0), facts.get("hours_from", 0))
+        return Known(
+            facts.get("hours_to", 0),
+            facts.get("days_to", 0),
+            facts.get("minutes_from", 0),
+            facts.get("hours_from", 0),
+        )
 
 
 def _begins_between(table: Table, begin: int, end: int, width: int) -> str:

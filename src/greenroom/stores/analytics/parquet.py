@@ -17,8 +17,14 @@ def write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
                 connection.execute("CREATE TABLE rows (datetime TIMESTAMP)")
             else:
                 names = list(rows[0])
-                shown = ", ".join(f'unnest(${number}::{_type(rows[0][name])}[]) AS "{name}"' for number, name in enumerate(names, 1))
-                connection.execute(f"CREATE TABLE rows AS SELECT {shown}", [[row[name] for row in rows] for name in names])
+                shown = ", ".join(
+                    f'unnest(${number}::{_type(rows[0][name])}[]) AS "{name}"'
+                    for number, name in enumerate(names, 1)
+                )
+                connection.execute(
+                    f"CREATE TABLE rows AS SELECT {shown}",
+                    [[row[name] for row in rows] for name in names],
+                )
             connection.table("rows").write_parquet(str(path))
     except (duckdb.Error, OSError) as error:
         raise StorageFailed(f"{path}: {str(error).splitlines()[0]}") from None

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from greenroom.analytics.columns import KEPT, TIMES
 from greenroom.analytics.metrics import DIMENSIONS, METRICS, ROOM, Share
-from greenroom.analytics.question import AllOf, DimensionFilter, Filter, Order, Piece, Question, QuestionRefused
+from greenroom.analytics.question import (
+    AllOf,
+    DimensionFilter,
+    Filter,
+    Order,
+    Piece,
+    Question,
+    QuestionRefused,
+)
 
 Numbers = Mapping[str, int]
 """Room id -> number in the tables."""
@@ -61,7 +69,10 @@ def pieces_text(pieces: Sequence[Piece], columns: Iterable[str], where: str) -> 
 
 
 def _piece(piece: Piece, columns: Sequence[str], where: str) -> str:
-    shown = [name if piece.table != "minutes" or name in TIMES else f"{KEPT[name].of_minute} AS {name}" for name in columns]
+    shown = [
+        name if piece.table != "minutes" or name in TIMES else f"{KEPT[name].of_minute} AS {name}"
+        for name in columns
+    ]
     # Inside, so that an expression named like the column it is made of does not hide it from the condition.
     return (
         f"SELECT {', '.join(['t', 'room', *shown])} FROM {piece.table} "  # noqa: S608 - names from tables, numbers
@@ -100,7 +111,9 @@ class Grouped:
             + f" LIMIT {question.limit}"
         )
 
-    def histograms_text(self, pieces: Sequence[Piece], where: str, names: Sequence[str], limit: int) -> str:
+    def histograms_text(
+        self, pieces: Sequence[Piece], where: str, names: Sequence[str], limit: int
+    ) -> str:
         """Rows of the dimensions and these histograms, one for each row of a table that has any values; at most `limit`."""
         keys = [bucket(name) for name in self.question.dimensions]
         filled = " OR ".join(f"{name}_count > 0" for name in names)
@@ -133,12 +146,19 @@ class Raw:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.columns = list(dict.fromkeys(["incomplete", "generated", *(_raw(name).column for _, name in question.metrics)]))
+        self.columns = list(
+            dict.fromkeys(
+                ["incomplete", "generated", *(_raw(name).column for _, name in question.metrics)]
+            )
+        )
 
     def text(self, pieces: Sequence[Piece], where: str) -> str:
         """Rows of t, room, and `columns`."""
         question = self.question
-        spans = " OR ".join(f"(t >= {piece.start_s} AND t < {piece.end_s})" for piece in pieces) or NOTHING
+        spans = (
+            " OR ".join(f"(t >= {piece.start_s} AND t < {piece.end_s})" for piece in pieces)
+            or NOTHING
+        )
         by_room = any(order.name == ROOM for order in question.order)
         joined = " JOIN rooms AS named ON named.number = minutes.room" if by_room else ""
         orders = [*map(self._order, question.order), "t", "room"]
@@ -151,7 +171,9 @@ class Raw:
         down = " DESC" if order.descending else ""
         if order.name == ROOM:
             return f"named.id{down}"
-        return f"{bucket(order.name) if order.name in DIMENSIONS else _raw(order.name).column}{down}"
+        return (
+            f"{bucket(order.name) if order.name in DIMENSIONS else _raw(order.name).column}{down}"
+        )
 
 
 def _raw(name: str) -> Share:

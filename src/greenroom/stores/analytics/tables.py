@@ -34,11 +34,21 @@ _TIME_AND_ROOM = (Column("t"), Column("room"))
 _HISTOGRAMS = tuple(Column(name, "bytes") for name in TIMES)
 _KEPT = tuple(Column(column.name, nullable=column.nullable) for column in KEPT.values())
 
-MINUTES = Table("minutes", (*_TIME_AND_ROOM, *map(Column, MINUTE_COLUMNS), *_HISTOGRAMS), ("room", "t"))
+MINUTES = Table(
+    "minutes", (*_TIME_AND_ROOM, *map(Column, MINUTE_COLUMNS), *_HISTOGRAMS), ("room", "t")
+)
 HOURS = Table("hours", (*_TIME_AND_ROOM, *_KEPT, *_HISTOGRAMS), ("room", "t"))
 DAYS = Table("days", HOURS.columns, ("room", "t"))
-PARTS = Table("parts", (*_TIME_AND_ROOM, Column("source", "text"), Column("payload", "bytes")), ("t", "room", "source"))
-ROOMS = Table("rooms", (Column("number"), Column("id", "text"), Column("zone", "text"), Column("name", "text")), ("number",))
+PARTS = Table(
+    "parts",
+    (*_TIME_AND_ROOM, Column("source", "text"), Column("payload", "bytes")),
+    ("t", "room", "source"),
+)
+ROOMS = Table(
+    "rooms",
+    (Column("number"), Column("id", "text"), Column("zone", "text"), Column("name", "text")),
+    ("number",),
+)
 FACTS = Table("facts", (Column("name", "text"), Column("value")), ("name",))
 """Single numbers: the version of the tables, and up to when hours and days are whole."""
 

@@ -29,17 +29,29 @@ class RedisAnalyticsStream:
     async def add(self, data_center: str, message: bytes) -> None:
         """See `collector.shared.AnalyticsStream`."""
         try:
-            await self._client.xadd(self._place + data_center, {"m": message}, maxlen=STREAM_MAX, approximate=True)
+            await self._client.xadd(
+                self._place + data_center, {"m": message}, maxlen=STREAM_MAX, approximate=True
+            )
         except (RedisError, OSError) as error:
             raise StorageFailed(f"Redis: {error}") from error
 
     async def lead(self) -> bool:
         """See `collector.shared.AnalyticsStream`."""
-        return bool(await call_function(self._client, LEADER_LIBRARY, "lock", (self._place + "collector",), (self._process, LEASE_MS)))
+        return bool(
+            await call_function(
+                self._client,
+                LEADER_LIBRARY,
+                "lock",
+                (self._place + "collector",),
+                (self._process, LEASE_MS),
+            )
+        )
 
     async def resign(self) -> None:
         """See `collector.shared.AnalyticsStream`."""
-        await call_function(self._client, LEADER_LIBRARY, "lock", (self._place + "collector",), (self._process, 0))
+        await call_function(
+            self._client, LEADER_LIBRARY, "lock", (self._place + "collector",), (self._process, 0)
+        )
 
     async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]:
         """See `collector.shared.AnalyticsStream`."""

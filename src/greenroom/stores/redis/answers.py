@@ -81,12 +81,27 @@ class Reader:
         """The outcomes of one call, each with whether asking for permits could help it."""
         unseen = self._begin(reply, forecast)
         shift_ms = self.line_ahead_ms if self.on_line else 0
-        for standing, flags, first, second, refresh_ms, ahead, waiting, wait_s in _ANSWER.iter_unpack(memoryview(reply)[_HEAD.size :]):
+        for (
+            standing,
+            flags,
+            first,
+            second,
+            refresh_ms,
+            ahead,
+            waiting,
+            wait_s,
+        ) in _ANSWER.iter_unpack(memoryview(reply)[_HEAD.size :]):
             if standing == _HELD:
                 in_line = flags & _IN_LINE
                 attempted_ms = int(first)
                 position = ahead + 1 + (unseen if flags & _NEWCOMER else 0)
-                estimate = None if flags & _UNTOLD else self._estimate(position, waiting, int(second), wait_s, bool(flags & _CUT_OFF))
+                estimate = (
+                    None
+                    if flags & _UNTOLD
+                    else self._estimate(
+                        position, waiting, int(second), wait_s, bool(flags & _CUT_OFF)
+                    )
+                )
                 yield (
                     Outcome(
                         _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
@@ -97,7 +112,10 @@ class Reader:
             elif standing == _OVER:
                 yield _GONE, False
             else:
-                yield Outcome(_STANDINGS[standing], int(first) + shift_ms, int(second) + shift_ms), False
+                yield (
+                    Outcome(_STANDINGS[standing], int(first) + shift_ms, int(second) + shift_ms),
+                    False,
+                )
 
     def line_table(self, reply: bytes, forecast: bytes) -> LineTable:
         """The table of the line, as `admission.ledger.Ledger.line_table` makes it."""
@@ -113,19 +131,32 @@ class Reader:
             key, wait_s = waits[ahead]
             return self._estimate(ahead + 1, waiting, key, wait_s, standing != _CONNECTED)
 
-        return table_of(places, waiting, standing != _SHUT, due, self.now_ms + self.line_ahead_ms, estimate)
+        return table_of(
+            places, waiting, standing != _SHUT, due, self.now_ms + self.line_ahead_ms, estimate
+        )
 
     def _begin(self, reply: bytes, forecast: bytes) -> int:
         """What every answer begins with; how many newcomers have not been seen again."""
-        now_ms, permits, per_minute, line_ahead_ms, want, number, unseen, left = _HEAD.unpack_from(reply)
-        self.now_ms, self.permits, self.want, self.line_ahead_ms = int(now_ms), int(permits), int(want), int(line_ahead_ms)
+        now_ms, permits, per_minute, line_ahead_ms, want, number, unseen, left = _HEAD.unpack_from(
+            reply
+        )
+        self.now_ms, self.permits, self.want, self.line_ahead_ms = (
+            int(now_ms),
+            int(permits),
+            int(want),
+            int(line_ahead_ms),
+        )
         self.passes_left, self.per_minute = int(left), None if per_minute < 0 else per_minute
         if forecast:
             self.forecast = int(number)
-            self._outlook.take(_SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms)
+            self._outlook.take(
+                _SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms
+            )
         return int(unseen)
 
-    def _estimate(self, position: int, waiting: int, key: int, wait_s: float, alone: bool) -> Estimate | None:
+    def _estimate(
+        self, position: int, waiting: int, key: int, wait_s: float, alone: bool
+    ) -> Estimate | None:
         """As `admission.ledger.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""
         if not self._open:
             return None
@@ -134,7 +165,11 @@ class Reader:
             return exactly(wait_s) if wait_s else AT_ONCE
         arrival_ms = arrival_ms_of(key)
         without, now_ms = position - self.permits, self.now_ms
-        found = outlook.random(arrival_ms, now_ms) if self._random else outlook.fifo(without, arrival_ms, now_ms)
+        found = (
+            outlook.random(arrival_ms, now_ms)
+            if self._random
+            else outlook.fifo(without, arrival_ms, now_ms)
+        )
         if not alone and (found or outlook.decides) and outlook.age_s < LINE_OVER_S:
             return found
         if self._random:

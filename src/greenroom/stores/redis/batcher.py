@@ -35,7 +35,12 @@ class BatchSource(Protocol):
 class RequestBatcher:
     """One round trip at a time."""
 
-    def __init__(self, wire: Wire, on_trip: Callable[[float], None], on_failure: Callable[[Exception | None], None]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        on_trip: Callable[[float], None],
+        on_failure: Callable[[Exception | None], None],
+    ) -> None:
         """`on_trip` is told how many seconds a round trip took, when its replies are read.
 
         `on_failure` is told of every failure, and None when it is over.
@@ -91,7 +96,9 @@ class RequestBatcher:
             self._say(reason)
             for _, taken in sent:
                 taken(reason)
-            self._give_up(reason)  # they came while there was no answer: another try would only make them wait as long again
+            self._give_up(
+                reason
+            )  # they came while there was no answer: another try would only make them wait as long again
             if not isinstance(error, Unreachable):
                 raise
             return
@@ -103,7 +110,9 @@ class RequestBatcher:
                 failure = reply
             try:
                 taken(reply)
-            except Exception as error:  # one failing callback must not prevent the answers of the others
+            except (
+                Exception
+            ) as error:  # one failing callback must not prevent the answers of the others
                 failure = error
         self._on_trip(took_s)
         self._say(failure)

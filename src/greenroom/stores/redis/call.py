@@ -10,7 +10,9 @@ from greenroom.stores.redis.connect import Client
 from greenroom.stores.redis.library import Library
 
 
-async def call_function(client: Client, library: Library, name: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+async def call_function(
+    client: Client, library: Library, name: str, keys: Sequence[str], arguments: Sequence[Any]
+) -> Any:
     """Calls it, and once more after loading its library when the server (a new replica, an emptied server) does not have it."""
     function = library.function(name).decode()
     try:

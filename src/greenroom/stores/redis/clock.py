@@ -34,7 +34,9 @@ class ServerClock:
         moved (another server has taken over).
         """
         ahead_ms = server_ms - self._own_ms() + round_trip_ms // 2
-        moved = abs(ahead_ms - self._ahead_ms) > (round_trip_ms + max(0, self._round_trip_ms)) // 2 + 2
+        moved = (
+            abs(ahead_ms - self._ahead_ms) > (round_trip_ms + max(0, self._round_trip_ms)) // 2 + 2
+        )
         if self._round_trip_ms < 0 or moved or round_trip_ms <= self._round_trip_ms:
             self._round_trip_ms, self._ahead_ms = round_trip_ms, ahead_ms
         else:

@@ -16,9 +16,16 @@ CONNECTIONS_MAX = 16
 Hosts = Sequence[tuple[str, int]]
 
 
-def connect(kind: str, hosts: Hosts, service: str, options: Mapping[str, Any], timeout_s: float) -> Client:
+def connect(
+    kind: str, hosts: Hosts, service: str, options: Mapping[str, Any], timeout_s: float
+) -> Client:
     """A client of this kind ("", "sentinel" or "cluster"): see `link.Link.client`."""
-    patient = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s, "socket_keepalive": True, "retry": Retry(NoBackoff(), 0)}
+    patient = {
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": timeout_s,
+        "socket_keepalive": True,
+        "retry": Retry(NoBackoff(), 0),
+    }
     return _MAKERS[kind](hosts, service, {**options, **patient, "max_connections": CONNECTIONS_MAX})
 
 
@@ -43,4 +50,8 @@ def _cluster(hosts: Hosts, _service: str, options: dict[str, Any]) -> Client:
     return RedisCluster(startup_nodes=nodes, **options, require_full_coverage=False)
 
 
-_MAKERS: dict[str, Callable[[Hosts, str, dict[str, Any]], Client]] = {"": _server, "sentinel": _sentinel, "cluster": _cluster}
+_MAKERS: dict[str, Callable[[Hosts, str, dict[str, Any]], Client]] = {
+    "": _server,
+    "sentinel": _sentinel,
+    "cluster": _cluster,
+}

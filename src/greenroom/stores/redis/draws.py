@@ -32,7 +32,12 @@ class RedisDraws:
     """See `ports.DrawStore`. Make it inside the event loop."""
 
     def __init__(
-        self, client: Client, files: DrawFiles, data_center: str, data_centers: Callable[[], Collection[str]], absent_s: float = ABSENT_S
+        self,
+        client: Client,
+        files: DrawFiles,
+        data_center: str,
+        data_centers: Callable[[], Collection[str]],
+        absent_s: float = ABSENT_S,
     ) -> None:
         """`data_centers` gives all there are, this one included."""
         self._client = client
@@ -48,26 +53,38 @@ class RedisDraws:
             ours = self._files.secret()
             await self._client.set(PLACE + "secret", ours.hex(), nx=True)
             found = await self._client.get(PLACE + "secret")
-            self._files.adopt(bytes.fromhex(found.decode() if isinstance(found, bytes) else found or ""))
+            self._files.adopt(
+                bytes.fromhex(found.decode() if isinstance(found, bytes) else found or "")
+            )
         except (RedisError, OSError, ValueError) as error:
-            raise StorageFailed(f"the machines cannot agree on the secret of draws: {type(error).__name__}") from None
+            raise StorageFailed(
+                f"the machines cannot agree on the secret of draws: {type(error).__name__}"
+            ) from None
 
     def seed(self, draw_id: str) -> bytes:
         """See `ports.DrawStore`."""
         return self._files.seed(draw_id)
 
     def settle(
-        self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
+        self,
+        draw_id: str,
+        here: Sequence[str],
+        hold: Callable[[Collection[str]], Draw],
+        then: Callable[[Draw | StorageFailed], None],
     ) -> None:
         """See `ports.DrawStore`."""
 
         async def ask() -> None:
             try:
-                answer: Draw | StorageFailed = self._files.keep(await self._agreed(draw_id, here, hold))
+                answer: Draw | StorageFailed = self._files.keep(
+                    await self._agreed(draw_id, here, hold)
+                )
             except StorageFailed as error:
                 answer = error
             except (RedisError, OSError, msgspec.DecodeError) as error:
-                answer = StorageFailed(f"the machines cannot agree on a draw: {type(error).__name__}")
+                answer = StorageFailed(
+                    f"the machines cannot agree on a draw: {type(error).__name__}"
+                )
             then(answer)
 
         task = asyncio.get_running_loop().create_task(ask())
@@ -78,10 +95,14 @@ class RedisDraws:
         """Ends the connections."""
         await self._client.aclose()
 
-    async def _agreed(self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw]) -> Draw:
+    async def _agreed(
+        self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw]
+    ) -> Draw:
         found = await self._client.get(PLACE + draw_id)
         if found is None:
-            draw = self._files.held(draw_id) or hold(await self._everybody(f"{PLACE}{draw_id}:lines", here))
+            draw = self._files.held(draw_id) or hold(
+                await self._everybody(f"{PLACE}{draw_id}:lines", here)
+            )
             await self._client.set(PLACE + draw_id, msgspec.json.encode(draw), nx=True, px=KEPT_MS)
             found = await self._client.get(PLACE + draw_id)
         return msgspec.json.decode(found or b"", type=Draw)
@@ -91,9 +112,19 @@ class RedisDraws:
         await self._client.hsetnx(place, self._data_center, bytes.fromhex("".join(here)))
         await self._client.pexpire(place, KEPT_MS)
         given_up_s = time.monotonic() + self._absent_s
-        while not {name.encode() for name in self._data_centers()} <= set(await self._client.hkeys(place)):
+        while not {name.encode() for name in self._data_centers()} <= set(
+            await self._client.hkeys(place)
+        ):
             if time.monotonic() > given_up_s:
                 break
             await asyncio.sleep(LOOK_S)
-        lines: list[bytes] = [*(await cast(Awaitable[dict[bytes, bytes]], self._client.hgetall(place))).values()]
-        return sorted({line[at : at + ENTRY_BYTES].hex() for line in lines for at in range(0, len(line), ENTRY_BYTES)})
+        lines: list[bytes] = [
+            *(await cast(Awaitable[dict[bytes, bytes]], self._client.hgetall(place))).values()
+        ]
+        return sorted(
+            {
+                line[at : at + ENTRY_BYTES].hex()
+                for line in lines
+                for at in range(0, len(line), ENTRY_BYTES)
+            }
+        )

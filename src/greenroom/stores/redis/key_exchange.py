@@ -59,11 +59,15 @@ class KeyExchange:
         """Once; often enough is every other second. Raises StorageFailed or InvalidConfig; our own keys stay in use."""
         try:
             await self._agree(PLACE, lambda theirs: exchange(self._data, theirs, now_ms))
-            await self._agree(SECRETS_PLACE, lambda theirs: exchange_secret_keys(self._data, theirs))
+            await self._agree(
+                SECRETS_PLACE, lambda theirs: exchange_secret_keys(self._data, theirs)
+            )
         except (RedisError, OSError) as error:
             raise _no_exchange(error) from None
 
-    async def _agree(self, place: str, exchanged: Callable[[Iterable[Any]], list[dict[str, Any]]]) -> None:
+    async def _agree(
+        self, place: str, exchanged: Callable[[Iterable[Any]], list[dict[str, Any]]]
+    ) -> None:
         """Brings the hash at `place` and the file behind `exchanged` to the same rows."""
         theirs = cast(dict[bytes, bytes], await self._client.hgetall(place))
         kept = {row["id"].encode(): row for row in exchanged(map(_row, theirs.values()))}

@@ -25,7 +25,9 @@ class RedisLeaderLease:
         """`client` must not decode answers; its socket timeout (TIMEOUT_S) is longer than any wait asked for here."""
         self._client = client
         place = f"{prefix}:{{leader}}:"  # one hash tag: one shard
-        self._lease, self._reports, self._signal, self._saved = (place + name for name in ("lease", "reports", "signal", "saved"))
+        self._lease, self._reports, self._signal, self._saved = (
+            place + name for name in ("lease", "reports", "signal", "saved")
+        )
         self._answers = place + "answers:"
 
     # -- for a data center -------------------------------------------------------------------------------------------------------
@@ -33,7 +35,9 @@ class RedisLeaderLease:
     async def submit(self, data_center: str, report: bytes, candidate: str) -> Submission:
         """See `ports.coordination.LeaderLease`."""
         keys = (self._lease, self._reports, self._signal)
-        number, now_ms, holder = await self._call("submit", keys, (data_center, report, candidate, TERM_MS))
+        number, now_ms, holder = await self._call(
+            "submit", keys, (data_center, report, candidate, TERM_MS)
+        )
         return Submission(LeaseTerm(candidate, number) if number else None, now_ms, holder.decode())
 
     async def next_answer(self, data_center: str, wait_s: float) -> bytes | None:
@@ -54,11 +58,24 @@ class RedisLeaderLease:
         """See `ports.coordination.LeaderLease`."""
         if wait_s > 0:
             await pop(self._client, self._signal, wait_s)
-        found = await self._as_leader("collect", (self._lease, self._reports, self._signal), term, ())
-        return None if found is None else [(name.decode(), report) for name, report in zip(found[::2], found[1::2], strict=True)]
+        found = await self._as_leader(
+            "collect", (self._lease, self._reports, self._signal), term, ()
+        )
+        return (
+            None
+            if found is None
+            else [
+                (name.decode(), report)
+                for name, report in zip(found[::2], found[1::2], strict=True)
+            ]
+        )
 
     async def commit(
-        self, term: LeaseTerm, rows: Mapping[str, bytes], forgotten: Sequence[str] = (), answers: Iterable[tuple[str, bytes]] = ()
+        self,
+        term: LeaseTerm,
+        rows: Mapping[str, bytes],
+        forgotten: Sequence[str] = (),
+        answers: Iterable[tuple[str, bytes]] = (),
     ) -> bool:
         """See `ports.coordination.LeaderLease`."""
         keys, sealed = [self._lease, self._saved], []
@@ -75,11 +92,15 @@ class RedisLeaderLease:
 
     # -- inside ------------------------------------------------------------------------------------------------------------------
 
-    async def _as_leader(self, function: str, keys: Sequence[str], term: LeaseTerm, arguments: tuple[Any, ...]) -> Any:
+    async def _as_leader(
+        self, function: str, keys: Sequence[str], term: LeaseTerm, arguments: tuple[Any, ...]
+    ) -> Any:
         try:
             return await self._call(function, keys, (term.holder, term.number, *arguments))
         except StorageFailed as failed:
-            if isinstance(failed.__cause__, ResponseError) and str(failed.__cause__).startswith("NOTLEADER"):
+            if isinstance(failed.__cause__, ResponseError) and str(failed.__cause__).startswith(
+                "NOTLEADER"
+            ):
                 return None
             raise
 

@@ -91,7 +91,9 @@ class RedisLedger:
         self._asked: list[LedgerRequest] = []
         self._dry: list[LedgerRequest] = []
         self._dry_passes = 0  # how many of these are requests that cannot wait
-        self._for_newcomers = False  # whether the newest call to the coordinator was made for newcomers too
+        self._for_newcomers = (
+            False  # whether the newest call to the coordinator was made for newcomers too
+        )
         self._tables: list[TableThen] = []
 
     # -- the Ledger port ------------------------------------------------------------------------------------------------------
@@ -119,7 +121,12 @@ class RedisLedger:
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:
         """See `ports.LedgerPort`."""
         name = home.encode()
-        more = VISIT_MORE.pack(renewed_ms - self.reader.line_ahead_ms, home == self._data_center, len(name)) + name
+        more = (
+            VISIT_MORE.pack(
+                renewed_ms - self.reader.line_ahead_ms, home == self._data_center, len(name)
+            )
+            + name
+        )
         self._ask(QUESTION.pack(VISIT, ticket_id, key, self._getrandbits(64)) + more, then)
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
@@ -174,7 +181,15 @@ class RedisLedger:
         found = [] if self._said else [self._saying()]
         for part in _calls(asked):
             questions = b"".join([question for question, _, _ in part])
-            command = ("FCALL", self._handle, 1, self.place, self.settings, questions, self.reader.forecast)
+            command = (
+                "FCALL",
+                self._handle,
+                1,
+                self.place,
+                self.settings,
+                questions,
+                self.reader.forecast,
+            )
             found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
         if self._tables:
             tables, self._tables = self._tables, []
@@ -224,7 +239,9 @@ class RedisLedger:
             return
         try:
             answers = list(zip(asked, self.reader.read(*reply), strict=True))
-        except Exception as error:  # not an expected answer: the visitor is held, and the error is reported
+        except (
+            Exception
+        ) as error:  # not an expected answer: the visitor is held, and the error is reported
             self._hold(asked)
             raise Unreachable(f"not an answer: {error}") from error
         self.hear_time(self.reader.now_ms)
@@ -285,7 +302,14 @@ class RedisLedger:
         now_ms = self._now_ms()
         for _, then, _ in asked:
             refresh_ms = HELD_REFRESH_MS * (768 + self._getrandbits(9)) >> 10
-            then(Outcome(Standing.WAITING, attempted_ms=now_ms, refresh_ms=refresh_ms, storage_failed=True))
+            then(
+                Outcome(
+                    Standing.WAITING,
+                    attempted_ms=now_ms,
+                    refresh_ms=refresh_ms,
+                    storage_failed=True,
+                )
+            )
 
 
 def _calls(asked: list[LedgerRequest]) -> Iterator[list[LedgerRequest]]:

@@ -67,7 +67,14 @@ class RedisLedgerStore:
         found = self._ledgers.get(room.id)
         if found is None:
             found = self._ledgers[room.id] = RedisLedger(
-                room, self._place(room.id), self.data_center, self._library, self.batcher, self.clock, self._getrandbits, self
+                room,
+                self._place(room.id),
+                self.data_center,
+                self._library,
+                self.batcher,
+                self.clock,
+                self._getrandbits,
+                self,
             )
         return found
 
@@ -89,7 +96,10 @@ class RedisLedgerStore:
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
         """See `ports.LedgerStore`."""
         ids = [room_id for room_id in wants if room_id in self._ledgers]
-        ups = await self._reports(ids, [self._call("report", self._ledgers[one], self.data_center, wants[one]) for one in ids])
+        ups = await self._reports(
+            ids,
+            [self._call("report", self._ledgers[one], self.data_center, wants[one]) for one in ids],
+        )
         for room_id, up in ups.items():
             self._ledgers[room_id].hear_time(up.sent_ms)
         return ups
@@ -97,17 +107,33 @@ class RedisLedgerStore:
     async def farewell(self) -> dict[str, SyncUp]:
         """See `ports.LedgerStore`."""
         ids = list(self._ledgers)
-        ups = await self._reports(ids, [self._call("report", self._ledgers[one], self.data_center, 0, "farewell") for one in ids])
+        ups = await self._reports(
+            ids,
+            [
+                self._call("report", self._ledgers[one], self.data_center, 0, "farewell")
+                for one in ids
+            ],
+        )
         return {room_id: msgspec.structs.replace(up, farewell=True) for room_id, up in ups.items()}
 
     async def _reports(self, ids: Sequence[str], calls: Sequence[Command]) -> dict[str, SyncUp]:
         replies = await self._exchange(calls)
-        return {room_id: report_of(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
+        return {
+            room_id: report_of(reply)
+            for room_id, reply in zip(ids, replies, strict=True)
+            if isinstance(reply, list)
+        }
 
     async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
         """See `ports.LedgerStore`."""
-        ledgers = [(self._ledgers[room_id], down) for room_id, down in downs.items() if room_id in self._ledgers]
-        replies = await self._exchange([self._call("apply", ledger, *arguments_of(down)) for ledger, down in ledgers])
+        ledgers = [
+            (self._ledgers[room_id], down)
+            for room_id, down in downs.items()
+            if room_id in self._ledgers
+        ]
+        replies = await self._exchange(
+            [self._call("apply", ledger, *arguments_of(down)) for ledger, down in ledgers]
+        )
         for (ledger, _), reply in zip(ledgers, replies, strict=True):
             if isinstance(reply, int):
                 ledger.hear_time(reply)
@@ -119,7 +145,13 @@ class RedisLedgerStore:
         states = await self.states()
         return {
             room_id: Gauges(
-                state["inside"], state["waiting"], state["called"], state["permits"], state["minute_rows"], False, state["confirm"]
+                state["inside"],
+                state["waiting"],
+                state["called"],
+                state["permits"],
+                state["minute_rows"],
+                False,
+                state["confirm"],
             )
             for room_id, state in states.items()
         }
@@ -130,14 +162,26 @@ class RedisLedgerStore:
         Stays are known in steps of five seconds.
         """
         ids = list(self._ledgers)
-        replies = await self._exchange([self._call("tally", self._ledgers[room_id]) for room_id in ids])
-        return {room_id: _taken(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
+        replies = await self._exchange(
+            [self._call("tally", self._ledgers[room_id]) for room_id in ids]
+        )
+        return {
+            room_id: _taken(reply)
+            for room_id, reply in zip(ids, replies, strict=True)
+            if isinstance(reply, list)
+        }
 
     async def states(self) -> dict[str, dict[str, Any]]:
         """Room id -> every small number of the ledger of every open room."""
         ids = list(self._ledgers)
-        replies = await self._exchange([self._call("inspect", self._ledgers[room_id]) for room_id in ids])
-        return {room_id: msgpack.decode(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, bytes)}
+        replies = await self._exchange(
+            [self._call("inspect", self._ledgers[room_id]) for room_id in ids]
+        )
+        return {
+            room_id: msgpack.decode(reply)
+            for room_id, reply in zip(ids, replies, strict=True)
+            if isinstance(reply, bytes)
+        }
 
     # -- for the ledgers ----------------------------------------------------------------------------------------------------------
 
@@ -178,7 +222,9 @@ class RedisLedgerStore:
         async def ask() -> None:
             pairs = [part for pair in keys.items() for part in pair]
             for start in range(0, len(pairs), 2 * PAGE):
-                (reply,) = await self._exchange([self._call("rekey", ledger, *pairs[start : start + 2 * PAGE])])
+                (reply,) = await self._exchange(
+                    [self._call("rekey", ledger, *pairs[start : start + 2 * PAGE])]
+                )
                 if isinstance(reply, Exception):
                     then(False)
                     return
@@ -207,7 +253,9 @@ class RedisLedgerStore:
 
     def _place(self, room_id: str) -> bytes:
         """One hash tag for all keys of a room. Two rooms never share one, for any characters in their names."""
-        return f"greenroom:{{{quote(self.data_center, safe='')}/{quote(room_id, safe='')}}}".encode()
+        return (
+            f"greenroom:{{{quote(self.data_center, safe='')}/{quote(room_id, safe='')}}}".encode()
+        )
 
     def _call(self, name: str, ledger: RedisLedger, *arguments: bytes | str | int) -> Command:
         return ("FCALL", self._library.function(name), 1, ledger.place, ledger.settings, *arguments)

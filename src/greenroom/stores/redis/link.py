@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 PORT, SENTINEL_PORT = 6379, 26379
 OPTIONS = frozenset(
-    ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname", "ssl_cert_reqs", "sentinel_username", "sentinel_password", "db")
+    (
+        "ssl_ca_certs",
+        "ssl_certfile",
+        "ssl_keyfile",
+        "ssl_check_hostname",
+        "ssl_cert_reqs",
+        "sentinel_username",
+        "sentinel_password",
+        "db",
+    )
 )
 _URL = re.compile(r"(?P<scheme>[^:/?#]*)://(?P<hosts>[^/?#]*)(?P<path>[^?#]*)\??(?P<query>[^#]*)")
 """Taken apart by hand: `urlsplit` wants one host, and since 2024 refuses a list with an IPv6 address in it."""
@@ -40,7 +49,11 @@ class Link:
             raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
         scheme, _, kind = parts["scheme"].lower().partition("+")
         netloc, path = parts["hosts"], parts["path"]
-        if scheme not in ("redis", "rediss", "unix") or kind not in ("", "sentinel", "cluster") or (scheme == "unix" and kind):
+        if (
+            scheme not in ("redis", "rediss", "unix")
+            or kind not in ("", "sentinel", "cluster")
+            or (scheme == "unix" and kind)
+        ):
             raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
         login, _, hosts = netloc.rpartition("@")
         user, _, password = login.partition(":")
@@ -48,9 +61,17 @@ class Link:
         if options.keys() - OPTIONS:
             problems.append(f"has unknown options: {', '.join(sorted(options.keys() - OPTIONS))}")
         if "ssl_check_hostname" in options:
-            options["ssl_check_hostname"] = options["ssl_check_hostname"].lower() in ("1", "true", "yes")
+            options["ssl_check_hostname"] = options["ssl_check_hostname"].lower() in (
+                "1",
+                "true",
+                "yes",
+            )
         self._kind, self._hosts = kind, list[tuple[str, int]]()
-        self._options: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) or None, "protocol": 2} | options
+        self._options: dict[str, Any] = {
+            "username": unquote(user) or None,
+            "password": unquote(password) or None,
+            "protocol": 2,
+        } | options
         if scheme == "rediss":
             self._options["ssl"] = True
         steps = [unquote(step) for step in path.strip("/").split("/") if step]
@@ -58,10 +79,15 @@ class Link:
             self._options["unix_socket_path"] = unquote(path)
             problems += [] if path else ["must name a socket file: unix:///run/redis.sock"]
         else:
-            self._hosts = [_address(one, SENTINEL_PORT if kind == "sentinel" else PORT, problems) for one in hosts.split(",")]
+            self._hosts = [
+                _address(one, SENTINEL_PORT if kind == "sentinel" else PORT, problems)
+                for one in hosts.split(",")
+            ]
         self._service = steps.pop(0) if kind == "sentinel" and steps else ""
         if kind == "sentinel" and not self._service:
-            problems.append("must name the service behind the Sentinels: redis+sentinel://host:26379/mymaster")
+            problems.append(
+                "must name the service behind the Sentinels: redis+sentinel://host:26379/mymaster"
+            )
         if not kind and len(self._hosts) > 1:
             problems.append("names several hosts: use redis+sentinel:// or redis+cluster://")
         database = steps[0] if steps and scheme != "unix" else options.get("db", "0")
@@ -87,7 +113,9 @@ class Link:
 
     def client(self, timeout_s: float) -> "Client":
         """A client that decodes nothing, never repeats a command, and gives up after `timeout_s`. Make it inside the event loop."""
-        from greenroom.stores.redis.connect import connect  # only where there is a Redis: the library is a fifth of a start
+        from greenroom.stores.redis.connect import (
+            connect,
+        )  # only where there is a Redis: the library is a fifth of a start
 
         return connect(self._kind, self._hosts, self._service, self._options, timeout_s)
 

@@ -20,19 +20,37 @@ def report_of(reply: list[Any]) -> SyncUp:
     if reply[1] is None:
         return up
     given, gifts, arrived, claims, unknown = reply[1]
-    return msgspec.structs.replace(up, moves=MovesUp(given, tuple(_triples(gifts)), arrived, tuple(_triples(claims)), tuple(unknown)))
+    return msgspec.structs.replace(
+        up,
+        moves=MovesUp(
+            given, tuple(_triples(gifts)), arrived, tuple(_triples(claims)), tuple(unknown)
+        ),
+    )
 
 
 def arguments_of(down: SyncDown) -> list[bytes]:
     """What `apply` wants: the numbers as a map, the forecast (empty: none), and of moves arrivals, wanted and denied."""
-    values = {name: getattr(down, name) for name in down.__struct_fields__ if name not in ("wait_table", "moves")}
+    values = {
+        name: getattr(down, name)
+        for name in down.__struct_fields__
+        if name not in ("wait_table", "moves")
+    }
     moves, parts = down.moves, [b"", b"", b""]
     if moves:
         values["moves"] = {"given": moves.given, "arrived": moves.arrived}
         arrivals = b"".join([_ARRIVAL.pack(*arrival) for arrival in moves.arrivals])
-        wanted = b"".join([_WANTED.pack(ticket_id, len(to.encode())) + to.encode() for ticket_id, to in moves.wanted])
+        wanted = b"".join(
+            [
+                _WANTED.pack(ticket_id, len(to.encode())) + to.encode()
+                for ticket_id, to in moves.wanted
+            ]
+        )
         parts = [arrivals, wanted, b"".join(moves.denied)]
-    return [msgpack.encode(values), msgpack.encode(down.wait_table) if down.wait_table else b"", *parts]
+    return [
+        msgpack.encode(values),
+        msgpack.encode(down.wait_table) if down.wait_table else b"",
+        *parts,
+    ]
 
 
 def _triples(flat: list[Any]) -> Iterator[tuple[bytes, str, int]]:

@@ -21,12 +21,18 @@ _request = msgspec.msgpack.Decoder(PermitRequest)
 class RedisSyncLock:
     """`ports.coordination.SyncLock`, as one process sees it."""
 
-    def __init__(self, client: Client, process: str, data_center: str, prefix: str = "greenroom") -> None:
+    def __init__(
+        self, client: Client, process: str, data_center: str, prefix: str = "greenroom"
+    ) -> None:
         """`process` names this process among all of the data center."""
         self._client = client
         self._process = process
         place = f"{prefix}:{{sync.{data_center}}}:"
-        self._lock, self._requests, self._acknowledged = place + "lock", place + "permit_requests", place + "acknowledged:"
+        self._lock, self._requests, self._acknowledged = (
+            place + "lock",
+            place + "permit_requests",
+            place + "acknowledged:",
+        )
         self._present = place + "present"
 
     async def acquire(self) -> bool:
@@ -40,7 +46,9 @@ class RedisSyncLock:
     async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
         """See `ports.coordination.SyncLock`."""
         try:
-            await self._client.rpush(self._requests, msgspec.msgpack.encode(PermitRequest(self._process, room_id, want)))
+            await self._client.rpush(
+                self._requests, msgspec.msgpack.encode(PermitRequest(self._process, room_id, want))
+            )
             await self._client.ltrim(self._requests, -PERMIT_REQUESTS_MAX, -1)
         except (RedisError, OSError) as error:
             raise StorageFailed(f"Redis: {error}") from error
@@ -69,4 +77,6 @@ class RedisSyncLock:
             raise StorageFailed(f"Redis: {error}") from error
 
     async def _call(self, name: str, *more: int) -> Any:
-        return await call_function(self._client, LEADER_LIBRARY, name, (self._lock, self._present), (self._process, *more))
+        return await call_function(
+            self._client, LEADER_LIBRARY, name, (self._lock, self._present), (self._process, *more)
+        )

@@ -71,7 +71,9 @@ class ServerWire:
                 missing = [place for place, reply in enumerate(replies) if _is_missing(reply)]
                 if missing:
                     again = [commands[place] for place in missing]
-                    (loaded, *found) = await _pipelined(connection, [("FUNCTION", "LOAD", self._library.source), *again])
+                    (loaded, *found) = await _pipelined(
+                        connection, [("FUNCTION", "LOAD", self._library.source), *again]
+                    )
                     _refused(loaded)
                     for place, reply in zip(missing, found, strict=True):
                         replies[place] = reply
@@ -126,10 +128,14 @@ class ClusterWire:
         if not self._known and time.monotonic() - self._looked_s > LOOK_S:
             await self._look()
         replies = await self._spread(commands)
-        moved = [place for place, reply in enumerate(replies) if isinstance(reply, MovedError)]  # these did not run
+        moved = [
+            place for place, reply in enumerate(replies) if isinstance(reply, MovedError)
+        ]  # these did not run
         if moved:
             await self._look()
-            for place, reply in zip(moved, await self._spread([commands[place] for place in moved]), strict=True):
+            for place, reply in zip(
+                moved, await self._spread([commands[place] for place in moved]), strict=True
+            ):
                 replies[place] = reply
         return replies
 
@@ -146,10 +152,14 @@ class ClusterWire:
             shard = self._shard_of(command)
             if shard:
                 places.setdefault(shard, []).append(place)
-        await asyncio.gather(*(self._travel(shard, found, commands, replies) for shard, found in places.items()))
+        await asyncio.gather(
+            *(self._travel(shard, found, commands, replies) for shard, found in places.items())
+        )
         return replies
 
-    async def _travel(self, shard: ServerWire, places: list[int], commands: Sequence[Command], replies: list[Any]) -> None:
+    async def _travel(
+        self, shard: ServerWire, places: list[int], commands: Sequence[Command], replies: list[Any]
+    ) -> None:
         try:
             found = await shard.exchange([commands[place] for place in places])
         except Unreachable as error:
@@ -166,7 +176,9 @@ class ClusterWire:
         if node is None:
             return None
         if node.name not in self._shards:
-            self._shards[node.name] = ServerWire(_connecting(partial(_of, node)), self._library, self._timeout_s)
+            self._shards[node.name] = ServerWire(
+                _connecting(partial(_of, node)), self._library, self._timeout_s
+            )
         return self._shards[node.name]
 
     async def _look(self) -> None:
@@ -220,7 +232,9 @@ def _is_missing(reply: Any) -> bool:
 
 
 def _is_elsewhere(reply: Any) -> bool:
-    return isinstance(reply, RedisError) and (isinstance(reply, ReadOnlyError) or str(reply).startswith(_ELSEWHERE))
+    return isinstance(reply, RedisError) and (
+        isinstance(reply, ReadOnlyError) or str(reply).startswith(_ELSEWHERE)
+    )
 
 
 def _refused(loaded: Any) -> None:

@@ -25,7 +25,11 @@ CONNECT_S = 3
 STATEMENT_MS = 15_000
 """How long a single statement may take: reading everything takes well under a second."""
 
-SCHEMES = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+SCHEMES = {
+    "sqlite": "sqlite+pysqlite",
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+}
 
 _WRITES = "greenroom_writes"
 
@@ -37,9 +41,17 @@ def read_url(written: str) -> URL:
     except (ArgumentError, ValueError):
         url = None
     if url is None or url.drivername not in SCHEMES:
-        raise InvalidConfig([Problem("store", "must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")])
+        raise InvalidConfig(
+            [Problem("store", "must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")]
+        )
     if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
-        raise InvalidConfig([Problem("store", "must name a file: sqlite:///relative/path or sqlite:////absolute/path")])
+        raise InvalidConfig(
+            [
+                Problem(
+                    "store", "must name a file: sqlite:///relative/path or sqlite:////absolute/path"
+                )
+            ]
+        )
     return url.set(drivername=SCHEMES[url.drivername])
 
 
@@ -53,7 +65,9 @@ def connect(url: URL) -> Engine:
     try:
         return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
     except ModuleNotFoundError as error:
-        raise StorageFailed(f"{shown(url)}: needs the package {error.name}: install greenroom's wheel with [postgresql]") from None
+        raise StorageFailed(
+            f"{shown(url)}: needs the package {error.name}: install greenroom's wheel with [postgresql]"
+        ) from None
 
 
 @contextlib.contextmanager
@@ -82,7 +96,11 @@ def forget_old_pages(engine: Engine) -> None:
 
 
 def _reason(error: DBAPIError) -> str:
-    return str(error.orig).strip().splitlines()[0] if error.orig and str(error.orig).strip() else type(error.orig).__name__
+    return (
+        str(error.orig).strip().splitlines()[0]
+        if error.orig and str(error.orig).strip()
+        else type(error.orig).__name__
+    )
 
 
 def _sqlite(url: URL) -> Engine:
@@ -94,19 +112,27 @@ def _sqlite(url: URL) -> Engine:
     def make(*_: Any) -> None:
         # Only a new file, and never opened again: closing any descriptor of a database drops all locks that this process has on it, and
         # then another process that closes the database takes itself for the last one and removes the log that we go on reading.
-        with contextlib.suppress(OSError):  # SQLite tells; the files that it puts beside this one get the same mode
+        with contextlib.suppress(
+            OSError
+        ):  # SQLite tells; the files that it puts beside this one get the same mode
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # we say ourselves where a transaction begins
         _use_wal(connection)
-        for pragma in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):  # nothing that was replaced stays in the file
+        for pragma in (
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+        ):  # nothing that was replaced stays in the file
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get(_WRITES)  # a reader that turns into a writer could be refused half-way
+        immediate = connection.get_execution_options().get(
+            _WRITES
+        )  # a reader that turns into a writer could be refused half-way
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine
@@ -126,5 +152,16 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def _postgresql(url: URL) -> Engine:
-    patience = {"connect_timeout": CONNECT_S, "tcp_user_timeout": CONNECT_S * 1000, "options": f"-c statement_timeout={STATEMENT_MS}"}
-    return create_engine(url, pool_size=3, max_overflow=2, pool_timeout=CONNECT_S, pool_pre_ping=True, connect_args=patience)
+    patience = {
+        "connect_timeout": CONNECT_S,
+        "tcp_user_timeout": CONNECT_S * 1000,
+        "options": f"-c statement_timeout={STATEMENT_MS}",
+    }
+    return create_engine(
+        url,
+        pool_size=3,
+        max_overflow=2,
+        pool_timeout=CONNECT_S,
+        pool_pre_ping=True,
+        connect_args=patience,
+    )

@@ -48,7 +48,9 @@ def bring_forward(connection: Connection, target: str = NEWEST) -> None:
 
 def run_steps(connection: Connection, target: str) -> None:
     """From the current version to `target`, step by step."""
-    from alembic import command  # takes longer to import than everything here takes to do, and is needed once for each upgrade
+    from alembic import (
+        command,
+    )  # takes longer to import than everything here takes to do, and is needed once for each upgrade
     from alembic.config import Config
 
     config = Config()
@@ -62,6 +64,8 @@ def _make_new(connection: Connection) -> None:
     sessions.metadata.create_all(connection)
     connection.execute(insert(state).values(id=1, revision=0, forgotten=0))
     connection.execute(insert(sender).values(id=1, holder="", beat=0, active=False))
-    version = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+    version = Table(
+        "alembic_version", MetaData(), Column("version_num", String(32), primary_key=True)
+    )
     version.create(connection)
     connection.execute(insert(version).values(version_num=NEWEST))

@@ -1,6 +1,17 @@
 """The tables of notifications, beside those of the configuration and in the same database."""
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Identity, Index, Integer, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 from greenroom.stores.sql.tables import AutoNumber, metadata
 

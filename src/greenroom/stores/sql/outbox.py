@@ -15,12 +15,33 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
 
-from greenroom.alerting.matching import Destination, Fate, PolicyVerdict, Told, destinations, verdicts
-from greenroom.alerting.outbox import HISTORY_KEPT_MS, INCIDENTS_KEPT_MS, WAITING_MAX, Dispatch, Due, Incident
+from greenroom.alerting.matching import (
+    Destination,
+    Fate,
+    PolicyVerdict,
+    Told,
+    destinations,
+    verdicts,
+)
+from greenroom.alerting.outbox import (
+    HISTORY_KEPT_MS,
+    INCIDENTS_KEPT_MS,
+    WAITING_MAX,
+    Dispatch,
+    Due,
+    Incident,
+)
 from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy
-from greenroom.stores.sql.notification_tables import alerts, destination_state, history, outbox, sender, told
+from greenroom.stores.sql.notification_tables import (
+    alerts,
+    destination_state,
+    history,
+    outbox,
+    sender,
+    told,
+)
 
 AT_ONCE = 64
 """Destinations that are handed out at once."""
@@ -33,7 +54,9 @@ Transaction = Callable[..., AbstractContextManager[Connection]]
 class SqlOutbox:
     """Alerts in, messages out. Methods block on the database: call them in a thread. All raise StorageFailed."""
 
-    def __init__(self, transaction: Transaction, read: Callable[[Connection], Configuration]) -> None:
+    def __init__(
+        self, transaction: Transaction, read: Callable[[Connection], Configuration]
+    ) -> None:
         """`transaction(writes=…)` and `read` are those of the configuration store."""
         self._transaction = transaction
         self._stored = read
@@ -60,7 +83,13 @@ class SqlOutbox:
         """Creates messages for all destinations of one policy, regardless of its filters, interval and silences."""
         with self._transaction(writes=True) as connection:
             number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
-            _write_messages(connection, PolicyVerdict(policy, "send", now_ms, destinations(policy)), alert, number, now_ms)
+            _write_messages(
+                connection,
+                PolicyVerdict(policy, "send", now_ms, destinations(policy)),
+                alert,
+                number,
+                now_ms,
+            )
         self.told()
 
     def told(self) -> None:
@@ -70,7 +99,11 @@ class SqlOutbox:
 
     def due(self, now_ms: int) -> list[Due]:
         """The oldest message of every destination whose time has come, at most AT_ONCE."""
-        heads = select(func.min(outbox.c.number)).where(outbox.c.not_before_ms <= now_ms).group_by(outbox.c.destination)
+        heads = (
+            select(func.min(outbox.c.number))
+            .where(outbox.c.not_before_ms <= now_ms)
+            .group_by(outbox.c.destination)
+        )
         wanted = (
             select(outbox, alerts.c.body)
             .join(alerts, alerts.c.number == outbox.c.alert)
@@ -102,7 +135,9 @@ class SqlOutbox:
         """(messages that are not delivered yet, age of the oldest that is due in milliseconds or 0)."""
         oldest = func.min(outbox.c.created_ms).filter(outbox.c.not_before_ms <= now_ms)
         with self._transaction() as connection:
-            count, since_ms = connection.execute(select(func.count(), oldest).select_from(outbox)).one()
+            count, since_ms = connection.execute(
+                select(func.count(), oldest).select_from(outbox)
+            ).one()
         return int(count), 0 if since_ms is None else max(0, now_ms - int(since_ms))
 
     def lease(self) -> tuple[str, int]:
@@ -114,7 +149,11 @@ class SqlOutbox:
     def take(self, holder: str, seen: tuple[str, int]) -> bool:
         """Becomes the sender, if the lease still is what was seen."""
         with self._transaction(writes=True) as connection:
-            changed = update(sender).where(sender.c.beat == seen[1]).values(holder=holder, beat=seen[1] + 1, active=True)
+            changed = (
+                update(sender)
+                .where(sender.c.beat == seen[1])
+                .values(holder=holder, beat=seen[1] + 1, active=True)
+            )
             return connection.execute(changed).rowcount == 1
 
     def beat(self, holder: str, *, last: bool = False) -> bool:
@@ -139,7 +178,11 @@ class SqlOutbox:
         with self._transaction(writes=True) as connection:
             if not _beat(connection, holder):
                 return False
-            again = update(outbox).where(outbox.c.number == due.number).values(retry_ms=retry_ms, attempts=due.attempts + 1)
+            again = (
+                update(outbox)
+                .where(outbox.c.number == due.number)
+                .values(retry_ms=retry_ms, attempts=due.attempts + 1)
+            )
             connection.execute(again)
             _note(connection, due.destination, now_ms, delivered=False)
         return True
@@ -155,29 +198,51 @@ class SqlOutbox:
             rows = connection.execute(select(destination_state)).all()
         return {row.destination: (row.last_success_ms, row.last_failure_ms) for row in rows}
 
-    def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
+    def history(
+        self, since_ms: int, before_ms: int | None, skip: int, count: int
+    ) -> tuple[list[Dispatch], int]:
         """(`count` rows behind the `skip` newest ones, how many there are) from `since_ms` on and before `before_ms`."""
         within = history.c.sent_ms >= since_ms
         within = within if before_ms is None else and_(within, history.c.sent_ms < before_ms)
-        rows_wanted = select(history).where(within).order_by(history.c.number.desc()).offset(skip).limit(count)
+        rows_wanted = (
+            select(history)
+            .where(within)
+            .order_by(history.c.number.desc())
+            .offset(skip)
+            .limit(count)
+        )
         with self._transaction() as connection:
-            total = connection.execute(select(func.count()).select_from(history).where(within)).scalar_one()
+            total = connection.execute(
+                select(func.count()).select_from(history).where(within)
+            ).scalar_one()
             rows = connection.execute(rows_wanted).mappings().all()
-        return [Dispatch(**{name: value for name, value in row.items() if name != "number"}) for row in rows], int(total)
+        return [
+            Dispatch(**{name: value for name, value in row.items() if name != "number"})
+            for row in rows
+        ], int(total)
 
     def incidents(self, since_ms: int) -> list[Incident]:
         """Every incident that began since then or goes on, newest first."""
         end = alerts.alias("ends")
-        same = and_(end.c.type == alerts.c.type, end.c.correlation_id == alerts.c.correlation_id, end.c.state == "end")
+        same = and_(
+            end.c.type == alerts.c.type,
+            end.c.correlation_id == alerts.c.correlation_id,
+            end.c.state == "end",
+        )
         wanted: Select[Any] = (
             select(alerts.c.body, end.c.body.label("end_body"))
             .outerjoin(end, same)
-            .where(alerts.c.state == "start", or_(alerts.c.at_ms >= since_ms, end.c.number.is_(None)))
+            .where(
+                alerts.c.state == "start", or_(alerts.c.at_ms >= since_ms, end.c.number.is_(None))
+            )
             .order_by(alerts.c.at_ms.desc(), alerts.c.number.desc())
         )
         with self._transaction() as connection:
             rows = connection.execute(wanted).all()
-        return [Incident(_decoded(row.body), None if row.end_body is None else _decoded(row.end_body)) for row in rows]
+        return [
+            Incident(_decoded(row.body), None if row.end_body is None else _decoded(row.end_body))
+            for row in rows
+        ]
 
     def open_incidents(self) -> list[Alert]:
         """What began every incident that goes on."""
@@ -186,7 +251,11 @@ class SqlOutbox:
     def forget(self, now_ms: int) -> None:
         """Removes what is older than it is kept. Incidents that go on, and what waits to be sent, stay."""
         over = alerts.alias("over")
-        ended = select(over.c.correlation_id).where(over.c.type == alerts.c.type, over.c.state == "end").correlate(alerts)
+        ended = (
+            select(over.c.correlation_id)
+            .where(over.c.type == alerts.c.type, over.c.state == "end")
+            .correlate(alerts)
+        )
         old = alerts.c.at_ms < now_ms - INCIDENTS_KEPT_MS
         waits = alerts.c.number.in_(select(outbox.c.alert))
         with self._transaction(writes=True) as connection:
@@ -196,7 +265,9 @@ class SqlOutbox:
             connection.execute(delete(alerts).where(old, ~waits, gone))
 
 
-def keep(connection: Connection, configuration: Configuration, found: Sequence[Alert], now_ms: int) -> int:
+def keep(
+    connection: Connection, configuration: Configuration, found: Sequence[Alert], now_ms: int
+) -> int:
     """Writes alerts and the messages that follow from them, on an open connection; how many of them were new."""
     if not found:
         return 0
@@ -206,66 +277,122 @@ def keep(connection: Connection, configuration: Configuration, found: Sequence[A
     new = 0
     for alert in found:
         known = select(alerts.c.number).where(
-            alerts.c.type == alert.type, alerts.c.correlation_id == alert.correlation_id, alerts.c.state == alert.state
+            alerts.c.type == alert.type,
+            alerts.c.correlation_id == alert.correlation_id,
+            alerts.c.state == alert.state,
         )
         if connection.execute(known).first() is not None:
             continue
         new += 1
         number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
-        for verdict in verdicts(alert, policies, silences, lambda policy, of=alert: _told(connection, policy, of, now_ms), now_ms):  # type: ignore[misc]
+        for verdict in verdicts(
+            alert,
+            policies,
+            silences,
+            lambda policy, of=alert: _told(connection, policy, of, now_ms),  # type: ignore[misc]
+            now_ms,
+        ):
             _carry_out(connection, verdict, alert, number, now_ms)
     return new
 
 
-def _carry_out(connection: Connection, verdict: PolicyVerdict, alert: Alert, number: int, now_ms: int) -> None:
+def _carry_out(
+    connection: Connection, verdict: PolicyVerdict, alert: Alert, number: int, now_ms: int
+) -> None:
     policy = verdict.policy
     if verdict.action == "cancel":
         started = select(alerts.c.number).where(
-            alerts.c.type == alert.type, alerts.c.correlation_id == alert.correlation_id, alerts.c.state == "start"
+            alerts.c.type == alert.type,
+            alerts.c.correlation_id == alert.correlation_id,
+            alerts.c.state == "start",
         )
-        connection.execute(delete(outbox).where(outbox.c.policy_id == policy.id, outbox.c.alert.in_(started)))
+        connection.execute(
+            delete(outbox).where(outbox.c.policy_id == policy.id, outbox.c.alert.in_(started))
+        )
         connection.execute(delete(told).where(*_incident(policy, alert)))
         return
     if alert.state != "end":
         fate: Fate = "silenced" if verdict.action == "silence" else "told"
-        row = {"policy_id": policy.id, "type": alert.type, "correlation_id": alert.correlation_id, "subject": _subject(alert)}
-        connection.execute(insert(told).values(row | {"fate": fate, "at_ms": max(now_ms, verdict.not_before_ms)}))
+        row = {
+            "policy_id": policy.id,
+            "type": alert.type,
+            "correlation_id": alert.correlation_id,
+            "subject": _subject(alert),
+        }
+        connection.execute(
+            insert(told).values(row | {"fate": fate, "at_ms": max(now_ms, verdict.not_before_ms)})
+        )
     _write_messages(connection, verdict, alert, number, now_ms)
 
 
-def _write_messages(connection: Connection, verdict: PolicyVerdict, alert: Alert, number: int, now_ms: int) -> None:
+def _write_messages(
+    connection: Connection, verdict: PolicyVerdict, alert: Alert, number: int, now_ms: int
+) -> None:
     policy = verdict.policy
     for destination in verdict.destinations:
-        waits = select(func.count()).select_from(outbox).where(outbox.c.destination == destination.key)
+        waits = (
+            select(func.count()).select_from(outbox).where(outbox.c.destination == destination.key)
+        )
         due = Due(0, alert, policy.id, policy.name, policy.description, destination.key, now_ms, 0)
         if connection.execute(waits).scalar_one() >= WAITING_MAX:
             problem = f"{WAITING_MAX} messages wait for this destination already"
             connection.execute(insert(history).values(_history(due, destination, now_ms, problem)))
             continue
-        row = {"policy_id": policy.id, "policy_name": policy.name, "description": policy.description, "destination": destination.key}
-        times = {"created_ms": verdict.not_before_ms, "not_before_ms": verdict.not_before_ms, "retry_ms": 0, "attempts": 0}
+        row = {
+            "policy_id": policy.id,
+            "policy_name": policy.name,
+            "description": policy.description,
+            "destination": destination.key,
+        }
+        times = {
+            "created_ms": verdict.not_before_ms,
+            "not_before_ms": verdict.not_before_ms,
+            "retry_ms": 0,
+            "attempts": 0,
+        }
         connection.execute(insert(outbox).values(alert=number, **row, **times))
 
 
 def _told(connection: Connection, policy: AlertPolicy, alert: Alert, now_ms: int) -> Told:
-    this = connection.execute(select(told.c.fate, told.c.at_ms).where(*_incident(policy, alert))).first()
-    same = (told.c.policy_id == policy.id, told.c.type == alert.type, told.c.subject == _subject(alert), told.c.fate == "told")
+    this = connection.execute(
+        select(told.c.fate, told.c.at_ms).where(*_incident(policy, alert))
+    ).first()
+    same = (
+        told.c.policy_id == policy.id,
+        told.c.type == alert.type,
+        told.c.subject == _subject(alert),
+        told.c.fate == "told",
+    )
     last = connection.execute(select(func.max(told.c.at_ms)).where(*same)).scalar()
-    return Told(this.fate if this else None, bool(this and this.fate == "told" and this.at_ms > now_ms), last)
+    return Told(
+        this.fate if this else None,
+        bool(this and this.fate == "told" and this.at_ms > now_ms),
+        last,
+    )
 
 
 def _incident(policy: AlertPolicy, alert: Alert) -> tuple[Any, ...]:
-    return (told.c.policy_id == policy.id, told.c.type == alert.type, told.c.correlation_id == alert.correlation_id)
+    return (
+        told.c.policy_id == policy.id,
+        told.c.type == alert.type,
+        told.c.correlation_id == alert.correlation_id,
+    )
 
 
 def _beat(connection: Connection, holder: str, active: bool = True) -> bool:
-    mine = update(sender).where(sender.c.holder == holder, sender.c.active).values(beat=sender.c.beat + 1, active=active)
+    mine = (
+        update(sender)
+        .where(sender.c.holder == holder, sender.c.active)
+        .values(beat=sender.c.beat + 1, active=active)
+    )
     return connection.execute(mine).rowcount == 1
 
 
 def _note(connection: Connection, destination: str, now_ms: int, *, delivered: bool) -> None:
     when = {"last_success_ms" if delivered else "last_failure_ms": now_ms}
-    there = update(destination_state).where(destination_state.c.destination == destination).values(when)
+    there = (
+        update(destination_state).where(destination_state.c.destination == destination).values(when)
+    )
     if connection.execute(there).rowcount == 0:
         connection.execute(insert(destination_state).values(destination=destination, **when))
 
@@ -285,7 +412,9 @@ def _history(due: Due, destination: Destination, now_ms: int, problem: str) -> d
         "attempts": due.attempts,
         "problem": problem[:PROBLEM_MAX],
     }
-    return {name: _plain(value) if isinstance(value, str) else value for name, value in entry.items()}
+    return {
+        name: _plain(value) if isinstance(value, str) else value for name, value in entry.items()
+    }
 
 
 def _plain(text: str) -> str:

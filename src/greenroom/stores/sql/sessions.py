@@ -28,7 +28,12 @@ class SqlSessions:
     def add_once(self, row: SessionRow, most: int) -> bool:
         """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
-            if connection.execute(select(sessions.c.kind).where(sessions.c.secret_sha256 == row.secret_sha256)).first() is not None:
+            if (
+                connection.execute(
+                    select(sessions.c.kind).where(sessions.c.secret_sha256 == row.secret_sha256)
+                ).first()
+                is not None
+            ):
                 return False
             _add(connection, row, most)
             return True
@@ -39,7 +44,11 @@ class SqlSessions:
             found = _first(connection, _with(row.kind, row.secret_sha256))
             this = sessions.c.secret_sha256 == row.secret_sha256
             if found is not None and found.expires_ms > row.created_ms:
-                connection.execute(update(sessions).where(this).values(seen_ms=row.seen_ms, facts=str(int(found.facts) + 1)))
+                connection.execute(
+                    update(sessions)
+                    .where(this)
+                    .values(seen_ms=row.seen_ms, facts=str(int(found.facts) + 1))
+                )
                 return
             connection.execute(delete(sessions).where(this))
             _add(connection, msgspec.structs.replace(row, facts="1"), most)
@@ -52,18 +61,28 @@ class SqlSessions:
     def seen(self, secret_sha256: str, now_ms: int) -> None:
         """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
-            connection.execute(update(sessions).where(sessions.c.secret_sha256 == secret_sha256).values(seen_ms=now_ms))
+            connection.execute(
+                update(sessions)
+                .where(sessions.c.secret_sha256 == secret_sha256)
+                .values(seen_ms=now_ms)
+            )
 
     def take(self, kind: str, secret_sha256: str) -> SessionRow | None:
         """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
             found = _first(connection, _with(kind, secret_sha256))
-            taken = connection.execute(delete(sessions).where(sessions.c.kind == kind, sessions.c.secret_sha256 == secret_sha256))
+            taken = connection.execute(
+                delete(sessions).where(
+                    sessions.c.kind == kind, sessions.c.secret_sha256 == secret_sha256
+                )
+            )
             return found if taken.rowcount == 1 else None
 
     def rows(self, kind: str) -> list[SessionRow]:
         """See `ports.SessionStore`."""
-        wanted = select(*_COLUMNS).where(sessions.c.kind == kind).order_by(sessions.c.created_ms.desc())
+        wanted = (
+            select(*_COLUMNS).where(sessions.c.kind == kind).order_by(sessions.c.created_ms.desc())
+        )
         with self._transaction() as connection:
             return [SessionRow(**row) for row in connection.execute(wanted).mappings()]
 
@@ -84,13 +103,21 @@ def _add(connection: Connection, row: SessionRow, most: int) -> None:
     connection.execute(insert(sessions).values(msgspec.structs.asdict(row)))
     count = connection.execute(select(func.count()).where(sessions.c.kind == row.kind)).scalar_one()
     if count > most:
-        oldest = select(sessions.c.secret_sha256).where(sessions.c.kind == row.kind, sessions.c.secret_sha256 != row.secret_sha256)
-        gone = connection.execute(oldest.order_by(sessions.c.seen_ms).limit(count - most)).scalars().all()
+        oldest = select(sessions.c.secret_sha256).where(
+            sessions.c.kind == row.kind, sessions.c.secret_sha256 != row.secret_sha256
+        )
+        gone = (
+            connection.execute(oldest.order_by(sessions.c.seen_ms).limit(count - most))
+            .scalars()
+            .all()
+        )
         connection.execute(delete(sessions).where(sessions.c.secret_sha256.in_(gone)))
 
 
 def _with(kind: str, secret_sha256: str) -> Select[Any]:
-    return select(*_COLUMNS).where(sessions.c.kind == kind, sessions.c.secret_sha256 == secret_sha256)
+    return select(*_COLUMNS).where(
+        sessions.c.kind == kind, sessions.c.secret_sha256 == secret_sha256
+    )
 
 
 def _first(connection: Connection, wanted: Select[Any]) -> SessionRow | None:

@@ -106,13 +106,19 @@ class SqlStore:
                 self._known = self._read(connection)
             return self._known
 
-    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
+    def write(
+        self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
+    ) -> Configuration:
         """See `ports.ConfigStore`."""
         with self._guard:
             with self._transaction(writes=True) as connection:
-                moved = connection.execute(update(state).where(state.c.revision == expected).values(revision=expected + 1))
+                moved = connection.execute(
+                    update(state).where(state.c.revision == expected).values(revision=expected + 1)
+                )
                 if moved.rowcount != 1:
-                    raise RevisionConflict(expected, int(connection.execute(select(state.c.revision)).scalar_one()))
+                    raise RevisionConflict(
+                        expected, int(connection.execute(select(state.c.revision)).scalar_one())
+                    )
                 before = self._read(connection, expected)
                 after, steps = applied(before, changes, now_ms)
                 if steps:
@@ -132,22 +138,32 @@ class SqlStore:
         """
         with self._transaction() as connection:
             found = _sealed_entries(connection)
-        unread = sum(unreadable(kind, self._seals.opened(kind, entry.record)) for kind, entry in found)
+        unread = sum(
+            unreadable(kind, self._seals.opened(kind, entry.record)) for kind, entry in found
+        )
         if not again and not any(unsealed(kind, entry.record) for kind, entry in found):
             return 0, unread
         count = 0
         with self._transaction(writes=True) as connection:
             connection.execute(select(state.c.revision).with_for_update())
             for kind, entry in _sealed_entries(connection):
-                record = self._seals.sealed(kind, self._seals.opened(kind, entry.record) if again else entry.record)
+                record = self._seals.sealed(
+                    kind, self._seals.opened(kind, entry.record) if again else entry.record
+                )
                 if record != entry.record:
                     body = msgspec.json.encode(record).decode()
-                    connection.execute(update(entries).where(entries.c.kind == kind, entries.c.id == entry.id).values(body=body))
+                    connection.execute(
+                        update(entries)
+                        .where(entries.c.kind == kind, entries.c.id == entry.id)
+                        .values(body=body)
+                    )
                     count += 1
         forget_old_pages(self._engine)
         return count, unread
 
-    def note(self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]) -> None:
+    def note(
+        self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]
+    ) -> None:
         """See `ports.ConfigStore`."""
         told = {
             "at_ms": now_ms,
@@ -160,9 +176,15 @@ class SqlStore:
         }
         with self._transaction(writes=True) as connection:
             revision = connection.execute(select(state.c.revision)).scalar_one()
-            connection.execute(insert(audit).values({**told, "revision": revision, "after": msgspec.json.encode(after).decode()}))
+            connection.execute(
+                insert(audit).values(
+                    {**told, "revision": revision, "after": msgspec.json.encode(after).decode()}
+                )
+            )
 
-    def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
+    def audit(
+        self, limit: int, before: int | None = None, *, removed_from: str = ""
+    ) -> list[AuditEntry]:
         """See `ports.ConfigStore`; at most AUDIT_PAGE_MAX."""
         wanted = select(audit).order_by(audit.c.number.desc()).limit(min(limit, AUDIT_PAGE_MAX))
         if before is not None:
@@ -171,7 +193,12 @@ class SqlStore:
             wanted = wanted.where(audit.c.parent == removed_from, audit.c.action == "removed")
         with self._transaction() as connection:
             rows = connection.execute(wanted).mappings().all()
-        return [AuditEntry(**{**row, "before": _decoded(row["before"]), "after": _decoded(row["after"])}) for row in rows]
+        return [
+            AuditEntry(
+                **{**row, "before": _decoded(row["before"]), "after": _decoded(row["after"])}
+            )
+            for row in rows
+        ]
 
     def watch(self, changed: Callable[[], None]) -> None:
         """See `ports.ConfigStore`."""
@@ -190,11 +217,22 @@ class SqlStore:
         known = self._fetch(connection, at)
         if known is self._all_open:
             return known
-        late = [(kind, entry) for kind in SEALED_KINDS for entry in known.index_of(kind).values() if unreadable(kind, entry.record)]
-        tried = [replace(entry, record=self._seals.opened(kind, entry.record)) for kind, entry in late]
-        opened = [now for now, (_, before) in zip(tried, late, strict=True) if now.record != before.record]
+        late = [
+            (kind, entry)
+            for kind in SEALED_KINDS
+            for entry in known.index_of(kind).values()
+            if unreadable(kind, entry.record)
+        ]
+        tried = [
+            replace(entry, record=self._seals.opened(kind, entry.record)) for kind, entry in late
+        ]
+        opened = [
+            now for now, (_, before) in zip(tried, late, strict=True) if now.record != before.record
+        ]
         known = known.changed(known.revision, opened) if opened else known
-        if not any(unreadable(kind, now.record) for now, (kind, _) in zip(tried, late, strict=True)):
+        if not any(
+            unreadable(kind, now.record) for now, (kind, _) in zip(tried, late, strict=True)
+        ):
             self._all_open = known
         return known
 
@@ -217,7 +255,9 @@ class SqlStore:
 
 def _caught_up(connection: Connection, known: Configuration, newest: int) -> Configuration:
     """`known` with everything changed since; what was taken away and made again stands at the end, as it does in the table."""
-    touched = connection.execute(select(audit.c.kind, audit.c.id, audit.c.action).where(audit.c.revision > known.revision)).all()
+    touched = connection.execute(
+        select(audit.c.kind, audit.c.id, audit.c.action).where(audit.c.revision > known.revision)
+    ).all()
     keys = list(dict.fromkeys((row.kind, row.id) for row in touched))
     removed = dict.fromkeys((row.kind, row.id) for row in touched if row.action == "removed")
     found: list[Any] = []
@@ -233,12 +273,25 @@ def _sealed_entries(connection: Connection) -> list[tuple[str, Entry[Any]]]:
     return [(row["kind"], _entry(row)) for row in rows]
 
 
-def _persist(connection: Connection, steps: Sequence[Step], revision: int, author: str, now_ms: int, seals: FieldSeals) -> None:
+def _persist(
+    connection: Connection,
+    steps: Sequence[Step],
+    revision: int,
+    author: str,
+    now_ms: int,
+    seals: FieldSeals,
+) -> None:
     for step in steps:
         if step.before is not None and step.after is None:
-            connection.execute(delete(entries).where(entries.c.kind == step.kind, entries.c.id == step.entry.id))
+            connection.execute(
+                delete(entries).where(entries.c.kind == step.kind, entries.c.id == step.entry.id)
+            )
         elif step.before is not None:
-            connection.execute(update(entries).where(entries.c.kind == step.kind, entries.c.id == step.entry.id).values(_row(step, seals)))
+            connection.execute(
+                update(entries)
+                .where(entries.c.kind == step.kind, entries.c.id == step.entry.id)
+                .values(_row(step, seals))
+            )
     made = [_row(step, seals) for step in steps if step.before is None]
     if made:
         connection.execute(insert(entries), made)
@@ -269,10 +322,18 @@ def _entry(row: Any) -> Entry[Any]:
     try:
         record = msgspec.json.decode(row["body"], type=KINDS[row["kind"]].record)
     except (msgspec.MsgspecError, KeyError) as error:
-        raise InvalidConfig([Problem(f"{row['kind']} {row['id']}", f"cannot be understood as it is stored: {error}")]) from None
+        raise InvalidConfig(
+            [
+                Problem(
+                    f"{row['kind']} {row['id']}", f"cannot be understood as it is stored: {error}"
+                )
+            ]
+        ) from None
     except InvalidConfig as error:
         at = f"{row['kind']} {row['id']}"
-        raise InvalidConfig([Problem(f"{at}: {problem.pointer}", problem.reason) for problem in error.problems]) from None
+        raise InvalidConfig(
+            [Problem(f"{at}: {problem.pointer}", problem.reason) for problem in error.problems]
+        ) from None
     return Entry(record, row["parent"], row["created_ms"], row["modified_ms"], row["revision"])
 
 

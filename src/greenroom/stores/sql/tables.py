@@ -4,7 +4,18 @@ What an operator wrote is one row of readable JSON: its meaning is in the record
 they are read back. So a new field needs no migration (it gets its default), and a new kind of record needs no table.
 """
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Identity, Index, Integer, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 metadata = MetaData()
 

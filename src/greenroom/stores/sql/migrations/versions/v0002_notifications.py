@@ -34,7 +34,10 @@ def upgrade() -> None:
     op.create_index("alerts_at", "alerts", ["at_ms"])
     op.create_table(
         "told",
-        *(sa.Column(name, sa.Text, primary_key=True) for name in ("policy_id", "type", "correlation_id")),
+        *(
+            sa.Column(name, sa.Text, primary_key=True)
+            for name in ("policy_id", "type", "correlation_id")
+        ),
         *_text("subject", "fate"),
         *_number("at_ms"),
     )
@@ -51,7 +54,17 @@ def upgrade() -> None:
     op.create_table(
         "history",
         _counted(),
-        *_text("id", "policy_id", "name", "description", "alert_type", "alert_body", "mechanism_type", "mechanism", "correlation_id"),
+        *_text(
+            "id",
+            "policy_id",
+            "name",
+            "description",
+            "alert_type",
+            "alert_body",
+            "mechanism_type",
+            "mechanism",
+            "correlation_id",
+        ),
         *_number("sent_ms"),
         sa.Column("attempts", sa.Integer, nullable=False),
         *_text("problem"),

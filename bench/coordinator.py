@@ -23,7 +23,7 @@ from greenroom.model.room import Room
 from greenroom.model.visit import make_key
 from greenroom.sync.batch import ReportBatch, answer_of, encode
 from greenroom.sync.coordinator_registry import CoordinatorRegistry
-from greenroom.sync.schedule import SLOT_MS, SLOTS_MOST, SyncSchedule
+from greenroom.sync.schedule import SyncSchedule, phase_ms
 
 BAR_MS = 50.0
 LINK_MS = 40
@@ -51,7 +51,7 @@ class Center:
         self.name = name
         self.rooms = {room.id: room for room in rooms}
         self.ledgers = {room.id: Ledger(room, name, 1, START_MS) for room in rooms}
-        self.schedule = SyncSchedule(crc32(name.encode()) % (SLOT_MS * SLOTS_MOST))
+        self.schedule = SyncSchedule(phase_ms(name))
         self.chance, self.arrivals_per_s = chance, arrivals_per_s
         self.popular = [1 / (1 + index % 37) for index in range(len(rooms))]
         self.asked: dict[str, int] = {}

@@ -8,6 +8,7 @@ from greenroom.admission.ledger_time import Expectation, LedgerTime
 from greenroom.admission.records import LedgerMemory
 from greenroom.model.line_table import LineTable
 from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
+from greenroom.sync.schedule import SyncSchedule
 
 CONTACTS_TO_FOLLOW = 3
 """In how many answers a changed limit shows: it is told, permits and freed units are given back, and the rate behind a cut is in force."""
@@ -26,13 +27,20 @@ class Center:
     """One data center: its ledger, its clock, and who waits behind a call."""
 
     __slots__ = (
-        "behind", "called_until_ms", "contacts", "disk", "down", "expectation", "for_newcomers", "ledger", "listed", "name", "skew_ms",
-        "table", "time",
+        "awaits", "batch", "behind", "called_until_ms", "contacts", "disk", "down", "expectation", "for_newcomers", "ledger", "listed",
+        "name", "schedule", "skew_ms", "table", "time", "turn",
     )  # fmt: skip
 
-    def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
+    def __init__(self, name: str, ledger: Ledger, skew_ms: int, schedule: SyncSchedule) -> None:
         self.name = name
         self.ledger = ledger
+        self.schedule = schedule
+        self.turn = 0
+        """Of the sync loop; one that was planned before another is skipped."""
+        self.batch = 0
+        """Number of the newest report."""
+        self.awaits = False
+        """Whether the sync loop waits for the answer to the newest report."""
         self.skew_ms = skew_ms
         """By how much the server's clock is ahead; the ledger's time need not follow it (see `ledger_time`)."""
         self.time = LedgerTime()

@@ -180,7 +180,7 @@ class Crowd:
             if visitor.once:
                 self._ground_truth.gone(visitor)
                 return
-            pause_ms = outcome.refresh_ms or 20_000
+            pause_ms = _page_ms(outcome.refresh_ms) or 20_000
             if visitor.gap_ms and visitor.tries > 1:
                 self._ground_truth.gone(visitor)
                 pause_ms = max(pause_ms, visitor.gap_ms)
@@ -330,7 +330,7 @@ class Crowd:
             self._begins_anew(visitor)
         elif standing is Standing.WAITING:  # on the way to another data center
             self.sent_back += not self._strong
-            self._agenda.after(outcome.refresh_ms, self._looks, visitor)
+            self._agenda.after(_page_ms(outcome.refresh_ms), self._looks, visitor)
         else:
             promised_ms = self._promised_ms(visitor, outcome)
             if (
@@ -355,3 +355,8 @@ class Crowd:
         again.gives_up_ms = visitor.gives_up_ms
         self.visitors.append(again)
         self._agenda.after(between(self._draw, 50, 500), self._ask_to_come, again)
+
+
+def _page_ms(refresh_ms: int) -> int:
+    """When the page asks again: it is told whole seconds, rounded up (`decision.holding`)."""
+    return -(-refresh_ms // 1000) * 1000

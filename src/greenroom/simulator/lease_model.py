@@ -1,7 +1,7 @@
 """greenroom's protocol under simulation: the ledgers and the coordinator of `greenroom.admission`, and messages between them.
 
-Nothing is decided here. It does in virtual time what a process does around the core: syncs at their intervals, one call at a time to
-the coordinator when the lease is empty, visitors waiting for it.
+Nothing is decided here. It does in virtual time what a process does around the core: syncs by the schedule of its data center
+(`sync.schedule`), one report at a time, at once when the lease is empty, and visitors waiting for that.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,21 @@ from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVisitor
+from greenroom.sync.data_center import ANSWER_MS, BORROW_S
+from greenroom.sync.schedule import SLOT_MS, SLOTS_MOST, SyncSchedule
 
 DISK_EVERY_MS = 20_000
 """How old a restored copy is at most."""
-SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
-CALL_LIMIT_MS = 1_000
+ROOM = "room"
+"""Of the schedule: one room is simulated."""
+DOWN_MS = 250
+"""How soon a data center that is up again syncs."""
+SYNC_MOST_MS = SLOT_MS * SLOTS_MOST
+CALL_LIMIT_MS = int(BORROW_S * 1000)
+"""A visitor waits no longer than this for a call across the world."""
 HEARS_MOST_MS = 1_000
 """New settings reach everybody within this."""
 NEVER_MS = 1 << 60
-"""A visitor waits no longer than this for a call across the world."""
 
 
 class LeaseModel:
@@ -58,10 +64,10 @@ class LeaseModel:
         self.centers: list[Center] = []
         for number, name in enumerate(names):
             skew_ms = between(clocks, -most_ms, most_ms)
-            self.centers.append(
-                Center(name, Ledger(self._room, name, 1, agenda.now_ms + skew_ms), skew_ms)
-            )
-            agenda.after(between(clocks, 0, 500), self._sync_again, number)
+            phase_ms = between(clocks, 0, SYNC_MOST_MS - 1)  # servers start at any moment
+            ledger = Ledger(self._room, name, 1, agenda.now_ms + skew_ms)
+            self.centers.append(Center(name, ledger, skew_ms, SyncSchedule(phase_ms)))
+            agenda.after(phase_ms, self._sync, number, 0)
         self.coordinator = self._make_coordinator()
         if any(fault.kind == "old disk" for fault in scenario.faults):
             agenda.after(DISK_EVERY_MS, self._save)
@@ -197,7 +203,6 @@ class LeaseModel:
         if visitor.id in ledger.sessions.inside:
             outcome = ledger.view(visitor.id, now_ms)
         else:
-            claims = len(ledger.moves.claims)
             renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
             home = self.centers[visitor.home].name
             outcome = visit(
@@ -209,9 +214,6 @@ class LeaseModel:
                 now_ms,
                 self._random_bits.getrandbits(64),
             )
-            if len(ledger.moves.claims) > claims:
-                self.messages += 1
-                self._send(visitor.center, 0)
         then(visitor, self._done(visitor, outcome))
 
     def leave(self, visitor: SimulatedVisitor) -> None:
@@ -241,7 +243,7 @@ class LeaseModel:
             up = one.ledger.farewell(self.local_ms(one))
             one.ledger.log.clear()
             if up is not None:
-                self._links.send(center, self._coordinator_hears, center, up)
+                self._links.send(center, self._coordinator_hears, center, up, 0)
 
     def lose_ledger(self, center: int) -> None:
         """The ledger begins a new epoch, with nothing."""
@@ -383,36 +385,51 @@ class LeaseModel:
             visitor.checked_ms = center.ledger.line_ms(outcome.renewed_ms)
         return outcome
 
-    def _sync_again(self, number: int) -> None:
-        """The background loop of one data center."""
-        center = self.centers[number]
-        ledger = center.ledger
-        if not center.down:
-            now_ms = self.local_ms(center)
-            ledger.sweep(now_ms)
-            self.messages += 1
-            self._send(number, 0)
-        rate = max(
-            ledger.arrivals_per_s,
-            self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0,
-        )
-        pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, int(500 / max(rate, 1e-6))))
-        self._agenda.after(pause_ms, self._sync_again, number)
+    def _sync(self, number: int, turn: int) -> None:
+        """One turn of the loop of a data center (`DataCenterSync._sync`): a report where one is due, else a rest until then."""
+        center, now_ms = self.centers[number], self._agenda.now_ms
+        if turn != center.turn or center.awaits:
+            return
+        if center.down:
+            self._turn_after(number, DOWN_MS)
+        elif due := center.schedule.due(now_ms, (ROOM,)):
+            self._report(number, due[ROOM])
+        else:
+            self._turn_after(number, center.schedule.rest_ms(now_ms, (ROOM,)))
 
-    def _send(self, number: int, want: int) -> None:
+    def _turn_after(self, number: int, rest_ms: int) -> None:
         center = self.centers[number]
-        up = center.ledger.report(self.local_ms(center), want)
+        center.turn += 1
+        self._agenda.after(rest_ms, self._sync, number, center.turn)
+
+    def _report(self, number: int, want: int) -> None:
+        center = self.centers[number]
+        now_ms = self.local_ms(center)
+        center.ledger.sweep(now_ms)
+        up = center.ledger.report(now_ms, want)
         center.ledger.log.clear()
-        self._links.send(number, self._coordinator_hears, number, up)
+        center.schedule.record(ROOM, up, self._agenda.now_ms)
+        center.batch, center.awaits = center.batch + 1, True
+        self.messages += 1
+        self._links.send(number, self._coordinator_hears, number, up, center.batch)
+        self._agenda.after(ANSWER_MS, self._exchanged, number, center.batch)
 
-    def _coordinator_hears(self, number: int, up: SyncUp) -> None:
+    def _exchanged(self, number: int, batch: int) -> None:
+        """The answer has come, or has not come in time."""
+        center = self.centers[number]
+        if center.awaits and center.batch == batch:
+            center.awaits = False
+            self._turn_after(number, 0)
+
+    def _coordinator_hears(self, number: int, up: SyncUp, batch: int) -> None:
         if not self.coordinator_down and self.centers[number].listed:
             down = self.coordinator.sync(
                 up, self._coordinator_ms(), self._random_bits.getrandbits(64)
             )
-            self._links.send(number, self._center_hears, number, down, up.want > 0)
+            self._links.send(number, self._center_hears, number, down, batch, up.want > 0)
 
-    def _center_hears(self, number: int, down: SyncDown, called: bool) -> None:
+    def _center_hears(self, number: int, down: SyncDown, batch: int, called: bool) -> None:
+        """A process drops an answer that is late; here it is applied, because that must do no harm either."""
         center = self.centers[number]
         if center.down:
             return
@@ -421,6 +438,7 @@ class LeaseModel:
         applied = center.ledger.lease.applied
         center.ledger.apply(down, self.local_ms(center))
         center.hear(applied, self._agenda.now_ms)
+        self._exchanged(number, batch)
         if called:
             self._answer_those_behind(number)
 
@@ -444,7 +462,9 @@ class LeaseModel:
         self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.called_until_ms)
         passing = sum(one.calls > 0 for one in center.behind)
         center.for_newcomers = not passing or passing < len(center.behind)
-        self._send(number, max(1, passing, center.ledger.borrows(self.local_ms(center))))
+        want = max(1, passing, center.ledger.borrows(self.local_ms(center)))
+        center.schedule.request(ROOM, want)
+        self._turn_after(number, 0)
 
     def _call_ended(self, number: int, until_ms: int) -> None:
         if self.centers[number].called_until_ms == until_ms:

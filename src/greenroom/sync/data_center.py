@@ -12,7 +12,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from zlib import crc32
 
 import msgspec
 
@@ -24,7 +23,7 @@ from greenroom.ports.coordination import LOCK_MS, LeaderLease, PermitRequest, Sy
 from greenroom.sync.batch import ReportBatch, answer_of, encode
 from greenroom.sync.ending import ended
 from greenroom.sync.leader_loop import LeaderLoop
-from greenroom.sync.schedule import SLOT_MS, SLOTS_MOST, SyncSchedule
+from greenroom.sync.schedule import SyncSchedule, phase_ms
 
 LOCK_RETRY_S = 0.5
 """How often a process without the lock tries to acquire it, and one with it renews it."""
@@ -74,7 +73,7 @@ class DataCenterSync:
         self._ledgers, self._rooms = ledgers, rooms
         self._leader_lease, self._lock, self._leader_loop = leader_lease, lock, leader_loop
         self._on_error = on_error
-        self._schedule = SyncSchedule(crc32(name.encode()) % (SLOT_MS * SLOTS_MOST))
+        self._schedule = SyncSchedule(phase_ms(name))
         self._locked_until = 0.0
         self._holder = ""
         self._answered: float | None = None

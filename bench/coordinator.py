@@ -154,6 +154,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             for room_id, down in answer_of(batch).rooms.items():
                 center.ledgers[room_id].apply(down, now_ms)
+                center.schedule.answered(room_id, down)
             heapq.heappush(
                 agenda,
                 (

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from small_worlds import little, streams_of
 
+from greenroom.simulator.ground_truth import SAMPLE_MS
 from greenroom.simulator.scenario import START_MS, Behaviour, Fault, NetworkProfile, Scenario
 from greenroom.simulator.traces import room
 from greenroom.simulator.world import World
@@ -78,3 +79,22 @@ def test_pages_ask_again_after_whole_seconds() -> None:
     waits = [wait_ms for several in seen.values() for wait_ms in several]
     assert len(waits) > 300
     assert {wait_ms % 1_000 for wait_ms in waits} == {0}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quiet_data_centers_are_heard_twice_soon_after_the_coordinator_lost_its_state(
+    seed: int,
+) -> None:
+    """Before that nothing is granted. The first report of a quiet one takes up to 1.5 s, the second another slot."""
+    lost = tuple(Fault("coordinator loss", at_s, at_s + 0.001) for at_s in (20, 30, 40, 50))
+    scenario = little(centers=20, arrivals=[], faults=lost, network=NEAR, lasts_s=60)
+    world = World(scenario, streams_of(seed))
+    doubting: list[int] = []
+
+    def look(now_ms: int) -> None:
+        if now_ms > START_MS + 20_000 and world.system.coordinator.doubting:  # type: ignore[attr-defined]
+            doubting.append(now_ms)
+
+    world.on_sample = look
+    world.run()
+    assert 4_000 <= len(doubting) * SAMPLE_MS <= 4 * 2_000

@@ -4,6 +4,7 @@ from admission_world import START_MS, small_room
 from msgspec import structs
 
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.sync import SyncDown
 from greenroom.sync.schedule import BATCHES_PER_S, BURST_MS, SyncSchedule
 
 ROOMS = [f"room{number}" for number in range(50)]
@@ -68,6 +69,25 @@ def test_a_permit_request_is_due_at_once_and_requests_never_make_too_many_batche
     assert schedule.due(11, ["a"]) == {"a": 5}
     batches = run(SyncSchedule(0), ROOMS, 60, {"room0": 50.0}, request_every_ms=20)
     assert len(batches) <= 60 * BATCHES_PER_S + BURST_MS / 1000 * BATCHES_PER_S + 1
+
+
+def test_a_room_is_due_in_every_slot_while_complete_reports_are_asked_for() -> None:
+    schedule, asks = SyncSchedule(0), [True, True, False]
+    quiet, answer = (
+        Ledger(small_room(), "here", 1, START_MS).report(START_MS),
+        SyncDown(1, 1, 1, 0, 0, 0, 0, 0, False, 0),
+    )
+    synced = []
+    for now_ms in range(0, 6_000, 10):
+        due = schedule.due(now_ms, ["a", "b"])
+        for room_id in due:
+            schedule.record(room_id, quiet, now_ms)
+        if "a" in due:
+            synced.append(now_ms)
+            afresh = asks.pop(0) if asks else False
+            schedule.answered("a", structs.replace(answer, afresh=afresh))
+        assert schedule.rest_ms(now_ms, ["a", "b"]) <= 1_501
+    assert synced == [0, 250, 500, 1_500, 3_000, 4_500]
 
 
 def test_rooms_that_are_gone_are_forgotten() -> None:

@@ -438,6 +438,8 @@ class LeaseModel:
         applied = center.ledger.lease.applied
         center.ledger.apply(down, self.local_ms(center))
         center.hear(applied, self._agenda.now_ms)
+        if batch == center.batch:
+            center.schedule.answered(ROOM, down)
         self._exchanged(number, batch)
         if called:
             self._answer_those_behind(number)

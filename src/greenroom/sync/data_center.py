@@ -215,6 +215,8 @@ class DataCenterSync:
             self._unanswered += 1
             return
         await self._ledgers.sync_down(downs)
+        for room_id, down in downs.items():
+            self._schedule.answered(room_id, down)
         self._answered = time.monotonic()
 
     async def _answer(self) -> Mapping[str, SyncDown] | None:

@@ -3,12 +3,13 @@
 A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second come there or are let in. Rooms are
 due in slots of a quarter of a second that all rooms of a data center share, so that many rooms make few batches; each data center
 begins its slots at a moment of its own, so that they do not all write at once. A permit request (a lease ran dry) is due at once.
+While the coordinator asks for complete reports it may grant nothing to anyone, so such a room is due in every slot.
 """
 
 from collections.abc import Iterable
 from zlib import crc32
 
-from greenroom.admission.messages.sync import SyncUp
+from greenroom.admission.messages.sync import SyncDown, SyncUp
 
 SLOT_MS = 250
 SLOTS_MOST = 6
@@ -33,6 +34,7 @@ class SyncSchedule:
         self._every: dict[str, int] = {}  # room -> slots from one sync to the next: 1, 2, 3 or 6
         self._last: dict[str, int] = {}  # room -> slot of its newest sync
         self._wants: dict[str, int] = {}
+        self._afresh: dict[str, None] = {}  # rooms whose next report shall be complete
         self._entries: dict[
             str, tuple[int, int, float]
         ] = {}  # room -> admissions so far, when, and how many a second of late
@@ -43,13 +45,10 @@ class SyncSchedule:
         if now_ms < self._paid_ms:
             return {}
         slot = self._slot(now_ms)
-        last, every = self._last, self._every
-        wants = self._wants
+        last, wants = self._last, self._wants
         due = {}
         for room_id in room_ids:
-            if room_id in wants or slot >= _next(
-                last.get(room_id, -SLOTS_MOST), every.get(room_id, 1)
-            ):
+            if room_id in wants or slot >= self._next(room_id):
                 due[room_id] = wants.get(room_id, 0)
                 last[room_id] = slot
         self._wants = {}
@@ -75,17 +74,24 @@ class SyncSchedule:
             1 if slots < 2 else 2 if slots < 3 else 3 if slots < SLOTS_MOST else SLOTS_MOST
         )
 
+    def answered(self, room_id: str, down: SyncDown) -> None:
+        """The answer to the newest report."""
+        if down.afresh:
+            self._afresh[room_id] = None
+        else:
+            self._afresh.pop(room_id, None)
+
     def keep(self, room_ids: Iterable[str]) -> None:
         """Forgets all other rooms."""
         wanted = set(room_ids)
-        for known in (self._every, self._last, self._wants, self._entries):
+        for known in (self._every, self._last, self._wants, self._entries, self._afresh):
             for room_id in known.keys() - wanted:
                 known.pop(room_id)
 
     def rest_ms(self, now_ms: int, room_ids: Iterable[str]) -> int:
         """How long nothing is due: 0 or more."""
         slot = min(
-            (_next(self._last.get(one, -SLOTS_MOST), self._every.get(one, 1)) for one in room_ids),
+            (self._next(one) for one in room_ids),
             default=self._slot(now_ms) + 1,
         )
         due_ms = 0.0 if self._wants else slot * SLOT_MS + self._phase_ms
@@ -94,7 +100,7 @@ class SyncSchedule:
     def _slot(self, now_ms: int) -> int:
         return (now_ms - self._phase_ms) // SLOT_MS
 
-
-def _next(last: int, every: int) -> int:
-    """The first slot after `last` in which a room with this many slots between syncs is due: all such rooms in the same one."""
-    return (last // every + 1) * every
+    def _next(self, room_id: str) -> int:
+        """The first slot after the newest sync in which this room is due: rooms that sync as often are due in the same one."""
+        every = 1 if room_id in self._afresh else self._every.get(room_id, 1)
+        return (self._last.get(room_id, -SLOTS_MOST) // every + 1) * every

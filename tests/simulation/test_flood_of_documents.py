@@ -143,7 +143,7 @@ def test_a_visitor_of_a_flood_was_queued_early_only_if_there_was_room_for_all_wh
         "before and after the flood the step is in the way of visitors for whom there was room"
     )
     assert confirmed.queued_in_flood > 0.2
-    calm, _ = figures(shop(0.3), True)
+    calm, _ = figures(shop(0.1), True)
     assert (calm.queued_early > 0.8, calm.queued_in_flood) == (True, 0), (
         "without a flood each of them counts"
     )

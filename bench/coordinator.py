@@ -19,11 +19,11 @@ import time
 from zlib import crc32
 
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.sync_schedule import SyncSchedule, phase_ms
 from greenroom.model.room import Room
 from greenroom.model.visit import make_key
 from greenroom.sync.batch import ReportBatch, answer_of, encode
 from greenroom.sync.coordinator_registry import CoordinatorRegistry
-from greenroom.sync.schedule import SyncSchedule, phase_ms
 
 BAR_MS = 50.0
 LINK_MS = 40

@@ -14,9 +14,9 @@ from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger.provisional import Provisional
+from greenroom.admission.sync_schedule import BORROW_MS
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.checks import Watch, verdict
-from greenroom.simulator.lease_model import CALL_LIMIT_MS
 from greenroom.simulator.report import report
 from greenroom.simulator.scenario import Behaviour, Fault, Scenario
 from greenroom.simulator.traces import room
@@ -263,7 +263,7 @@ def test_where_the_lease_ran_dry_requests_that_cannot_wait_pass_too(
     watch.world.run()
     provisional = watch.world.provisional
     assert provisional.passed == provisional.sent == a_second
-    assert provisional.slowest_ms <= PROVISIONAL_CALLS * CALL_LIMIT_MS
+    assert provisional.slowest_ms <= PROVISIONAL_CALLS * BORROW_MS
     assert wrong(watch) == []
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from small_worlds import little, streams_of
 
+from greenroom.admission.sync_schedule import ANSWER_MS
 from greenroom.simulator.ground_truth import SAMPLE_MS
 from greenroom.simulator.scenario import START_MS, Behaviour, Fault, NetworkProfile, Scenario
 from greenroom.simulator.traces import room
 from greenroom.simulator.world import World
-from greenroom.sync.data_center import ANSWER_MS
 
 NEAR = NetworkProfile(least_ms=10, most_ms=10, jitter=0.0)
 

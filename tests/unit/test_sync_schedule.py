@@ -5,7 +5,7 @@ from msgspec import structs
 
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown
-from greenroom.sync.schedule import BATCHES_PER_S, BURST_MS, SyncSchedule
+from greenroom.admission.sync_schedule import BATCHES_PER_S, BURST_MS, SyncSchedule
 
 ROOMS = [f"room{number}" for number in range(50)]
 

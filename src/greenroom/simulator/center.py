@@ -6,9 +6,9 @@ from typing import NamedTuple
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger_time import Expectation, LedgerTime
 from greenroom.admission.records import LedgerMemory
+from greenroom.admission.sync_schedule import SyncSchedule
 from greenroom.model.line_table import LineTable
 from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
-from greenroom.sync.schedule import SyncSchedule
 
 CONTACTS_TO_FOLLOW = 3
 """In how many answers a changed limit shows: it is told, permits and freed units are given back, and the rate behind a cut is in force."""

@@ -1,7 +1,7 @@
 """greenroom's protocol under simulation: the ledgers and the coordinator of `greenroom.admission`, and messages between them.
 
 Nothing is decided here. It does in virtual time what a process does around the core: syncs by the schedule of its data center
-(`sync.schedule`), one report at a time, at once when the lease is empty, and visitors waiting for that.
+(`admission.sync_schedule`), one report at a time, at once when the lease is empty, and visitors waiting for that.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,13 @@ from greenroom.admission.ledger_time import STEP_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import LedgerMemory, doubted
+from greenroom.admission.sync_schedule import (
+    ANSWER_MS,
+    BORROW_MS,
+    SLOT_MS,
+    SLOTS_MOST,
+    SyncSchedule,
+)
 from greenroom.admission.transfers.transfers import visit
 from greenroom.model.line_table import FRESH_MS, LineTable
 from greenroom.model.room import Room
@@ -24,8 +31,6 @@ from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVisitor
-from greenroom.sync.data_center import ANSWER_MS, BORROW_S
-from greenroom.sync.schedule import SLOT_MS, SLOTS_MOST, SyncSchedule
 
 DISK_EVERY_MS = 20_000
 """How old a restored copy is at most."""
@@ -34,8 +39,6 @@ ROOM = "room"
 DOWN_MS = 250
 """How soon a data center that is up again syncs."""
 SYNC_MOST_MS = SLOT_MS * SLOTS_MOST
-CALL_LIMIT_MS = int(BORROW_S * 1000)
-"""A visitor waits no longer than this for a call across the world."""
 HEARS_MOST_MS = 1_000
 """New settings reach everybody within this."""
 NEVER_MS = 1 << 60
@@ -460,8 +463,8 @@ class LeaseModel:
     def _call(self, number: int) -> None:
         """The lease is empty: one call, and visitors who arrive meanwhile wait for the same answer."""
         center = self.centers[number]
-        center.called_until_ms = self._agenda.now_ms + CALL_LIMIT_MS
-        self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.called_until_ms)
+        center.called_until_ms = self._agenda.now_ms + BORROW_MS
+        self._agenda.after(BORROW_MS, self._call_ended, number, center.called_until_ms)
         passing = sum(one.calls > 0 for one in center.behind)
         center.for_newcomers = not passing or passing < len(center.behind)
         want = max(1, passing, center.ledger.borrows(self.local_ms(center)))

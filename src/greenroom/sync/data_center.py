@@ -16,6 +16,7 @@ from contextlib import suppress
 import msgspec
 
 from greenroom.admission.messages.sync import SyncDown
+from greenroom.admission.sync_schedule import ANSWER_MS, BORROW_MS, SyncSchedule, phase_ms
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.ports import LedgerStore
@@ -23,13 +24,9 @@ from greenroom.ports.coordination import LOCK_MS, LeaderLease, PermitRequest, Sy
 from greenroom.sync.batch import ReportBatch, answer_of, encode
 from greenroom.sync.ending import ended
 from greenroom.sync.leader_loop import LeaderLoop
-from greenroom.sync.schedule import SyncSchedule, phase_ms
 
 LOCK_RETRY_S = 0.5
 """How often a process without the lock tries to acquire it, and one with it renews it."""
-
-ANSWER_MS = 2_000
-"""An answer that takes longer counts as lost. Twice that, and a data center counts as cut off."""
 
 CHECK_LEADER_S = 0.5
 """Without an answer for so long, the process that waits checks whether there is a leader."""
@@ -37,9 +34,6 @@ CHECK_LEADER_S = 0.5
 RETRY_S = 0.25
 FAREWELL_S = 2.0
 """A stop is not held up for longer; a data center whose farewell is not heard is given up after the fence."""
-
-BORROW_S = 1.0
-"""A visitor waits no longer than this for permits from elsewhere."""
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -124,7 +118,7 @@ class DataCenterSync:
             self._schedule.request(room_id, want)
             self._requested.set()
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(asyncio.shield(future), BORROW_S)
+                await asyncio.wait_for(asyncio.shield(future), BORROW_MS / 1000)
             return
         task = self._far_borrowers.get(room_id)
         if task is None:
@@ -245,7 +239,7 @@ class DataCenterSync:
 
     async def _borrow_far(self, room_id: str, want: int) -> None:
         try:
-            await self._lock.request_permits(room_id, want, BORROW_S)
+            await self._lock.request_permits(room_id, want, BORROW_MS / 1000)
         except StorageFailed as error:
             self._on_error(error)
         finally:

@@ -16,6 +16,10 @@ SLOTS_MOST = 6
 BATCHES_PER_S = 4.5
 BURST_MS = 500
 """Batches may be this much ahead of their pace: a permit request need not wait because a batch has just gone."""
+ANSWER_MS = 2_000
+"""An answer that takes longer counts as lost. Twice that, and a data center counts as cut off."""
+BORROW_MS = 1_000
+"""A visitor waits no longer than this for permits from elsewhere."""
 PACE_MS = 2_000
 """Over how long admissions a second are averaged."""
 

@@ -1,6 +1,7 @@
 """What is changed in the store is live at every edge, what broke goes on with the last good configuration, also over a restart."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,24 +157,91 @@ def test_a_change_to_one_room_leaves_the_visitors_of_another_where_they_are(orig
     assert late.get().waiting
 
 
-def test_a_revision_that_cannot_be_used_is_refused_and_a_metric_says_so(
-    shared_greenroom, origin, live
+def test_a_rule_that_cannot_be_used_is_left_out_and_named_and_the_rest_of_the_revision_counts(
+    origin, live
 ) -> None:
     edge, change = live
     change(*in_zone(origin, "broken"))
-    before = edge.metric("greenroom_config_store_refusals_total")
-    writer, edges = Writer(default_url(shared_greenroom.data)), Edges(shared_greenroom)
-    writer.write(
+    change(
         *in_zone(origin, "broken", queue_all=False),
         Put(rules("broken", "http.nonsense eq 1"), "broken"),
     )
-    edges.until(edge, "greenroom_config_store_valid", 0)
-    assert held(edge, "shop.broken.org"), "the last good one goes on, as a whole"
-    assert edge.metric("greenroom_config_store_refusals_total") == before + 1
-    assert "room broken: rules[0].expression" in str(edge.status()["config_store"]["problems"])
-    change(Put(rules("broken", 'http.host eq "x"'), "broken"))
-    assert edge.metric("greenroom_config_store_valid") == 1
     assert not held(edge, "shop.broken.org")
+    assert edge.metric("greenroom_config_unusable") == 1
+    assert "room broken" in str(edge.status()["unusable"])
+    change(Put(rules("broken", 'http.host eq "x"'), "broken"))
+    assert edge.metric("greenroom_config_unusable") == 0
+    assert edge.status()["unusable"] == []
+
+
+OPEN = {"total_active_users": 200, "new_users_per_minute": 200}
+TWO_PATHS = [
+    Put(room(name, host="www.two.org", path=f"/{name}", **OPEN), "two") for name in ("one", "two")
+]
+FOLDING = {"greenroom": {"case_insensitive_paths": True}}
+NEXT_DOOR = Put(room("next", host="next.org", **OPEN), "next")
+
+
+def two_zones(origin, **more) -> list[Put]:
+    """A zone with two rooms that share a cookie once paths are matched without regard to case, and a zone beside it."""
+    zones = [zone("two", name="two.org", **more), zone("next", name="next.org")]
+    return [*(Put(replace(one, origin=origin.url)) for one in zones), *TWO_PATHS, NEXT_DOOR]
+
+
+def test_a_change_that_processes_could_not_use_is_refused_and_the_next_one_counts(
+    greenroom, origin, writer
+) -> None:
+    writer.write(*two_zones(origin))
+    edge = greenroom.serve()
+    tokens = [
+        create_token(greenroom.data, name, "--scope", "edit", "--zone", f"{name}.org")
+        for name in ("two", "next")
+    ]
+    two, beside = (Api(edge.control, token) for token in tokens)
+    refused = two.ask("PATCH", "/zones/two", FOLDING)
+    assert (refused.status, refused.pointers) == (400, {"/greenroom/case_insensitive_paths"})
+    assert "room two: cookie_suffix" in refused.body["errors"][0]["message"]
+    assert beside.ask("PATCH", "/zones/next/waiting_rooms/next", {"queue_all": True}).status == 200
+    greenroom.eventually(lambda: held(edge, "next.org"), "the change of the zone beside")
+    two.ask("PATCH", "/zones/two/waiting_rooms/two", {"cookie_suffix": "two"})
+    assert two.ask("PATCH", "/zones/two", FOLDING).status == 200
+    third = {"name": "three", "host": "www.two.org", "path": "/three", **OPEN}
+    refused = two.ask("POST", "/zones/two/waiting_rooms", third)
+    assert (refused.status, refused.pointers) == (400, {"/cookie_suffix"})
+    greenroom.eventually(lambda: edge.metric("greenroom_config_unusable") == 0, "all is in use")
+
+
+def test_a_room_that_cannot_be_used_holds_its_visitors_and_stops_nothing_else_also_after_a_restart(
+    greenroom, edges, origin, writer
+) -> None:
+    writer.write(*two_zones(origin))
+    edge = greenroom.serve()
+    edges.taken_over(edge, writer.write(*two_zones(origin, case_insensitive_paths=True)))
+
+    def as_it_should_be(running) -> bool:
+        first, second = (
+            running.visitor("www.two.org").get(path).waiting for path in ("/one", "/two")
+        )
+        return (first, second) == (False, True)
+
+    assert as_it_should_be(edge)
+    edges.taken_over(edge, writer.write(Put(replace(NEXT_DOOR.record, queue_all=True), "next")))
+    assert held(edge, "next.org")
+    assert edge.metric("greenroom_config_unusable") == 1
+    said = edge.ask("/readyz")
+    assert said.status == 200
+    assert said.text.startswith("serving\ncannot be used: room two: cookie_suffix must differ")
+    edge.wait_until_printed("config_parts_unusable")
+    edge.stop()
+    (greenroom.data / "config.last-good").unlink()
+    again = greenroom.serve()
+    assert as_it_should_be(again)
+    assert held(again, "next.org")
+    edges.taken_over(
+        again, writer.write(Put(replace(TWO_PATHS[1].record, cookie_suffix="two"), "two"))
+    )
+    assert not again.visitor("www.two.org").get("/two").waiting
+    assert again.metric("greenroom_config_unusable") == 0
 
 
 def test_rooms_of_the_file_and_of_the_api_live_together_and_those_of_the_file_are_read_only(

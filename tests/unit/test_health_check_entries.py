@@ -142,7 +142,7 @@ def test_a_check_of_the_file_is_in_the_zone_that_covers_what_it_serves() -> None
     ]
 
 
-def test_an_id_that_is_taken_in_the_store_is_refused() -> None:
+def test_a_check_of_the_store_with_the_id_of_one_in_the_file_is_left_out_and_named() -> None:
     file = read_config(START + '[[health_checks]]\nid = "h"\nname = "a"\naddress = "x"\n')
     stored, _ = applied(
         Configuration(),
@@ -152,5 +152,6 @@ def test_an_id_that_is_taken_in_the_store_is_refused() -> None:
         ],
         1,
     )
-    with pytest.raises(InvalidConfig, match="made through the API"):
-        merged(file, stored)
+    both = merged(file, stored)
+    assert [check.name for check in both.health_checks] == ["a"]
+    assert [fault.unit for fault in both.faults] == ["health check h"]

@@ -9,17 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from config_material import room
+from config_material import event, room
 
 from greenroom.config.load import read_config
 from greenroom.config.settings import Config
 from greenroom.core.rules import NOTHING_KNOWN
 from greenroom.decision.room_table import RoomTable
-from greenroom.errors import InvalidConfig
+from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.model.zone import Zone
-from greenroom.runtime.room_compiler import RoomCompiler
+from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 
 EMPTY = read_config("", Path("/etc/greenroom.toml"))
 BOOKS: Any = {
@@ -75,7 +75,7 @@ def test_visitors_are_served_while_many_rooms_are_compiled_and_the_table_then_co
     assert (
         asyncio.run(turns_during(shop.compiler.compile_ahead(whole, books, 0, NOTHING_KNOWN))) > 3
     )
-    ahead = {room_id: schedule for room_id, (_, schedule) in shop.compiler._rooms_ahead.items()}
+    ahead = {room_id: made.schedule for room_id, made in shop.compiler._rooms_ahead.items()}
     assert shop.compiler.table(whole, books, 0, NOTHING_KNOWN).rooms == ahead
 
 
@@ -87,12 +87,8 @@ def test_what_is_wrong_with_rooms_compiled_ahead_is_told_at_once_by_the_table() 
         rules={"r1": (replace(STAFF, expression="?"),), "r2": (replace(STAFF, expression="!"),)},
     )
     asyncio.run(shop.compiler.compile_ahead(broken, BOOKS, 0, NOTHING_KNOWN))
-    with pytest.raises(InvalidConfig) as found:
-        shop.table(broken)
-    assert {problem.pointer.split(":")[0] for problem in found.value.problems} == {
-        "room r1",
-        "room r2",
-    }
+    shop.table(broken)
+    assert [fault.unit for fault in shop.compiler.faults] == ["room r1", "room r2"]
 
 
 def test_a_room_that_did_not_change_is_the_very_same_afterwards() -> None:
@@ -137,21 +133,111 @@ def test_a_list_that_no_rule_of_a_room_names_does_not_concern_it() -> None:
     )
 
 
-def test_everything_that_does_not_compile_is_told_with_its_room_and_the_running_table_stays() -> (
+def test_a_file_in_which_something_new_does_not_compile_is_refused_and_the_running_table_stays() -> (
     None
 ):
     shop = Shop()
     before = shop.table(config(room("r1"))).rooms["r1"]
     broken = {name: (Rule(id="a", expression="nonsense"),) for name in ("r1", "r2")}
     with pytest.raises(InvalidConfig) as caught:
-        shop.table(config(room("r1"), room("r2"), rules=broken))
+        shop.table(config(room("r1"), room("r2"), rules=broken), strict=True)
     assert [str(problem).partition(".expression")[0] for problem in caught.value.problems] == [
         "room r1: rules[0]",
         "room r2: rules[0]",
     ]
     with pytest.raises(InvalidConfig, match="list staff: "):
-        shop.table(config(room("r1"), lists=(replace(LISTED, items=("x",)),)))
+        shop.table(config(room("r1"), lists=(replace(LISTED, items=("x",)),)), strict=True)
     assert shop.table(config(room("r1"))).rooms["r1"] is before
+
+
+def test_what_was_left_out_before_does_not_refuse_a_new_file() -> None:
+    shop = Shop()
+    broken = {"r1": (Rule(id="a", expression="nonsense"),)}
+    shop.table(config(room("r1"), rules=broken))
+    after = shop.table(config(room("r1", description="new"), rules=broken), strict=True)
+    assert after.rooms["r1"].now.room.description == "new"
+
+
+class FullDisk:
+    """Draws without a seed while it is `failing`."""
+
+    def __init__(self, failing: Exception | None) -> None:
+        self.failing = failing
+
+    def seed(self, _draw_id: str) -> bytes:
+        if self.failing:
+            raise self.failing
+        return bytes(32)
+
+
+DRAWN = event("e1", prequeue_start_ms=1, shuffle_at_event_start=True)
+
+
+def test_a_template_that_does_not_compile_gives_the_builtin_page_and_is_named() -> None:
+    shop = Shop()
+    compiled = shop.table(config(room("r1", custom_page_html=BROKEN_PAGE))).rooms["r1"].now
+    assert not compiled.page.custom
+    assert not compiled.effective.ledger_room.queue_all
+    assert [fault.unit for fault in shop.compiler.faults] == ["room r1"]
+
+
+BROKEN_PAGE = "{{#if waitTime}}never closed"
+
+
+def test_a_room_that_does_not_compile_holds_its_visitors_and_the_others_are_as_configured() -> None:
+    shop, disk = Shop(), FullDisk(RuntimeError("a bug"))
+    shop.compiler = RoomCompiler(disk, shop.errors.append)
+    rooms = room("r1", description="new"), room("r2", description="new")
+    wanted = config(*rooms, events={"r1": (DRAWN,)})
+    table = shop.table(wanted)
+    held, other = table.rooms["r1"].now, table.rooms["r2"].now
+    assert held.effective.ledger_room.queue_all
+    assert held.effective.ledger_room.total_active_users == 200
+    assert table.find("r1.z1.example", "/any") is table.rooms["r1"]
+    assert other.room == rooms[1]
+    assert [fault.unit for fault in shop.compiler.faults] == ["room r1"]
+    disk.failing = None
+    mended = shop.table(wanted)
+    assert not mended.rooms["r1"].now.effective.ledger_room.queue_all
+    assert mended.rooms["r2"] is table.rooms["r2"]
+    assert shop.compiler.faults == []
+
+
+def test_a_rule_or_a_list_that_does_not_compile_is_left_out_and_the_others_count() -> None:
+    shop = Shop()
+    rules = Rule(id="b", expression="nonsense"), STAFF, Rule(id="c", expression="ip.src in $other")
+    lists = LISTED, replace(OTHER, items=("not an address",))
+    compiled = shop.table(config(room("r1"), rules={"r1": rules}, lists=lists)).rooms["r1"].now
+    assert compiled.bypass is not None
+    assert compiled.bypass(arrival("10.1.2.3"), 0) == STAFF
+    assert compiled.bypass(arrival("192.0.2.1"), 0) is None
+    assert [fault.unit for fault in shop.compiler.faults] == ["list other", "room r1", "room r1"]
+
+
+def test_a_room_whose_draw_has_no_seed_yet_stays_as_it_runs_and_is_tried_again() -> None:
+    disk = FullDisk(StorageFailed("no space left"))
+    compiler = RoomCompiler(disk, print)
+    running = compiler.table(config(room("r1")), BOOKS, 0, NOTHING_KNOWN).rooms["r1"]
+    wanted = config(room("r1"), room("r2"), room("r3"), events={"r1": (DRAWN,), "r3": (DRAWN,)})
+    table = compiler.table(wanted, BOOKS, 0, NOTHING_KNOWN)
+    assert table.rooms["r1"] is running
+    assert not table.rooms["r2"].now.effective.ledger_room.queue_all
+    assert table.rooms["r3"].now.effective.ledger_room.queue_all
+    assert compiler.unfinished
+    assert {fault.unit for fault in compiler.faults} == {"room r1", "room r3"}
+    disk.failing = None
+    assert compiler.table(wanted, BOOKS, 0, NOTHING_KNOWN).rooms["r1"].draws
+    assert (compiler.unfinished, compiler.faults) == (False, [])
+
+
+def test_a_trial_finds_only_what_is_new_and_asks_for_no_seed() -> None:
+    broken = room("r1", custom_page_html=BROKEN_PAGE)
+    running = config(broken, room("r2"), rules={"r2": (STAFF,)}, lists=(LISTED,))
+    assert compile_faults(running, replace(running, events={"r1": (DRAWN,), "r2": (DRAWN,)})) == []
+    found = compile_faults(running, replace(running, lists=()))
+    assert [fault.unit for fault in found] == ["room r2"]
+    found = compile_faults(config(room("r1")), config(broken))
+    assert [fault.unit for fault in found] == ["room r1"]
 
 
 def test_rules_that_may_wait_are_compiled_when_they_are_asked_or_when_there_is_time() -> None:
@@ -180,3 +266,4 @@ def test_rules_that_waited_and_cannot_be_used_let_no_visitor_by_and_are_told_onc
     assert [compiled.bypass(arrival("10.1.2.3"), 0) for _ in range(3)] == [None, None, None]
     assert len(shop.errors) == 1
     assert shop.failed_rules == ["r1"]
+    assert [fault.unit for fault in shop.compiler.faults] == ["room r1"]

@@ -291,8 +291,9 @@ _ROWS = (
         "greenroom_config_refused",
         SYSTEM,
         "Configuration refused",
-        "A changed configuration file or a revision of the store cannot be used, and the last good one stays; or it has been corrected.",
-        "The configuration cannot be used, and the last good one stays: {problems}.",
+        "A changed configuration file or a revision of the store, or a room, zone, list or the like in it, cannot be used; or it has been "
+        "corrected.",
+        "The configuration cannot be used, and the last good one stays, or only a part of it runs: {problems}.",
         "The configuration can be used again.",
         fields={"source": "file or store", "problems": "what is wrong with it"},
         filters={},

@@ -44,7 +44,8 @@ def control_app(
 
     async def readyz(_request: Request) -> Response:
         state = observed.state()
-        return PlainTextResponse(f"{state.phase}\n", 200 if state.ready else 503)
+        unusable = "".join(f"cannot be used: {fault}\n" for fault in state.faults)
+        return PlainTextResponse(f"{state.phase}\n{unusable}", 200 if state.ready else 503)
 
     async def metrics(_request: Request) -> Response:
         return Response(exposition.text(), media_type=METRICS_TYPE)

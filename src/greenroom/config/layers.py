@@ -1,30 +1,30 @@
 """Merges the configuration file and the configuration made through the API, for the edge and for the API.
 
-The file is read-only here. What both claim (an id, a host and path, a cookie, the name of a list) is a problem, and problems are found
-before anything is taken over: a file that clashes with the store is refused, and so is a revision that clashes with the file.
+The file is read-only here. What both claim (an id, a host and path, a cookie, the name of a list) is a fault of the store's part, which is
+left out or held; everything else is used. A change that would bring a new fault is refused before it is saved (`LayeredStore.judge`).
 """
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from greenroom.config.addresses import loop_problems, origin_problems
-from greenroom.config.settings import Address, Config
-from greenroom.core.cookie_scope import scope_clashes
+from greenroom.config.settings import Address, Config, UnitFault
+from greenroom.core.cookie_scope import CookieClaims
 from greenroom.core.hosts import KnownHosts, known_hosts
 from greenroom.core.path_readings import PathPolicy
 from greenroom.core.routing import Coverage
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import ZONE_POLICY
-from greenroom.model.change import AuditEntry, Change
-from greenroom.model.configuration import Configuration, Entry, Record
-from greenroom.model.room import Room
-from greenroom.model.rule import ListItem, RuleList, RuleSet
+from greenroom.model.change import AuditEntry, Change, Put, applied
+from greenroom.model.configuration import KIND_OF, Configuration, Entry, Record
+from greenroom.model.room import Room, Route
+from greenroom.model.rule import ListItem, RuleSet
 from greenroom.model.status_page import StatusPage
-from greenroom.model.zone import Zone
+from greenroom.model.zone import Zone, in_zone
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.ports import ConfigStore
 
@@ -34,47 +34,92 @@ RESOLVE_S = 3.0
 FILE_ZONE_ID = hashlib.sha256(b"the configuration file").hexdigest()[:32]
 """The zone of rooms in the file whose host lies in no zone of the store."""
 
+NO_ORIGIN = "http://origin.invalid"
+"""Stands for a zone's origin that cannot be used: a name without an address (RFC 6761), so that no other origin gets its requests."""
+
+OTHER_ID = "has the id of another waiting room"
+
+COMPILED = ("zone", "room", "event", "rules", "list", "list_item", "health_check", "status_page")
+"""Kinds that processes compile; the others are only read."""
+
+CompileFaults = Callable[[Config, Config], list[UnitFault]]
+"""(running, wanted) -> what of `wanted` that differs from `running` cannot be compiled."""
+
+T = TypeVar("T")
+
 
 def merged(file: Config, stored: Configuration) -> Config:
-    """The file's configuration with everything of the store in it. Raises InvalidConfig with every problem."""
+    """The file's configuration with everything of the store in it. Never fails: what cannot be used is in `faults`.
+
+    Of two things that claim the same, the file's counts, then the older one of the store. Visitors of a room that cannot be used are
+    held, where no other room covers the route.
+    """
+    faults: list[UnitFault] = []
     zones = {entry.id: entry.record for entry in stored.zones.values()}
-    rooms = [_in_zone(entry.record, zones[entry.parent]) for entry in stored.rooms.values()]
-    lists = stored.rule_lists()
-    problems = [
-        *_taken_twice(file.rooms, rooms),
-        *_lists_twice(file.lists, lists),
-        *_checks_twice(file, stored),
-        *_pages_twice(file, stored),
-    ]
-    if not problems:
-        problems = scope_clashes([*file.rooms, *rooms])
-    origins = {}
-    for zone in zones.values():
-        if zone.origin:
-            wrong = zone_origin_problems(
-                listeners_of(file), f"zone {zone.name}: origin", zone.origin
-            )
-            problems += wrong
-            if not wrong:
-                origins[zone.name] = Origin.of(zone.origin, of_zone=True)
-    if problems:
-        raise InvalidConfig(problems)
+    origins = _zone_origins(file, zones.values(), faults)
+    closed = {fault.zone_id for fault in faults}
+    rooms, held = _usable_rooms(file, stored, closed, faults)
+    pages = {page.where for page in file.status_pages}
+    lists = {found.name for found in file.lists}
+    checks = {check.id for check in file.health_checks}
     return replace(
         file,
         rooms=(*file.rooms, *rooms),
-        zones={entry.id: zones[entry.parent] for entry in stored.rooms.values()},
+        zones={room.id: zones[stored.rooms[room.id].parent] for room in rooms},
         zone_names=tuple(zone.name for zone in zones.values()),
         zone_origins=origins,
         events={
             **file.events,
             **{
-                room.id: events for room in rooms if (events := _records(stored.events.of(room.id)))
+                room.id: events
+                for room in rooms
+                if room.id not in held and (events := _records(stored.events.of(room.id)))
             },
         },
-        rules={**file.rules, **{entry.id: entry.record.rules for entry in stored.rules.values()}},
-        lists=(*file.lists, *lists),
-        health_checks=(*file.health_checks, *stored.health_checks.records()),
-        status_pages=(*file.status_pages, *stored.status_pages.records()),
+        rules={
+            **{
+                entry.id: entry.record.rules
+                for entry in stored.rules.values()
+                if entry.id not in held
+            },
+            **file.rules,
+        },
+        lists=(
+            *file.lists,
+            *_unless(
+                lambda found: found.name in lists,
+                stored.rule_lists(),
+                lambda found: UnitFault(
+                    f"list {found.name}", "is already in the configuration file"
+                ),
+                faults,
+            ),
+        ),
+        health_checks=(
+            *file.health_checks,
+            *_unless(
+                lambda check: check.id in checks,
+                stored.health_checks.records(),
+                lambda check: UnitFault(
+                    f"health check {check.name}",
+                    "has the id of a health check in the configuration file",
+                    stored.health_checks[check.id].parent,
+                ),
+                faults,
+            ),
+        ),
+        status_pages=(
+            *file.status_pages,
+            *_unless(
+                lambda page: page.where in pages,
+                stored.status_pages.records(),
+                lambda page: UnitFault(
+                    f"status page {page.title}",
+                    f"{page.where} is already the address of a page in the configuration file",
+                ),
+                faults,
+            ),
+        ),
         zone_paths={
             zone.name: PathPolicy(zone.ambiguous_paths == "pass", zone.merge_slashes)
             for zone in zones.values()
@@ -82,6 +127,97 @@ def merged(file: Config, stored: Configuration) -> Config:
         zone_proxies={
             zone.name: zone.trusted_proxies for zone in zones.values() if zone.trusted_proxies
         },
+        faults=tuple(faults),
+    )
+
+
+def _unless(
+    taken: Callable[[T], bool],
+    found: Iterable[T],
+    fault: Callable[[T], UnitFault],
+    faults: list[UnitFault],
+) -> Iterator[T]:
+    for each in found:
+        if taken(each):
+            faults.append(fault(each))
+        else:
+            yield each
+
+
+def _zone_origins(
+    file: Config, zones: Iterable[Zone], faults: list[UnitFault]
+) -> dict[str, Origin]:
+    origins, listeners = {}, listeners_of(file)
+    for zone in zones:
+        if zone.origin:
+            wrong = zone_origin_problems(listeners, "origin", zone.origin)
+            faults += [UnitFault(f"zone {zone.name}", str(problem), zone.id) for problem in wrong]
+            origins[zone.name] = Origin.of(NO_ORIGIN if wrong else zone.origin, of_zone=True)
+    return origins
+
+
+def _usable_rooms(
+    file: Config, stored: Configuration, closed: Container[str], faults: list[UnitFault]
+) -> tuple[list[Room], set[str]]:
+    """The rooms of the store, and the ids of those that clash with another or are in a zone of `closed`: they hold their visitors."""
+    covered: Coverage[Room] = Coverage()
+    cookies: CookieClaims[Room] = CookieClaims()
+    ids = {room.id: room for room in file.rooms}
+    for room in file.rooms:
+        for route in room.routes:
+            covered.claim(room, route, room.case_insensitive_paths)
+        cookies.claim(room, room)
+    rooms, held = [], set()
+    for entry in stored.rooms.values():
+        room = in_zone(entry.record, stored.zones[entry.parent].record)
+        if room.id in ids:
+            faults.append(_clash(entry, f"has the id of room {ids[room.id].name}", OTHER_ID))
+            continue
+        free = []
+        for route in room.routes:
+            taken = covered.claim(room, route, room.case_insensitive_paths)
+            if taken is None:
+                free.append(route)
+            else:
+                place = f"{route.host}{route.path} is already covered by"
+                told = "another route of it" if taken is room else "another waiting room"
+                faults.append(_clash(entry, f"{place} room {taken.name}", f"{place} {told}"))
+        clash = cookies.holder(room) if len(free) == len(room.routes) else None
+        if clash:
+            other, what = clash
+            reason = "cookie_suffix must differ from that of"
+            faults.append(
+                _clash(
+                    entry,
+                    f"{reason} room {other.name}: {what}",
+                    f"{reason} another waiting room: {what}",
+                )
+            )
+        if clash or entry.parent in closed or len(free) < len(room.routes):
+            if not free:
+                continue
+            room = held_room(room, free)
+            held.add(room.id)
+        cookies.claim(room, room)
+        rooms.append(room)
+    return rooms, held
+
+
+def _clash(entry: Entry[Room], reason: str, told: str) -> UnitFault:
+    return UnitFault(f"room {entry.record.name}", reason, entry.parent, told)
+
+
+def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
+    """A room that holds its visitors on the built-in page: it stands for one that cannot be used. Its cookie is its own."""
+    first, *more = routes or room.routes
+    return replace(
+        room,
+        host=first.host,
+        path=first.path,
+        additional_routes=tuple(more),
+        cookie_suffix=_id("held", room.id),
+        custom_page_html="",
+        queue_all=True,
     )
 
 
@@ -149,68 +285,19 @@ def _records(entries: Sequence[Entry[Any]]) -> tuple[Any, ...]:
     return tuple(entry.record for entry in entries)
 
 
-def _in_zone(room: Room, zone: Zone) -> Room:
-    """The room with what its zone adds to it."""
-    if zone.paused and not room.suspended:
-        room = replace(room, suspended=True)
-    if zone.case_insensitive_paths and not room.case_insensitive_paths:
-        room = replace(room, case_insensitive_paths=True)
-    return room
-
-
-def _taken_twice(file: Iterable[Room], stored: Iterable[Room]) -> Iterator[Problem]:
-    covered: Coverage[str] = Coverage()
-    ids: dict[str, str] = {}
-    for room in (*file, *stored):
-        other = ids.setdefault(room.id, room.name)
-        if other != room.name:
-            yield Problem(f"room {room.name}", f"has the id of room {other}")
-        for route in room.routes:
-            taken = covered.claim(room.name, route, room.case_insensitive_paths)
-            if taken is not None:
-                yield Problem(
-                    f"room {room.name}",
-                    f"{route.host}{route.path} is already covered by room {taken}",
-                )
-
-
-def _lists_twice(file: Iterable[RuleList], stored: Iterable[RuleList]) -> Iterator[Problem]:
-    names = {found.name for found in file}
-    yield from (
-        Problem(f"list {found.name}", "is already in the configuration file")
-        for found in stored
-        if found.name in names
-    )
-
-
-def _checks_twice(file: Config, stored: Configuration) -> Iterator[Problem]:
-    for check in file.health_checks:
-        if check.id in stored.health_checks:
-            other = stored.health_checks[check.id].record.name
-            yield Problem(
-                f"health check {check.name}",
-                f"has the id of health check {other}, which was made through the API",
-            )
-
-
-def _pages_twice(file: Config, stored: Configuration) -> Iterator[Problem]:
-    taken = {page.where for page in file.status_pages}
-    for page in stored.status_pages.records():
-        if page.where in taken:
-            yield Problem(
-                f"status page {page.title}",
-                f"{page.where} is already the address of a page in the configuration file",
-            )
-
-
 class LayeredStore:
     """A configuration store whose readers also see what stands in the file, marked read-only. See `ports.ConfigStore`."""
 
     def __init__(
-        self, store: ConfigStore, file: Callable[[], Config], now_ms: Callable[[], int]
+        self,
+        store: ConfigStore,
+        file: Callable[[], Config],
+        now_ms: Callable[[], int],
+        compile_faults: CompileFaults = lambda _running, _wanted: [],
     ) -> None:
-        """`file` gives the file's configuration as it is used now; it is asked in any thread."""
+        """`file` gives the file's configuration as it is used now; it is asked in any thread, as is `compile_faults`."""
         self._store = store
+        self._compile_faults = compile_faults
         self._file = file
         self._now_ms = now_ms
         self._known: tuple[Configuration, Config, Configuration] | None = None
@@ -223,6 +310,33 @@ class LayeredStore:
     def read(self) -> Configuration:
         """Both layers."""
         return self._both(self._store.read())
+
+    def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
+        """By the functions with which processes compile a configuration. See `ports.ConfigStore`."""
+        touched = {
+            KIND_OF[type(change.record)] if isinstance(change, Put) else change.kind
+            for change in changes
+        }
+        if touched.isdisjoint(COMPILED):
+            return []
+        file, stored = self._file(), self._store.read()
+        if stored.revision != expected:
+            return []
+        try:
+            after, steps = applied(stored, changes, now_ms)
+        except InvalidConfig as error:
+            return list(error.problems)
+        before, wanted = merged(file, stored), merged(file, after)
+        new = [fault for fault in wanted.faults if fault not in before.faults]
+        new += self._compile_faults(before, wanted)
+        own = {"", *(step.entry.id for step in steps), *(step.entry.parent for step in steps)}
+        own |= {after.rooms[one].parent for one in own if one in after.rooms}
+        return [
+            Problem(fault.unit, fault.told or fault.reason)
+            if fault.zone_id in own
+            else Problem("a waiting room of another zone", "could not be used after this change")
+            for fault in new
+        ]
 
     def write(
         self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int

@@ -11,6 +11,7 @@ from greenroom.config.shared import NAME, NAME_MAX, NAME_PATTERN, Shared
 from greenroom.core.path_readings import PathPolicy
 from greenroom.decision.forwarded import TRUSTED_HEADERS
 from greenroom.decision.native_pass import PassKeys
+from greenroom.errors import Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.crawler import Crawler
@@ -290,6 +291,23 @@ SECTIONS: dict[str, type] = {
 """Tables of the file that are one record each."""
 
 
+class UnitFault(NamedTuple):
+    """Why one room, zone, list, check or page cannot be used; everything else can.
+
+    `reason` may name things of other zones; `told` is the reason for the editors of `zone_id` alone.
+    """
+
+    unit: str
+    reason: str
+    zone_id: str = ""
+    told: str = ""
+
+    @property
+    def problem(self) -> Problem:
+        """For operators of the whole installation."""
+        return Problem(self.unit, self.reason)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """A whole configuration that has been checked; `read_config` is the only maker."""
@@ -355,6 +373,8 @@ class Config:
     status_listen: Address | None = None
     """None: no status pages."""
     status_pages: tuple[PageSettings, ...] = ()
+    faults: tuple[UnitFault, ...] = ()
+    """What of the configuration store is left out, or held instead of served."""
     path: Path | None = None
     files: tuple[Path, ...] = ()
     """Every file that was read to make it, the configuration file first; the reloader watches them."""

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, said
 from greenroom.errors import RevisionConflict
 from greenroom.model.change import Change
 from greenroom.model.configuration import Configuration, Entry, EntryIndex, Record
@@ -61,7 +61,9 @@ class ConfigService:
     def trial(self, plan: ConfigChange) -> Any:
         """What the plan would answer, without writing anything. Raises Refused as `change` does."""
         known = self.store.read()
-        planned = plan(known, ChangeContext(self.clock.now_ms(), self._new_id))
+        moment = ChangeContext(self.clock.now_ms(), self._new_id)
+        planned = plan(known, moment)
+        self._judge(planned, known.revision, moment.now_ms)
         return planned.answer(known)
 
     def change(self, author: str, plan: ConfigChange) -> Any:
@@ -70,6 +72,7 @@ class ConfigService:
             known = self.store.read()
             moment = ChangeContext(self.clock.now_ms(), self._new_id)
             planned = plan(known, moment)
+            self._judge(planned, known.revision, moment.now_ms)
             try:
                 after = self.store.write(
                     planned.changes, expected=known.revision, author=author, now_ms=moment.now_ms
@@ -80,6 +83,10 @@ class ConfigService:
         raise Refused(
             ApiFault(Code.CHANGED_MEANWHILE, "concurrent changes; nothing was changed, try again")
         )
+
+    def _judge(self, planned: PlannedChange, expected: int, now_ms: int) -> None:
+        problems = self.store.judge(planned.changes, expected=expected, now_ms=now_ms)
+        refuse_if(ApiFault(Code.UNUSABLE, said(problem)) for problem in problems)
 
 
 def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:

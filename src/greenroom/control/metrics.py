@@ -176,6 +176,11 @@ METRICS: tuple[MetricRow, ...] = (
         lambda s: not s.store.problems,
     ),
     _process(
+        "config_unusable",
+        "rooms, zones, lists and the like that cannot be used and are held or left out, as in /readyz",
+        lambda state: len({fault.pointer for fault in state.faults}),
+    ),
+    _process(
         "config_store_revision",
         "revision of the configuration store in use",
         lambda s: max(0, s.store.revision),

@@ -31,6 +31,7 @@ class Code(IntEnum):
     TEMPLATE = 28030
     EXPRESSION = 28031
     EVENTS_OVERLAP = 28032
+    UNUSABLE = 28033
     READ_ONLY = 28040
     IN_USE = 28041
     CHANGED_MEANWHILE = 28042
@@ -81,6 +82,9 @@ CODES: dict[Code, Meaning] = {
         400, "the expression of a rule is invalid; the message marks the position"
     ),
     Code.EVENTS_OVERLAP: Meaning(400, "the events of a room overlap"),
+    Code.UNUSABLE: Meaning(
+        400, "after this change something of the configuration could not be used; nothing was saved"
+    ),
     Code.READ_ONLY: Meaning(
         403, "it comes from a configuration file and can only be changed there"
     ),

@@ -7,7 +7,7 @@ from greenroom.core.cookie_scope import CookieClaims
 from greenroom.core.routing import Coverage
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room, Route
-from greenroom.model.zone import Zone
+from greenroom.model.zone import Zone, in_zone
 
 
 class RoomClaims:
@@ -30,12 +30,11 @@ class RoomClaims:
 
     def add(self, entry: Entry[Room], zone: Zone) -> None:
         """A room as it is now, and its zone."""
-        room = entry.record
+        room = entry.record if entry.read_only else in_zone(entry.record, zone)
         self._names.add((entry.parent, room.name))
         self._suffixes.add((entry.parent, room.cookie_suffix))
-        any_case = room.case_insensitive_paths or zone.case_insensitive_paths
         for route in room.routes:
-            self._coverage.claim(entry, route, any_case)
+            self._coverage.claim(entry, route, room.case_insensitive_paths)
         self._cookies.claim(entry, room)
 
     def has_name(self, zone_id: str, name: str) -> bool:
@@ -50,6 +49,6 @@ class RoomClaims:
         """The room that has this host and path; None when it is free."""
         return self._coverage.holder(route, any_case)
 
-    def with_cookie(self, room: Room) -> tuple[Entry[Room], str] | None:
+    def with_cookie(self, room: Room, zone: Zone) -> tuple[Entry[Room], str] | None:
         """The room whose cookie would overwrite one of this room's, and which one; None when no cookie is taken."""
-        return self._cookies.holder(room)
+        return self._cookies.holder(in_zone(room, zone))

@@ -351,7 +351,7 @@ def _draw_faults(known: Configuration, room: Room) -> list[ApiFault]:
 def _cookie_faults(
     known: Configuration, zone: Entry[Zone], room: Room, sees: SeesZone, others: RoomClaims
 ) -> list[ApiFault]:
-    found = others.with_cookie(room)
+    found = others.with_cookie(room, zone.record)
     if found is None:
         return []
     other, clash = found

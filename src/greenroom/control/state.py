@@ -190,6 +190,9 @@ class ProcessState(msgspec.Struct, frozen=True):
     rooms: tuple[RoomState, ...]
     gateway: Iterable[tuple[str, float]]
     store: StoreState = StoreState()
+    faults: tuple[
+        Problem, ...
+    ] = ()  # rooms, zones, lists and the like that cannot be used; the rest of the configuration runs
     sync: SyncState | None = None
     health: HealthState = HealthState()
     analytics: AnalyticsState | None = None

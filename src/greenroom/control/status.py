@@ -30,6 +30,7 @@ def status(state: ProcessState) -> dict[str, Any]:
             "failed_reloads": config.failures,
         },
         "config_store": _store(state.store),
+        "unusable": [{"key": found.pointer, "reason": found.reason} for found in state.faults],
         "sync": None if state.sync is None else msgspec.to_builtins(state.sync),
         "analytics": None if state.analytics is None else msgspec.to_builtins(state.analytics),
         "rooms": [_room(room) for room in state.rooms],

@@ -15,6 +15,7 @@ from greenroom.control.config_service import (
     refuse_read_only,
 )
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
+from greenroom.control.room_claims import RoomClaims
 from greenroom.control.time_format import moment as written
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
@@ -194,6 +195,8 @@ def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Config
             raise Refused(
                 ApiFault(Code.INVALID, "name: cannot be changed; create a new zone", "/name")
             )
+        if zone.case_insensitive_paths and not entry.record.case_insensitive_paths:
+            refuse_if(_case_faults(known, zone))
         return _put(
             replace(zone, search_engine_crawler_bypass=entry.record.search_engine_crawler_bypass)
         )
@@ -258,6 +261,35 @@ def _checked(
         faults.append(ApiFault(Code.TAKEN, f"name: there is a zone {name} already", "/name"))
     refuse_if(faults)
     return Zone(id=zone_id, **values)
+
+
+def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:
+    """Rooms of the zone that need another suffix or path before their paths can be matched without regard to case."""
+    claims = RoomClaims()
+    for entry in known.rooms.values():
+        if entry.parent != zone.id:
+            claims.add(entry, known.zones[entry.parent].record)
+    faults = []
+    for entry in known.rooms.of(zone.id):
+        room = entry.record
+        covered = [
+            f"{route.host}{route.path} would also belong to another waiting room"
+            for route in room.routes
+            if claims.covering(route, True)
+        ]
+        clash = None if covered else claims.with_cookie(room, zone)
+        if clash:
+            covered = [f"cookie_suffix must differ from that of another waiting room: {clash[1]}"]
+        faults += [
+            ApiFault(
+                Code.COOKIES_CLASH if clash else Code.COVERED,
+                f"{EXTENSION}.case_insensitive_paths: waiting room {room.name}: {reason}",
+                f"/{EXTENSION}/case_insensitive_paths",
+            )
+            for reason in covered
+        ]
+        claims.add(entry, zone)
+    return faults
 
 
 ZoneFilter = Callable[[Entry[Zone]], bool]

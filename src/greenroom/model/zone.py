@@ -1,13 +1,13 @@
 """A zone: a domain with its waiting rooms, and the settings that all of them share."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from ipaddress import ip_network
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import SPEC, check_value, plain_type, spec
-from greenroom.model.room import HOST, SESSION_LONGEST
+from greenroom.model.room import HOST, SESSION_LONGEST, Room
 
 ACCOUNT_ID = "67726565656e726f6f6d000000000001"
 """The one account of an installation: clients want an account id in their URLs."""
@@ -103,6 +103,15 @@ class Zone:
     def covers(self, host: str) -> bool:
         """Whether a host is the zone's own name or below it."""
         return host == self.name or host.endswith(f".{self.name}")
+
+
+def in_zone(room: Room, zone: Zone) -> Room:
+    """The room as processes compile it: with what its zone adds."""
+    if zone.paused and not room.suspended:
+        room = replace(room, suspended=True)
+    if zone.case_insensitive_paths and not room.case_insensitive_paths:
+        room = replace(room, case_insensitive_paths=True)
+    return room
 
 
 def zone_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:

@@ -7,7 +7,7 @@ from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.core.draw import Draw
 from greenroom.core.health.memory import EventQuestion, HealthBatch, HealthMemory, Uptime
-from greenroom.errors import StorageFailed
+from greenroom.errors import Problem, StorageFailed
 from greenroom.model.alert import Alert
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
@@ -192,6 +192,12 @@ class ConfigStore(Protocol):
 
     def read(self) -> Configuration:
         """The newest configuration. Only what changed since the last call is read; nothing at all when nothing did."""
+
+    def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
+        """What processes could not use after these changes of the newest configuration, and can use now. Writes nothing.
+
+        Empty when `expected` is not the newest revision any more: the write will find that out.
+        """
 
     def write(
         self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int

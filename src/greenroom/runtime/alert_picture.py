@@ -51,7 +51,7 @@ class PictureTaker:
             cut_off_s=(sync.answered_s or 0.0) if sync and sync.syncing and sync.cut_off else None,
             config_problems={
                 "file": _said(state.config.problems),
-                "store": _said(state.store.problems),
+                "store": _said(state.store.problems + state.faults),
             },
             certificate=certificate(Path(config.tls.cert)) if config.tls else None,
             limits={name: bounds(policies, name) for name in BOUND_TYPES},

@@ -1,8 +1,8 @@
 """Follows the configuration store: loads its newest revision within a second, or keeps the last good one.
 
-The store is asked for its revision every POLL_S, and at once after a write through this very process. A revision that cannot be used
-is refused as a whole and tried again now and then (what stood in its way may be in the configuration file, or a full disk). A store that
-cannot be reached changes nothing: what runs goes on, and a copy of it in the data directory is there for the next start.
+The store is asked for its revision every POLL_S, and at once after a write through this very process. What in it cannot be used is left
+out or held, and named; a revision that cannot be taken over at all (a full disk) is tried again now and then. A store that cannot be
+reached changes nothing: what runs goes on, and a copy of it in the data directory is there for the next start.
 """
 
 import asyncio
@@ -68,8 +68,8 @@ class StoreFollower:
             self._took_over(found)
             await self._keep_copy()
 
-    async def run(self, apply: Apply) -> None:
-        """Until cancelled."""
+    async def run(self, apply: Apply, unfinished: Callable[[], bool] = lambda: False) -> None:
+        """Until cancelled. `unfinished`: applying the same revision again may do more."""
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
@@ -77,7 +77,7 @@ class StoreFollower:
 
         self._store.watch(wake)
         while True:
-            await self._look(apply, loop.time)
+            await self._look(apply, loop.time, unfinished)
             try:
                 async with asyncio.timeout(POLL_S):
                     await self._wake.wait()
@@ -85,7 +85,9 @@ class StoreFollower:
                 pass
             self._wake.clear()
 
-    async def _look(self, apply: Apply, time_s: Callable[[], float]) -> None:
+    async def _look(
+        self, apply: Apply, time_s: Callable[[], float], unfinished: Callable[[], bool]
+    ) -> None:
         try:
             found = await asyncio.to_thread(self._store.read)
         except (StorageFailed, InvalidConfig) as error:
@@ -94,19 +96,22 @@ class StoreFollower:
         if not self.state.reachable:
             log.info("config_store_reachable", store=self.state.name)
             self.state = self.state.reached()
-        if found is self._running and not self.state.problems and self._copied is found:
+        again = bool(self.state.problems) or unfinished()
+        if found is self._running and not again and self._copied is found:
             return
         if found.revision == self.state.tried and time_s() < self._next_try_s:
             return
         self._next_try_s = time_s() + RETRY_S
-        if found is not self._running or self.state.problems:
+        if found is not self._running or again:
             try:
                 await apply(found)
             except (InvalidConfig, StorageFailed) as error:
                 self._refuse(found.revision, error)
                 return
-            self._took_over(found)
-        await self._keep_copy()
+            if found is not self._running or self.state.problems:
+                self._took_over(found)
+        if self._copied is not found:
+            await self._keep_copy()
 
     async def _keep_copy(self) -> None:
         kept = self._running

@@ -32,6 +32,7 @@ from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.timekeeper import keep_time
+from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.counts import Counts
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
@@ -65,7 +66,7 @@ from greenroom.runtime.loops import beside
 from greenroom.runtime.notifications import Notifications
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
 from greenroom.runtime.reload import Reloader
-from greenroom.runtime.room_compiler import RoomCompiler
+from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 from greenroom.runtime.status_page import open_status_pages, status_preview
 from greenroom.runtime.stored_secrets import keep_sealed, seals_of
 from greenroom.runtime.tending import tend
@@ -128,6 +129,7 @@ class Process:
         self._names = ConfirmedNames(Resolver(), self._clock.now_ms)
         self._reloader = Reloader(source, self.config, self._apply_file, self._clock.now_ms, stamp)
         self._stored = Configuration()
+        self._logged_faults: tuple[Problem, ...] = ()
         self._applying = asyncio.Lock()
         self._follower: StoreFollower | None = None
         self._health: ProcessHealth | None = None
@@ -230,7 +232,7 @@ class Process:
             layers, data.path, store.outbox, self._clock, lambda: self._own_listeners().values()
         )
         undo.callback(self._health.close)
-        return LayeredStore(store, lambda: self._file, self._clock.now_ms)
+        return LayeredStore(store, lambda: self._file, self._clock.now_ms, compile_faults)
 
     def explain(self, asked: ExplainRequest) -> Explanation:
         """What would become of a request now. Call it inside the event loop."""
@@ -278,6 +280,7 @@ class Process:
             rooms=tuple(rooms),
             gateway=tuple((name, value) for name, _, _, value in counts),
             store=self._follower.state if self._follower else StoreState(),
+            faults=self._faults(),
             sync=self._ledgers.sync_state() if self._ledgers else None,
             health=self._health.state() if self._health else HealthState(),
             analytics=self._analytics.state(),
@@ -285,6 +288,15 @@ class Process:
             compiled=COMPILED,
             clock_ahead_ms=ahead_of_wall_ms(now_ms),
         )
+
+    def _faults(self) -> tuple[Problem, ...]:
+        """What cannot be used of the configuration that runs. What is new in it is logged: rules are compiled late."""
+        found = [*self.config.faults, *(self._compiler.faults if self._compiler else ())]
+        faults = tuple(dict.fromkeys(fault.problem for fault in found))
+        if faults != self._logged_faults:
+            self._logged_faults = faults
+            log.error("config_parts_unusable", problems=[str(problem) for problem in faults])
+        return faults
 
     def _exposition(self) -> Exposition:
         described = list(Counts().described())
@@ -413,7 +425,10 @@ class Process:
     async def _apply_file(self, file: Config) -> None:
         """The file changed, or a file that it names."""
         async with self._applying:
-            await self._apply(merged(file, self._stored), assemble.lookups(file, self._names))
+            config = merged(file, self._stored)
+            if new := [fault.problem for fault in config.faults if fault not in self.config.faults]:
+                raise InvalidConfig(new)
+            await self._apply(config, assemble.lookups(file, self._names), strict=True)
             self._file = file
 
     async def _apply_stored(self, stored: Configuration) -> None:
@@ -424,8 +439,8 @@ class Process:
         if self._reloader.state.problems:
             self._reloader.ask()  # what was wrong with the file may have been what stood in the store
 
-    async def _apply(self, config: Config, lookups: Lookups) -> None:
-        """Applies a changed configuration; all steps that can fail come before the first change.
+    async def _apply(self, config: Config, lookups: Lookups, *, strict: bool = False) -> None:
+        """Applies a changed configuration; all steps that can fail come before the first change. `strict`: nothing new may be left out.
 
         Visitors are served until then: the longest steps, which make what is new, are done in small pieces.
         """
@@ -436,7 +451,7 @@ class Process:
         prepared = await ledgers.prepare(assemble.ledger_rooms(config))
         try:
             await compiler.compile_ahead(config, prepared, self._clock.now_ms(), lookups)
-            table = compiler.table(config, prepared, self._clock.now_ms(), lookups)
+            table = compiler.table(config, prepared, self._clock.now_ms(), lookups, strict=strict)
             configure_all(config, *self._control_listeners, *self._front_ends)
         except BaseException:
             ledgers.discard(prepared)
@@ -469,7 +484,10 @@ class Process:
 
     async def _follow(self) -> None:
         if self._follower is not None:
-            await self._follower.run(self._apply_stored)
+            compiler = self._compiler
+            await self._follower.run(
+                self._apply_stored, lambda: compiler is not None and compiler.unfinished
+            )
 
     async def _compile_the_rest(self) -> None:
         while self._compiler is not None and self._compiler.catch_up():

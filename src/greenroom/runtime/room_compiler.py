@@ -3,25 +3,38 @@
 A change to one room of a thousand then costs one room, and the others keep their calendars, with the stage they are at. At the start of
 a process rules wait until they are first asked, or until there is time (`catch_up`): they were tried when they were saved, and a
 thousand rooms of them would take longer to compile than everything else.
+
+What cannot be compiled stops nothing else: a room holds its visitors, a list or a rule is left out (rules only let visitors by), and the
+built-in page stands for a template. `faults` names it.
 """
 
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from greenroom.config.layers import served_hosts
-from greenroom.config.settings import Config
+from greenroom.config.layers import held_room, served_hosts
+from greenroom.config.settings import Config, UnitFault
 from greenroom.core.decide import WELL_KNOWN_RULE
-from greenroom.core.rules import BypassRules, ListMembership, Lookups, compile_bypass, compile_lists
+from greenroom.core.rules import (
+    NOTHING_KNOWN,
+    BypassRules,
+    ListMembership,
+    Lookups,
+    compile_bypass,
+    compile_lists,
+    rule_problems,
+)
 from greenroom.decision.native_pass import no_pass_because, pass_writer
 from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
 from greenroom.decision.room_table import RoomTable
-from greenroom.errors import InvalidConfig, Problem
+from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.crawler import SEARCH
 from greenroom.model.room import ANY_PASS, Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
+from greenroom.pages import template_problems
 from greenroom.ports import DrawStore
 from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.ledger_store import OpenRoom
@@ -46,6 +59,14 @@ def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
     return (*config.rules.get(room.id, ()), *added)
 
 
+class MadeRoom(NamedTuple):
+    """A compiled room, everything it was made of, and what of it had to be left out: rules may add to that when they wake."""
+
+    made_of: tuple[Any, ...]
+    schedule: RoomSchedule
+    faults: list[UnitFault]
+
+
 class RoomCompiler:
     """What it made for the running table is used again where nothing behind it changed."""
 
@@ -60,26 +81,37 @@ class RoomCompiler:
         self._on_error = on_error
         self._rule_failed = rule_failed
         self._lists: dict[str, tuple[RuleList, ListMembership]] = {}
-        self._rooms: dict[str, tuple[tuple[Any, ...], RoomSchedule]] = {}
+        self._rooms: dict[str, MadeRoom] = {}
         self._lists_ahead: dict[str, tuple[RuleList, ListMembership]] = {}
-        self._rooms_ahead: dict[str, tuple[tuple[Any, ...], RoomSchedule]] = {}
+        self._rooms_ahead: dict[str, MadeRoom] = {}
+        self._list_faults: list[UnitFault] = []
         self._asleep: list[LazyRules] = []
+        self.unfinished = False
+        """A room waits for a disk or a database: compiling the same configuration again may succeed."""
+
+    @property
+    def faults(self) -> list[UnitFault]:
+        """What of the running table could not be compiled."""
+        return [
+            *self._list_faults,
+            *(fault for made in self._rooms.values() for fault in made.faults),
+        ]
 
     async def compile_ahead(
         self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups
     ) -> None:
-        """Compiles what `table` is about to need, piece by piece: visitors are served in between. What is wrong, `table` tells.
+        """Compiles what `table` is about to need, piece by piece: visitors are served in between. What fails here is left to `table`.
 
         The next call of `table` uses it, or drops it.
         """
         pieces = WorkPieces()
         for found in config.lists:
-            with contextlib.suppress(InvalidConfig):
+            with contextlib.suppress(Exception):
                 self._lists_ahead[found.name] = self._compiled_list(found)
             await pieces.breathe()
         memberships = {name: membership for name, (_, membership) in self._lists_ahead.items()}
         for room in config.rooms:
-            with contextlib.suppress(InvalidConfig):
+            with contextlib.suppress(Exception):
                 self._rooms_ahead[room.id] = self._room(
                     config, room, ledgers[room.id], memberships, now_ms, lookups, False
                 )
@@ -93,13 +125,14 @@ class RoomCompiler:
         lookups: Lookups,
         *,
         rules_later: bool = False,
+        strict: bool = False,
     ) -> RoomTable:
         """Every room of the configuration with its ledger; the one reference that a change swaps.
 
-        Raises InvalidConfig, or StorageFailed when the seed of a draw cannot be had; the running table is not touched.
+        Raises InvalidConfig only if `strict`, when something fails that did not fail before; the running table is not touched.
         """
         try:
-            return self._table(config, ledgers, now_ms, lookups, rules_later)
+            return self._table(config, ledgers, now_ms, lookups, rules_later, strict)
         finally:
             self._lists_ahead, self._rooms_ahead = {}, {}
 
@@ -110,24 +143,55 @@ class RoomCompiler:
         now_ms: int,
         lookups: Lookups,
         rules_later: bool,
+        strict: bool,
     ) -> RoomTable:
-        lists = self._compiled_lists(config.lists)
+        lists, list_faults = self._compiled_lists(config.lists)
         memberships = {name: membership for name, (_, membership) in lists.items()}
-        rooms, problems = {}, []
+        rooms, unfinished = {}, False
         for room in config.rooms:
             try:
-                rooms[room.id] = self._room(
+                made = self._room(
                     config, room, ledgers[room.id], memberships, now_ms, lookups, rules_later
                 )
-            except InvalidConfig as error:
-                problems += [
-                    Problem(f"room {room.name}: {problem.pointer}", problem.reason)
-                    for problem in error.problems
-                ]
-        if problems:
-            raise InvalidConfig(problems)
+            except Exception as error:
+                unfinished = unfinished or isinstance(error, StorageFailed)
+                made = self._held(config, room, ledgers[room.id], now_ms, error)
+            rooms[room.id] = made
+        if strict:
+            known = self.faults
+            found = [*list_faults, *(fault for made in rooms.values() for fault in made.faults)]
+            if new := [fault.problem for fault in found if fault not in known]:
+                raise InvalidConfig(new)
         self._lists, self._rooms = lists, rooms
-        return RoomTable((schedule for _, schedule in rooms.values()), served_hosts(config))
+        self._list_faults, self.unfinished = list_faults, unfinished
+        return RoomTable((made.schedule for made in rooms.values()), served_hosts(config))
+
+    def _held(
+        self, config: Config, room: Room, ledgers: OpenRoom, now_ms: int, error: Exception
+    ) -> MadeRoom:
+        """For a room that cannot be compiled: the running one while a disk fails, else one that holds its visitors."""
+        faults = _unit_faults(config, room, error)
+        known = self._rooms.get(room.id)
+        if (
+            isinstance(error, StorageFailed)
+            and known
+            and known.made_of
+            and known.schedule.now.ledger is ledgers.ledger
+            and known.schedule.now.room.routes == room.routes
+        ):
+            return MadeRoom((), known.schedule, faults)
+        if not isinstance(error, (InvalidConfig, StorageFailed)):
+            self._on_error(error)
+        schedule = compile_room(
+            held_room(room),
+            (),
+            now_ms,
+            ledgers.ledger,
+            always_use_https=config.zones.get(room.id, config).always_use_https,
+            draws=self._draws,
+            on_error=self._on_error,
+        )
+        return MadeRoom((), schedule, faults)
 
     def catch_up(self) -> bool:
         """Compiles the rules of one room that has had no request yet; False when there are none left."""
@@ -137,20 +201,15 @@ class RoomCompiler:
 
     def _compiled_lists(
         self, lists: Iterable[RuleList]
-    ) -> dict[str, tuple[RuleList, ListMembership]]:
+    ) -> tuple[dict[str, tuple[RuleList, ListMembership]], list[UnitFault]]:
         compiled: dict[str, tuple[RuleList, ListMembership]] = {}
-        problems = []
+        faults = []
         for found in lists:
             try:
                 compiled[found.name] = self._compiled_list(found)
-            except InvalidConfig as error:
-                problems += [
-                    Problem(f"list {found.name}: {problem.pointer}", problem.reason)
-                    for problem in error.problems
-                ]
-        if problems:
-            raise InvalidConfig(problems)
-        return compiled
+            except Exception as error:
+                faults += [UnitFault(f"list {found.name}", reason) for reason in _reasons(error)]
+        return compiled, faults
 
     def _compiled_list(self, found: RuleList) -> tuple[RuleList, ListMembership]:
         for known in (self._lists_ahead.get(found.name), self._lists.get(found.name)):
@@ -167,8 +226,7 @@ class RoomCompiler:
         now_ms: int,
         lookups: Lookups,
         rules_later: bool,
-    ) -> tuple[tuple[Any, ...], RoomSchedule]:
-        """(everything it was made of, the room)."""
+    ) -> MadeRoom:
         settings = config.zones.get(room.id, config)
         events = config.events.get(room.id, ())
         rules = tuple(
@@ -194,8 +252,9 @@ class RoomCompiler:
         if room.native_pass in ANY_PASS and config.pass_keys is not None:
             made_of += (config.pass_keys, no_pass_because(room, config.pass_keys, config.rooms))
         for known in (self._rooms_ahead.get(room.id), self._rooms.get(room.id)):
-            if known and known[0] == made_of:
+            if known and known.made_of == made_of:
                 return known
+        faults: list[UnitFault] = []
         schedule = compile_room(
             room,
             events,
@@ -204,31 +263,45 @@ class RoomCompiler:
             always_use_https=settings.always_use_https,
             draws=self._draws,
             on_error=self._on_error,
-            bypass=self._bypass(room.id, rules, named, lookups, rules_later),
+            bypass=self._bypass(config, room, rules, named, lookups, rules_later, faults),
             passes=lambda stage: pass_writer(
                 stage, config.pass_keys, config.rooms, settings.always_use_https
             ),
             passes_well_known=settings.pass_well_known,
         )
-        return made_of, schedule
+        if room.custom_page_html and not schedule.now.page.custom:
+            wrong = InvalidConfig(template_problems(room.custom_page_html, "custom_page_html"))
+            faults += _unit_faults(config, room, wrong)
+        return MadeRoom(made_of, schedule, faults)
 
     def _bypass(
         self,
-        room_id: str,
+        config: Config,
+        room: Room,
         rules: Sequence[Rule],
         lists: Mapping[str, ListMembership],
         lookups: Lookups,
         later: bool,
+        faults: list[UnitFault],
     ) -> Bypass | None:
         def failed(error: Exception) -> None:
-            self._rule_failed(room_id)
+            self._rule_failed(room.id)
             self._on_error(error)
+
+        def compiled() -> Bypass | None:
+            try:
+                return bypass(rules, lists, lookups, failed)
+            except InvalidConfig as error:
+                failed(error)
+                faults.extend(_unit_faults(config, room, error))
+            right = [rule for rule in rules if not rule_problems(rule.expression, lists=lists)]
+            return bypass(right, lists, lookups, failed)
 
         if not any(rule.enabled for rule in rules):
             return None
         if not later:
-            return bypass(rules, lists, lookups, failed)
-        asleep = LazyRules(lambda: bypass(rules, lists, lookups, failed), failed)
+            return compiled()
+        asleep = LazyRules(compiled, failed)
         self._asleep.append(asleep)
         return asleep
 
@@ -271,11 +344,74 @@ class LazyRules:
         if self._question is not None:
             return
         try:
-            self._question = self._compile()
-        except InvalidConfig as error:
+            self._question = self._compile() or _nobody
+        except Exception as error:
             self._failed(error)
             self._question = _nobody
 
 
 def _nobody(_arrival: Arrival, _now_ms: int) -> Rule | None:
     return None
+
+
+def _unit_faults(config: Config, room: Room, error: Exception) -> list[UnitFault]:
+    zone = config.zones.get(room.id)
+    return [
+        UnitFault(f"room {room.name}", reason, zone.id if zone else "")
+        for reason in _reasons(error)
+    ]
+
+
+def _reasons(error: Exception) -> list[str]:
+    if isinstance(error, InvalidConfig):
+        return [f"{problem.pointer}: {problem.reason}" for problem in error.problems]
+    return [str(error) if isinstance(error, StorageFailed) else f"internal error: {error!r:.200}"]
+
+
+class _NoDraws:
+    """Seeds for rooms that nobody will ever enter: a trial must leave no trace."""
+
+    def seed(self, _draw_id: str) -> bytes:
+        return bytes(32)
+
+    def settle(self, *_: Any) -> None:
+        raise AssertionError("a trial holds no draw")
+
+
+class _NoLedger:
+    ledger: Any = None
+
+    def figures(self, _now_ms: int) -> Any:
+        raise AssertionError("a trial has no visitors")
+
+
+def compile_faults(running: Config, wanted: Config) -> list[UnitFault]:
+    """What of `wanted` that differs from `running` cannot be compiled. Blocks: call it in a thread."""
+
+    def parts(config: Config, room: Room) -> tuple[Any, ...]:
+        zone = config.zones.get(room.id)
+        return room, config.events.get(room.id), config.rules.get(room.id), zone
+
+    before = {room.id: parts(running, room) for room in running.rooms}
+    lists_differ = running.lists != wanted.lists
+    changed = tuple(
+        room
+        for room in wanted.rooms
+        if before.get(room.id) != parts(wanted, room)
+        or (lists_differ and any("$" in rule.expression for rule in rules_of(wanted, room)))
+    )
+    if not changed and not lists_differ:
+        return []
+    after = _trial_faults(wanted, changed)
+    if not after:
+        return []
+    ids = {room.id for room in changed}
+    known = _trial_faults(running, tuple(room for room in running.rooms if room.id in ids))
+    return [fault for fault in after if fault not in known]
+
+
+def _trial_faults(config: Config, rooms: tuple[Room, ...]) -> list[UnitFault]:
+    compiler = RoomCompiler(_NoDraws(), lambda _: None)
+    ledgers = {room.id: _NoLedger() for room in rooms}
+    compiler.table(replace(config, rooms=rooms), ledgers, 0, NOTHING_KNOWN)
+    return compiler.faults

@@ -31,7 +31,8 @@ def problems(page: PageRequest) -> Response:
         ConfigProblem(f"{state.store.name}, revision {state.store.tried}", one.pointer, one.reason)
         for one in state.store.problems
     ]
-    return page.render("problems.html", found=found, state=state)
+    unusable = [ConfigProblem("in use", one.pointer, one.reason) for one in state.faults]
+    return page.render("problems.html", found=found, unusable=unusable, state=state)
 
 
 def processes(page: PageRequest) -> Response:

@@ -106,6 +106,17 @@ class SqlStore:
                 self._known = self._read(connection)
             return self._known
 
+    def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
+        """Names alone: the store does not know the configuration file. See `ports.ConfigStore`."""
+        known = self.read()
+        if known.revision != expected:
+            return []
+        try:
+            applied(known, changes, now_ms)
+        except InvalidConfig as error:
+            return list(error.problems)
+        return []
+
     def write(
         self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
     ) -> Configuration:

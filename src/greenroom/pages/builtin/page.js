@@ -1,7 +1,7 @@
 // Keeps the waiting page current without reloading it. The server words everything; this only puts the words in place.
 (() => {
   const at = id => document.getElementById(id), room = at("room"), data = room.dataset, bar = at("bar"), tell = at("tell"), now = () => Date.now();
-  let timer, bell, next, due = 1 / 0, failed = 0, busy, over, said, saidAt, seen = {}, view = data.view, kind = room.className, looks = 0, came = now(), shown, mark = "";
+  let timer, bell, next, due = 1 / 0, failed = 0, busy, over, said, saidAt, seen = {}, view = data.view, kind = room.className, looks = 0, loads = 0, came = now(), shown, mark = "";
 
   const set = (id, text) => {
     const element = at(id);
@@ -51,8 +51,9 @@
     say(title, 1);
   };
 
-  // The page again. A page after a form takes the event and does what is right there (form.js).
-  const load = () => dispatchEvent(new Event("turn", { cancelable: 1 })) && location.reload();
+  // Loads the page once, however many events ask for it: a second load would use up a one-time link. A page after a form
+  // takes the event and sends the form instead (form.js).
+  const load = () => loads++ || dispatchEvent(new Event("turn", { cancelable: 1 })) && location.reload();
 
   // Who has no place at every look brings no ticket back: cookies are blocked, even where the browser does not say so.
   const check = () => {
@@ -92,12 +93,9 @@
     turn("bar", data.turn, data.turnLead);
     bar.value = 100;
     try { if (Notification.permission === "granted") new Notification(data.turn, { body: location.host }).onclick = () => focus(); } catch {}
-    const go = () => {
-      plan(0);
-      load();
-    };
-    addEventListener("visibilitychange", go);
-    plan(document.hidden ? 30 : .7, go);
+    // A page that is left for the origin's is hidden too, before it is gone (Cross-Origin-Opener-Policy).
+    addEventListener("visibilitychange", load);
+    plan(document.hidden ? 30 : .7, load);
   };
 
   const update = async () => {
@@ -136,6 +134,9 @@
 
   at("leave").onsubmit = async event => {
     event.preventDefault();
+    if (over) return;
+    // An update under way must not admit who is leaving.
+    over = 1;
     try {
       const answer = await fetch(location.href, { method: "POST", headers: { "Greenroom-Update": "leave" } });
       if (!(await answer.json()).greenroom.left) throw 0;

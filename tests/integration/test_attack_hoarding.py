@@ -5,6 +5,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
@@ -203,8 +204,7 @@ def test_one_pass_opens_so_many_websockets_and_they_take_no_connection_from_requ
         rig.decisions.decide = by_header
         rig.app = rig.says(AGREED)
         async with rig.running(policy=PROXY, origin_connections=4, tunnels_per_ticket=6):
-            talks = []
-            statuses = []
+            talks, statuses, told = [], [], []
             for number in range(10):
                 reader, writer = await asyncio.open_connection(*rig.address)
                 client = f"X-Forwarded-For: 203.0.113.{number}\r\nX-Ticket: greedy\r\n"
@@ -212,8 +212,13 @@ def test_one_pass_opens_so_many_websockets_and_they_take_no_connection_from_requ
                     f"GET /socket HTTP/1.1\r\nHost: shop.example\r\n{client}{UPGRADE}\r\n".encode()
                 )
                 statuses.append((await reader.readuntil(b"\r\n"))[9:12])
+                if statuses[-1] == b"503":
+                    told.append(await reader.read())
                 talks.append(writer)
             assert statuses == [b"101"] * 6 + [b"503"] * 4
+            assert all(b"too many open WebSockets (tunnels_per_ticket)" in text for text in told)
+            refusals = [row for row in logged if row["event"] == "websocket_refused"]
+            assert [row["limit"] for row in refusals] == ["tunnels_per_ticket"]
             assert rig.counts.tunnels_refused == 4
             rig.app = rig.says(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             assert [await other(rig, "X-Ticket: greedy\r\n") for _ in range(5)] == [200] * 5
@@ -223,7 +228,8 @@ def test_one_pass_opens_so_many_websockets_and_they_take_no_connection_from_requ
             answer = await rig.get("/socket", head=f"X-Ticket: greedy\r\n{UPGRADE}")
             assert answer.status == 101
 
-    run(story())
+    with capture_logs() as logged:
+        run(story())
 
 
 def test_a_flood_of_tiny_chunks_is_refused_after_the_first_thousand(rig, run) -> None:

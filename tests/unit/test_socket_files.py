@@ -276,8 +276,9 @@ def test_visitors_whose_address_is_not_known_are_not_one_client(client: str, fit
     shares = Shares.of_requests(
         Limits(origin_connections=100, origin_address_percent=10, origin_reserve_percent=20)
     )
-    assert shares.fits(Request(client), [Request(client)] * 20) is fits
-    assert not shares.fits(Request(client), [Request(client)] * 80), (
+    full = "" if fits else "origin_address_percent"
+    assert shares.exceeded(Request(client), [Request(client)] * 20) == full
+    assert shares.exceeded(Request(client), [Request(client)] * 80), (
         "the share of requests without a ticket holds for all"
     )
 

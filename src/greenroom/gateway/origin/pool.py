@@ -10,6 +10,8 @@ from collections import deque
 from itertools import islice
 from typing import Protocol
 
+import structlog
+
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.connection import OriginConnection
@@ -17,6 +19,8 @@ from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.origin.shares import Shares, Taker, is_same_client
 from greenroom.gateway.wire.limits import Limits
 from greenroom.outbound import OutboundRefused
+
+log = structlog.get_logger(__name__)
 
 PROMOTED_AT_ONCE = 8
 """Requests that were set aside and are looked at again when a connection comes back."""
@@ -54,6 +58,9 @@ class Pool:
         self._idle: list[OriginConnection] = []
         self._requests: set[OriginConnection] = set()  # open, and no tunnels
         self._tunnels: dict[OriginConnection, Taker] = {}
+        self._limits_logged: set[str] = (
+            set()
+        )  # since a tunnel closed: a client that retries fills no log
         self._queue: deque[Borrower] = deque()
         self._aside: deque[Borrower] = deque()  # have their share already
         self._open = 0  # connections, and attempts to open one; tunnels are not among them
@@ -115,29 +122,36 @@ class Pool:
             connection.idle_until = self._sweep_at + keep_s
             self._idle.append(connection)
 
-    def may_tunnel(self, taker: Taker) -> bool:
-        """Whether one more WebSocket is within the limits of this origin and the shares of its client and ticket."""
-        fits = len(self._tunnels) < self.limits.origin_tunnels and self._tunnel_shares.fits(
-            taker, self._tunnels.values()
-        )
-        self.counts.tunnels_refused += not fits
-        return fits
+    def tunnel_limit(self, taker: Taker) -> str:
+        """The limit that one more WebSocket would pass; empty when it fits."""
+        if len(self._tunnels) >= self.limits.origin_tunnels:
+            passed = "origin_tunnels"
+        else:
+            passed = self._tunnel_shares.exceeded(taker, self._tunnels.values())
+        if passed:
+            self.counts.tunnels_refused += 1
+            if passed not in self._limits_logged:
+                log.warning("websocket_refused", limit=passed, open=len(self._tunnels))
+                self._limits_logged.add(passed)
+        return passed
 
-    def becomes_tunnel(self, connection: OriginConnection, taker: Taker) -> bool:
-        """From now on it is counted with the tunnels, until it is lost; False when there are too many by now."""
-        if not self.may_tunnel(taker):
-            return False
+    def becomes_tunnel(self, connection: OriginConnection, taker: Taker) -> str:
+        """Counts it with the tunnels from now on, until it is lost, or returns the limit that is full by now."""
+        if passed := self.tunnel_limit(taker):
+            return passed
         self._requests.discard(connection)
         self._tunnels[connection] = taker
         self._open -= 1
         self.refill()
-        return True
+        return ""
 
     def lost(self, connection: OriginConnection) -> None:
         """The connection is closed. Call `refill` after its borrower was told, so that a retry comes first."""
         self.counts.origin_connections_open -= 1
         if self._tunnels.pop(connection, None) is None:
             self._open -= 1
+        else:
+            self._limits_logged.clear()
             self._requests.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
@@ -169,7 +183,7 @@ class Pool:
     def _fits(self, taker: Taker) -> bool:
         if self._open - len(self._idle) < self._easy:
             return True
-        return self._shares.fits(
+        return not self._shares.exceeded(
             taker, [one.exchange for one in self._requests if one.exchange is not None]
         )
 

@@ -41,6 +41,8 @@ class Shares:
     address: int
     ticket: int
     uncovered: int
+    of_one_ticket: str = "origin_ticket_percent"
+    """The setting that limits one ticket."""
 
     @classmethod
     def of_requests(cls, limits: Limits) -> Self:
@@ -66,6 +68,7 @@ class Shares:
             _below(total, address),
             limits.tunnels_per_ticket,
             _below(total, total - total * limits.origin_reserve_percent // 100),
+            "tunnels_per_ticket",
         )
 
     @property
@@ -73,8 +76,8 @@ class Shares:
         """With fewer lent connections every request fits."""
         return min(self.address, self.ticket, self.uncovered)
 
-    def fits(self, taker: Taker, lent: Iterable[Taker]) -> bool:
-        """Whether one more for `taker` is within every share, with these lent."""
+    def exceeded(self, taker: Taker, lent: Iterable[Taker]) -> str:
+        """The limit that one more for `taker` would pass, with these lent; empty when it fits."""
         client, ticket = taker.head.arrival.client, ticket_of(taker)
         of_client = of_ticket = uncovered = 0
         for other in lent:
@@ -84,11 +87,11 @@ class Shares:
                 uncovered += 1
             elif its_ticket == ticket:
                 of_ticket += 1
-        return (
-            of_client < self.address
-            and of_ticket < self.ticket
-            and (bool(ticket) or uncovered < self.uncovered)
-        )
+        if of_client >= self.address:
+            return "origin_address_percent"
+        if of_ticket >= self.ticket:
+            return self.of_one_ticket
+        return "" if ticket or uncovered < self.uncovered else "origin_reserve_percent"
 
 
 def is_same_client(one: str, other: str) -> bool:

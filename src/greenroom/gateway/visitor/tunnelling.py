@@ -13,6 +13,8 @@ from greenroom.gateway.wire.answer_head import AnswerHead, visitor_lines
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.websocket import valid_key
 
+TOO_MANY = "too many open WebSockets (%s)"
+
 
 class Tunnelling:
     """What `Exchange` does once it is a tunnel. All that it begins with stands in the class, so that making one costs little."""
@@ -41,23 +43,21 @@ class Tunnelling:
         keys = [value for name, value in self.head.arrival.headers if name == b"sec-websocket-key"]
         if len(keys) != 1 or not valid_key(keys[0]):
             return visitor.refuse(400, "Sec-WebSocket-Key is missing or malformed")
-        self.key, fits = keys[0], pool.may_tunnel(self)
-        if not fits:
-            self.origin_failed(503)
-        return fits
+        self.key = keys[0]
+        passed = pool.tunnel_limit(self)
+        return not passed or visitor.refuse(503, TOO_MANY % passed)
 
     def open_tunnel(self, head: AnswerHead, rest: bytes) -> None:
         """The origin agreed: from here on bytes are carried both ways until one side ends."""
         visitor, forward = self.visitor, self.forward
         if visitor is None or forward is None:
             return
-        if (
-            self._pool is None
-            or self.origin is None
-            or not self._pool.becomes_tunnel(self.origin, self)
-        ):
+        if self._pool is None or self.origin is None:
             self.detach()
             self.origin_failed(503)
+            return
+        if passed := self._pool.becomes_tunnel(self.origin, self):
+            visitor.refuse(503, TOO_MANY % passed)
             return
         visitor.counts.tunnels += 1
         visitor.counts.tunnels_open += 1

@@ -39,7 +39,11 @@ def _answers(*names: str) -> tuple[str, ...]:
 
 KNOWN = (
     Known("ticket", ("to client: header set-cookie", "to client: header cache-control")),
-    Known("shared-caches", ("to client: header surrogate-control",), _answers("for shared caches")),
+    Known(
+        "shared-caches",
+        ("to client: header surrogate-control", "to client: header cdn-cache-control"),
+        _answers("for shared caches", "for one kind of cache"),
+    ),
     Known("server-and-date", ("to client: header server", "to client: header date")),
     Known("keep-alive", ("to client: header connection",)),
     Known("forwarded", ("to origin: header forwarded",)),
@@ -107,6 +111,9 @@ KNOWN = (
     Known("two-redirections", ("to client: header location",), _answers("two redirections"), since=STRICT),
     Known("chunks-end-with-lf", ("to client: status 200 instead of 0",), _answers("chunks end with LF", "sizes end with LF"), since=STRICTER),
     Known("early-hints", ("to client: interim",), _answers("hints before"), since=STRICTER),
+    Known("early-hints-of-old", ("to client: interim",), ("message: HTTP/1.0 hints",), until=STRICTER),
+    Known("websocket-accept", ("to client: header sec-websocket-accept",), _answers("accepts a WebSocket unasked")),
+    Known("lower-case-methods", ("to origin: arrives only through the second", "to client: status 200 instead of 400"), ("message: a method in lower case",)),
     Known("version", ("to client: status 502 instead of 200",), _answers("HTTP/2.0")),
     Known("long-status", ("to client: status 502 instead of 2000",), _answers("a status of four digits")),
     Known("unasked-101", ("to client: status 502 instead of 101",), _answers("changes protocols unasked")),

@@ -128,6 +128,8 @@ USUAL: dict[str, OriginAnswer] = {
         "Cache-Control: max-age=60, s-maxage=600, stale-while-revalidate=30",
         "Surrogate-Control: max-age=60",
     ),
+    "for one kind of cache": _head("Cache-Control: max-age=60", "CDN-Cache-Control: max-age=600"),
+    "accepts a WebSocket unasked": _head("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
     "cookies not stored": _head('Cache-Control: no-cache="Set-Cookie", max-age=60'),
     "hands over": _head("Upgrade: h2,h2c", "Connection: Upgrade, Keep-Alive"),
     "trailers": _head(

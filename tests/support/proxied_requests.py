@@ -173,6 +173,8 @@ ODD_MESSAGES: dict[str, tuple[str, bytes]] = {
     "chunked, in capitals": ("POST", _bytes("POST", "/up", "Transfer-Encoding: Chunked\r\n", _chunks(b"hello"))),
     "expects": ("PUT", _bytes("PUT", "/up", "Expect: 100-continue\r\nContent-Length: 5\r\n", b"hello")),
     "HTTP/1.0": ("GET", _bytes("GET", "/", "", version="1.0")),
+    "HTTP/1.0 hints": ("GET", _bytes("GET", "/o", "X-Case: hints before\r\n", version="1.0")),
+    "a method in lower case": ("get", _bytes("get", "/", "")),
     "HTTP/1.0 keeps": ("GET", _bytes("GET", "/", "Connection: keep-alive\r\n", version="1.0")),
     "HTTP/1.0 without a host": ("GET", _bytes("GET", "/", "User-Agent: probe\r\n", version="1.0", host="")),
     "HTTP/1.0 HEAD without a host": ("HEAD", _bytes("HEAD", "/", "", version="1.0", host="")),

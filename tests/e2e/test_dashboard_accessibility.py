@@ -99,12 +99,14 @@ PEAKS = """() => {
 BESIDE_ARROW = """() => [...document.querySelectorAll(".form-select")].map((one) => parseFloat(getComputedStyle(one).paddingRight))"""
 
 
+@pytest.mark.parametrize("font", ["DejaVu Sans", "Liberation Sans Narrow", "Liberation Mono"])
 @pytest.mark.parametrize("width", [1280, 1440])
 def test_the_peaks_of_a_quiet_room_with_a_long_name_are_one_line(
-    at: DashboardBrowser, width: int
+    at: DashboardBrowser, width: int, font: str
 ) -> None:
     at.page.set_viewport_size({"width": width, "height": 900})
     at.go("/rooms")
+    at.page.add_style_tag(content=f"* {{ font-family: '{font}' !important }}")
     assert at.page.evaluate(PEAKS) < 30
 
 

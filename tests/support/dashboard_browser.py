@@ -1,5 +1,6 @@
 """A real Chromium in front of the dashboard: it fails a test when a page breaks the content security policy or a script throws."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ AXE = (
     / "axe.min.js"
 )
 CHROMIUM = "/usr/bin/chromium"
+FONTS = {"FONTCONFIG_FILE": str(Path(__file__).with_name("fonts.conf"))}
 HERE = "--host-resolver-rules=MAP * 127.0.0.1"
 """Every site is on this machine, by any name."""
 
@@ -95,8 +97,10 @@ def violations(page: Page) -> list[str]:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's browser."""
+    """Debian's browser, with the fonts of fonts.conf and no others."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=ARGUMENTS, env={**os.environ, **FONTS}
+        )
         yield browser
         browser.close()

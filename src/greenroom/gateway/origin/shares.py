@@ -48,15 +48,10 @@ class Shares:
     def of_requests(cls, limits: Limits) -> Self:
         """For requests."""
         total = limits.origin_connections
-        address, ticket = (
-            max(SHARE_LEAST, total * percent // 100)
-            for percent in (limits.origin_address_percent, limits.origin_ticket_percent)
-        )
         return cls(
-            *(
-                _below(total, share)
-                for share in (address, ticket, total - total * limits.origin_reserve_percent // 100)
-            )
+            _below(total, max(SHARE_LEAST, total * limits.origin_address_percent // 100)),
+            _below(total, max(SHARE_LEAST, total * limits.origin_ticket_percent // 100)),
+            _below(total, total - total * limits.origin_reserve_percent // 100),
         )
 
     @classmethod

@@ -51,7 +51,8 @@ class Kept:
     def ids(self, path: str) -> dict[str, str]:
         """By the names that paths give them. Previews and agents are made again each time, for paths that are about them."""
         known = self._api.store.read()
-        zone_id = self._only(known.zones.values(), "/zones", {"name": "shop.example.com"})
+        zone = {"name": "shop.example.com", "greenroom": {"limit_floor": 1}}
+        zone_id = self._only(known.zones.values(), "/zones", zone)
         rooms = f"/zones/{zone_id}/waiting_rooms"
         room_id = self._only(
             known.rooms.of(zone_id),

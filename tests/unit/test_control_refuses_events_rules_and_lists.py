@@ -54,7 +54,7 @@ def invalid(*names: str) -> list[tuple[str, str]]:
         ({"session_duration": 31}, invalid("session_duration")),
         ({"queueing_method": "lifo"}, invalid("queueing_method")),
         ({"custom_page_html": "{{/a}}"}, [("TEMPLATE", "/custom_page_html")]),
-        ({"suspended": None}, invalid("suspended")),
+        ({"suspended": 1}, invalid("suspended")),
         ({"queue_all": True}, [("UNKNOWN_FIELD", "/queue_all")]),
         (
             {"name": "x y", "event_end_time": "2030-01-01T11:00:00Z", "session_duration": 0},
@@ -206,7 +206,7 @@ def test_a_rule_needs_action_and_expression_when_it_is_made_but_not_when_it_is_e
         {"after": 1},
         [],
         "first",
-        None,
+        {"index": None},
     ],
 )
 def test_a_place_that_is_not_one_is_refused_together_with_what_else_is_wrong(

@@ -55,6 +55,8 @@ class Mechanisms:
             return {}
         found = {}
         for name, listed in value.items():
+            if listed is None and name in PARTS:
+                continue
             at = f"{pointer}.{name}"
             if name not in PARTS:
                 problems.append(Problem(at, f"unknown mechanism; known: {', '.join(PARTS)}"))
@@ -89,14 +91,13 @@ class Filters:
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         """With tuples; null is no filter at all."""
-        if value is None:
-            return {}
         if not isinstance(value, dict):
             problems.append(Problem(pointer, "must be an object"))
             return {}
         return {
             name: tuple(listed) if isinstance(listed, list) else listed
             for name, listed in value.items()
+            if listed is not None
         }
 
     def show(self, value: Any) -> Any:
@@ -111,8 +112,8 @@ class Filters:
             "maxItems": FILTER_VALUES_MAX,
         }
         return {
-            "type": ["object", "null"],
-            "additionalProperties": values,
+            "type": "object",
+            "additionalProperties": {**values, "type": ["array", "null"]},
             "maxProperties": FILTERS_MAX,
         }
 

@@ -39,7 +39,9 @@ class ApiField:
         return self.default is NEEDED and not self.rule.read_only
 
     def means_default(self, value: Any) -> bool:
-        """Whether this is how older clients leave the field out."""
+        """Whether this is how clients leave the field out: null, and what older clients send."""
+        if value is None:
+            return self.default is not NEEDED
         absent = self.shape.absent if isinstance(self.shape, Plain) else ()
         return any(value == zero and type(value) is type(zero) for zero in absent)
 
@@ -78,7 +80,9 @@ class ApiSchema:
         The record itself says what is out of bounds; here only what JSON got wrong becomes a problem. Names that
         that are not known go to `unknown`.
         """
-        ours = document.get(EXTENSION, {}) if self.has_ours else {}
+        ours = document.get(EXTENSION) if self.has_ours else None
+        if ours is None:
+            ours = {}
         if not isinstance(ours, dict):
             problems.append(Problem(EXTENSION, "must be an object"))
             ours = {}
@@ -170,7 +174,7 @@ class ApiSchema:
             }
             if answer:
                 whole["required"].append(EXTENSION)
-        return whole
+        return whole if answer else _with_nulls(whole)
 
 
 def computed(
@@ -240,7 +244,7 @@ def _field(pointer: str) -> str:
 
 
 def overlaid(document: Mapping[str, Any], edit: Any) -> Any:
-    """A document with an edit laid over it: objects are merged, everything else is replaced (null too: it is a value here)."""
+    """A document with an edit laid over it: objects are merged, everything else is replaced; null leaves the field out."""
     if not isinstance(edit, dict):
         return edit
     merged = dict(document)
@@ -254,6 +258,38 @@ def _default(item: Any) -> Any:
     if item.default_factory is not MISSING:
         return item.default_factory()
     return NEEDED if item.default is MISSING else item.default
+
+
+def _with_nulls(schema: Json) -> Json:
+    """The schema of a body, in which null stands for every field that may be left out."""
+    found = dict(schema)
+    if "properties" in schema:
+        needed = schema.get("required", ())
+        found["properties"] = {
+            name: inner if inner.get("readOnly") else _body_field(inner, name not in needed)
+            for name, inner in schema["properties"].items()
+        }
+    if isinstance(schema.get("items"), dict):
+        found["items"] = _with_nulls(schema["items"])
+    return found
+
+
+def _body_field(schema: Json, optional: bool) -> Json:
+    inner = _with_nulls(schema)
+    return _or_null(inner) if optional else inner
+
+
+def _or_null(schema: Json) -> Json:
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    kinds = schema.get("type")
+    if kinds is None:
+        return schema
+    listed = kinds if isinstance(kinds, list) else [kinds]
+    found = {**schema, "type": listed if "null" in listed else [*listed, "null"]}
+    if "enum" in schema and None not in schema["enum"]:
+        found["enum"] = [*schema["enum"], None]
+    return found
 
 
 def _field_schema(api_field: ApiField, what: str) -> Json:

@@ -192,6 +192,7 @@ def read_nested(record: type, pointer: str, value: Any, problems: list[Problem])
         for name in value
         if name not in described
     ]
+    value = given_values(record, value)
     for item in fields(cast(Any, record)):
         at = f"{pointer}.{item.name}"
         if item.name in value:
@@ -203,6 +204,18 @@ def read_nested(record: type, pointer: str, value: Any, problems: list[Problem])
             found.append(Problem(at, f"is required: {described[item.name].help}"))
     problems += found
     return None if found else record(**value)
+
+
+def given_values(record: type, value: Json) -> Json:
+    """The object without the fields that null leaves out: those that have a default."""
+    optional = {
+        item.name
+        for item in fields(cast(Any, record))
+        if item.default is not MISSING or item.default_factory is not MISSING
+    }
+    return {
+        name: inner for name, inner in value.items() if inner is not None or name not in optional
+    }
 
 
 def unknown_name(pointer: str, name: str, known: Sequence[str]) -> Problem:

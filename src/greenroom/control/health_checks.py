@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
-from greenroom.control.api_shapes import Json, Plain, Several, Shown, unknown_name
+from greenroom.control.api_shapes import Json, Plain, Several, Shown, given_values, unknown_name
 from greenroom.control.config_service import (
     ChangeContext,
     ConfigChange,
@@ -61,7 +61,7 @@ class CheckPart:
             for name in value
             if name not in described
         ]
-        values = {name: _as_held(given) for name, given in value.items()}
+        values = {name: _as_held(given) for name, given in given_values(self.record, value).items()}
         for item in fields(cast(Any, self.record)):
             if item.name in values:
                 wrong = check_value(
@@ -152,8 +152,8 @@ class Regions:
     """`check_regions`: a list of region codes, or null."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """A tuple, or None."""
-        return None if value is None else Several().read(pointer, value, problems)
+        """A tuple."""
+        return Several().read(pointer, value, problems)
 
     def show(self, value: Any) -> Any:
         """A list, or null."""

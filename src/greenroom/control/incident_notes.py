@@ -109,8 +109,6 @@ def _read(document: Any) -> tuple[Json, list[ApiFault]]:
         at_ms = milliseconds(time)
         if at_ms is not None:
             values["at_ms"] = at_ms
-        elif time is None:
-            faults.append(ApiFault(Code.INVALID, "time: must be a string", "/time"))
     return values, faults
 
 

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, overlaid, read_as, required
-from greenroom.control.api_shapes import Json, Plain
+from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import (
     ChangeContext,
     ConfigChange,
@@ -21,27 +21,30 @@ from greenroom.model.change import Put
 from greenroom.model.configuration import Configuration
 from greenroom.model.rule import RULES_MAX, Rule, RuleSet, rule_field_problems
 
-RULE = required(ApiSchema.of(Rule, shapes={"enabled": Plain(bool, absent=(None,))}), "action")
+RULE = required(ApiSchema.of(Rule), "action")
 
-_INDEX = {
-    "type": "object",
-    "properties": {"index": {"type": "integer", "minimum": 0}},
-    "required": ["index"],
-    "additionalProperties": False,
+_WORDS: Json = {
+    "index": {"type": "integer", "minimum": 0},
+    "before": {"type": "string"},
+    "after": {"type": "string"},
 }
 POSITION: Json = {
-    "description": "Where the rule goes. `index` counts from 1; `before` and `after` name another rule, empty: the first, the last place.",
+    "description": "Where the rule goes. `index` counts from 1; `before` and `after` name another rule, empty: the first, the last place. "
+    "null: it stays where it is.",
     "oneOf": [
-        _INDEX,
         *(
             {
                 "type": "object",
-                "properties": {word: {"type": "string"}},
+                "properties": {
+                    name: schema if name == word else {"type": "null"}
+                    for name, schema in _WORDS.items()
+                },
                 "required": [word],
                 "additionalProperties": False,
             }
-            for word in ("before", "after")
+            for word in _WORDS
         ),
+        {"type": "null"},
     ],
 }
 
@@ -119,7 +122,7 @@ def edit(zone_id: str, room_id: str, rule_id: str, document: Any) -> ConfigChang
         others = [*rules[:place], *rules[place + 1 :]]
         where, wrong = (
             _position(document["position"], others, place)
-            if "position" in document
+            if document.get("position") is not None
             else (place, [])
         )
         refuse_if(faults + wrong)
@@ -196,7 +199,9 @@ def _place_of(rules: Sequence[Rule], rule_id: str) -> int:
 
 
 def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list[ApiFault]]:
-    """Where among the others the rule goes; `place` when the question is wrong."""
+    """Where among the others the rule goes; `place` when the question is wrong. Of three words two may be null."""
+    if isinstance(asked, dict):
+        asked = {word: value for word, value in asked.items() if value is not None}
     if (
         not isinstance(asked, dict)
         or len(asked) != 1

@@ -128,7 +128,9 @@ class _Building:
         self, pointer: str, document: Mapping[str, Any], name: str, kind: str
     ) -> Iterator[tuple[str, Any]]:
         """(pointer, part) of a list inside a document, without what is beyond MOST; a fault when it is not a list."""
-        found = document.get(name, [])
+        found = document.get(name)
+        if name not in document or (found is None and pointer):
+            return  # null at the top would take everything of the kind away
         if not isinstance(found, list):
             self.faults.append(
                 ApiFault(
@@ -158,7 +160,7 @@ class _Building:
 def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
     """By what a document without ids means the same thing again: its name, or the address of a status page."""
     if kind == "status_page":
-        return f"{document.get('host', '')}{document.get('path', '/')}"
+        return f"{document.get('host') or ''}{document.get('path') or '/'}"
     return document.get(NAMED_BY.get(kind, "name"))
 
 
@@ -232,9 +234,12 @@ def _make_list(building: _Building, pointer: str, document: Any) -> None:
         there = building.known.lists.get(key)
         if there and there.record.kind == document.get("kind"):
             building.take(Put(entry.record, key) for entry in building.known.list_items.of(key))
-        items = document.get("items", [])
+        items = document.get("items")
         building.do(
-            f"{pointer}/items", list_items.add(key, items, list_items.Operations(), whole=True)
+            f"{pointer}/items",
+            list_items.add(
+                key, [] if items is None else items, list_items.Operations(), whole=True
+            ),
         )
 
 
@@ -250,7 +255,7 @@ def _make_zone(
         key,
     ):
         return
-    if "settings" in document:
+    if document.get("settings") is not None:
         building.do(
             f"{pointer}/settings", zones.change_settings(key, document["settings"], whole=True)
         )
@@ -284,7 +289,8 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
         building.do(
             at, events.create(zone_id, key, _without(part)), building.id_of("event", part, key)
         )
-    bypass = document.get("rules", [])
+    bypass = document.get("rules")
+    bypass = [] if bypass is None else bypass
     there = building.known.rules.get(key)
     if there and (bypass or not there.record.rules):
         building.take(

@@ -40,9 +40,10 @@ class _Account:
     """`{"id": ...}`; there is one account, so anything else in it is not looked at."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        if not isinstance(value, dict) or not isinstance(value.get("id", ""), str):
+        wanted = value.get("id") if isinstance(value, dict) else value
+        if not isinstance(value, dict) or not isinstance(wanted, str | None):
             problems.append(Problem(pointer, "must be an object with id"))
-        elif value.get("id", ACCOUNT_ID) != ACCOUNT_ID:
+        elif wanted not in (None, ACCOUNT_ID):
             problems.append(
                 Problem(f"{pointer}.id", f"must be {ACCOUNT_ID}, the account of this installation")
             )

@@ -26,6 +26,7 @@ from greenroom.model.rule import ListItem, RuleSet
 from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone, in_zone
 from greenroom.outbound import Guard, OutboundRefused, read_target
+from greenroom.outbound.own_listeners import Listening
 from greenroom.ports import ConfigStore
 
 RESOLVE_S = 3.0
@@ -259,9 +260,11 @@ def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: st
 
 
 def resolved_origin_problems(
-    listeners: Mapping[str, Address], pointer: str, url: str
+    listeners: Mapping[str, Address], pointer: str, url: str, listening: Listening = tuple
 ) -> list[Problem]:
     """As `zone_origin_problems`, and what its name leads to now. It may wait RESOLVE_S for a name, so call it in a thread.
+
+    `listening` gives the listeners of every process.
 
     A name without an address is no problem: it may get one, and each connection judges it again.
     """
@@ -270,7 +273,10 @@ def resolved_origin_problems(
         return wrong
     guard = Guard(
         ZONE_POLICY,
-        listening=lambda: [(address.host, address.port) for address in listeners.values()],
+        listening=lambda: [
+            *((address.host, address.port) for address in listeners.values()),
+            *listening(),
+        ],
     )
     try:
         asyncio.run(asyncio.wait_for(guard.check(read_target(url)), RESOLVE_S))

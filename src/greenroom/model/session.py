@@ -2,17 +2,18 @@
 
 import msgspec
 
-SESSION, LINK, DEVICE, SECOND, USED, FAILED = (
+SESSION, LINK, DEVICE, SECOND, USED, FAILED, LISTENERS = (
     "session",
     "link",
     "device",
     "second",
     "used",
     "failed",
+    "listeners",
 )
 """Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has signed in before; a
 sign-in whose password was right and whose code is missing; something that counts once and was used, kept until it would not
-count anyway; wrong attempts of one address, account or device."""
+count anyway; wrong attempts of one address, account or device; the listeners of a process."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,4 +33,4 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     agent: str = ""
     facts: str = ""
-    """JSON of the OidcPerson behind the owner; how many attempts failed; empty for the others."""
+    """JSON of the OidcPerson behind the owner; how many attempts failed; JSON of listeners; empty for the others."""

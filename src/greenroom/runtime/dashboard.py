@@ -166,7 +166,9 @@ def open_dashboard(
         return config().sending.outbound
 
     def fetch_logo(url: str) -> str:
-        return asyncio.run(fetch_picture(Guard(outbound()), url, LOGO_BYTES_MAX))
+        return asyncio.run(
+            fetch_picture(Guard(outbound(), listening=listening), url, LOGO_BYTES_MAX)
+        )
 
     queries = (
         AnalyticsQueries(store, clock, answers, running.health)

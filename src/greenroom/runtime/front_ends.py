@@ -78,6 +78,7 @@ class GatewayFrontEnd:
         listener: socket.socket,
         on_error: OnError,
         listening: Listening = tuple,
+        everywhere: Listening | None = None,
     ) -> None:
         """Make it inside the event loop. Raises OSError when a certificate or the access log's file cannot be read or opened."""
         self._listener = listener
@@ -86,7 +87,11 @@ class GatewayFrontEnd:
         )
         self._access_log = _access_log(config)
         self.gateway: Gateway = assemble.gateway(
-            config, decision, on_error, self._observe(), OriginGuard(listening)
+            config,
+            decision,
+            on_error,
+            self._observe(),
+            OriginGuard(listening, everywhere=everywhere),
         )
 
     async def start(self) -> None:
@@ -179,11 +184,17 @@ def built_in_front_ends(
     listeners: Listeners,
     on_error: OnError,
     listening: Listening,
+    everywhere: Listening,
 ) -> list[BuiltInFrontEnd]:
-    """Those that have a listener, the gateway first; `listening` gives all listeners of greenroom. Raises what they raise."""
+    """Those that have a listener, the gateway first; `listening` gives all listeners of greenroom on this machine, `everywhere` all.
+
+    Raises what they raise.
+    """
     found: list[BuiltInFrontEnd] = []
     if listeners.visitors:
-        found.append(GatewayFrontEnd(config, decision, listeners.visitors, on_error, listening))
+        found.append(
+            GatewayFrontEnd(config, decision, listeners.visitors, on_error, listening, everywhere)
+        )
     if listeners.decide:
         found.append(DecideFrontEnd(config, decision, listeners.decide, on_error))
     return found

@@ -34,6 +34,7 @@ from greenroom.model.configuration import Configuration
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.room import Room
 from greenroom.outbound import Guard
+from greenroom.outbound.own_listeners import Listening
 from greenroom.ports import Clock
 from greenroom.runtime.assemble import origins
 from greenroom.stores.health import SqlHealthStore, default_url
@@ -82,9 +83,9 @@ class ProcessHealth:
         data: Path,
         outbox: AlertOutbox,
         clock: Clock,
-        listeners: Callable[[], Collection[Address]],
+        listening: Listening,
     ) -> None:
-        """`layers` are asked for again and again; `listeners` are greenroom's own, which no check may be on."""
+        """`layers` are asked for again and again; `listening` gives greenroom's own listeners, which no check may be on."""
         file = layers().file
         self._layers = layers
         self._store = SqlHealthStore(
@@ -93,7 +94,7 @@ class ProcessHealth:
         self._guard = Guard(
             probe_policy(private=file.health.private_addresses),
             threaded_resolver(),
-            lambda: own(tuple(listeners())),
+            listening,
         )
         equipment = Equipment(self._guard, TlsContexts())
         self._now_ms = clock.now_ms

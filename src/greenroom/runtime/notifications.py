@@ -21,6 +21,7 @@ from greenroom.notify.delivery import Delivery
 from greenroom.notify.sender import NotificationSender
 from greenroom.notify.watcher import Watcher
 from greenroom.outbound import Guard, read_target
+from greenroom.outbound.own_listeners import Listening
 from greenroom.runtime.alert_picture import PictureTaker
 from greenroom.stores.sql import SqlStore
 
@@ -37,9 +38,17 @@ class Notifications:
     """See `control.notification_view.NotificationView`. Make it inside the event loop."""
 
     def __init__(
-        self, store: SqlStore, config: Config, now_ms: Callable[[], int], look: Look
+        self,
+        store: SqlStore,
+        config: Config,
+        now_ms: Callable[[], int],
+        look: Look,
+        listening: Listening = tuple,
     ) -> None:
-        """`look` says what the process knows now; it is asked in the event loop."""
+        """`listening` gives greenroom's own listeners, to which nothing is sent.
+
+        `look` says what the process knows now; it is asked in the event loop.
+        """
         taker = PictureTaker()
         self._store = store
         self._file = config
@@ -50,7 +59,7 @@ class Notifications:
         self._look = lambda: self._picture(taker, *look())
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery(
-            Guard(config.sending.outbound), now_ms, config.sending.mail_server
+            Guard(config.sending.outbound, listening=listening), now_ms, config.sending.mail_server
         )
         self._test_mode = config.sending.webhook_test
 

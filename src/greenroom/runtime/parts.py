@@ -43,6 +43,10 @@ class Listeners(NamedTuple):
         listener: socket.socket | None = getattr(self, name)
         return bound(listener) if listener else written
 
+    def addresses(self, status: Address | None) -> tuple[Address, ...]:
+        """Where this process really listens; `status` is the address of its status pages."""
+        return (*(bound(one) for one in self if one), *([status] if status else []))
+
 
 def claim(
     config: Config, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool

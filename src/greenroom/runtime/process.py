@@ -32,7 +32,7 @@ from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.timekeeper import keep_time
-from greenroom.errors import InvalidConfig, Problem
+from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.gateway.counts import Counts
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
@@ -65,6 +65,7 @@ from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import beside
 from greenroom.runtime.notifications import Notifications
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
+from greenroom.runtime.published_listeners import PublishedListeners
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 from greenroom.runtime.status_page import open_status_pages, status_preview
@@ -158,12 +159,12 @@ class Process:
             self._decide = (
                 listeners.address("decide", self.config.listen) if listeners.decide else None
             )
-            store = await self._begin_with_store(data, undo)
+            store = await self._begin_with_store(data, listeners, undo)
             draws = DrawFiles(data.path)
             service = self._health.service if self._health else None
             analytics = self._analytics = analytics_of(self.config, data.path, self._clock, store)
             origins = lambda pointer, url: resolved_origin_problems(  # noqa: E731
-                self._own_listeners(), pointer, url
+                self._own_listeners(), pointer, url, self._published.everywhere_now
             )
             answers, sessions = analytics.answers(), self._store.sessions
             api = management_api(
@@ -195,7 +196,7 @@ class Process:
             )
             config = lambda: self.config  # noqa: E731
             dashboard = self._dashboard = open_dashboard(
-                store, sessions, self._clock, running, answers, config, self._listening
+                store, sessions, self._clock, running, answers, config, self._published.everywhere
             )
             app = control_app(self, self._exposition(), routes, dashboard)
             control = self._control_listeners = control_listeners(
@@ -213,13 +214,23 @@ class Process:
         """What is going on (`asked` as for `state`), under which configuration, and what is stored."""
         return self.state(asked), self.config, self._stored
 
-    async def _begin_with_store(self, data: DataDir, undo: contextlib.ExitStack) -> LayeredStore:
+    async def _begin_with_store(
+        self, data: DataDir, listeners: Listeners, undo: contextlib.ExitStack
+    ) -> LayeredStore:
         """Opens the configuration store and takes over what is in it, before anything else is begun."""
         seals = seals_of(data.path)
         store = self._store = SqlStore(self._file.store or default_url(data.path), seals)
         undo.callback(store.close)
+        published = self._published = PublishedListeners(
+            own(listeners.addresses(self._file.status_listen)), store.sessions, self._clock.now_ms
+        )
+        undo.callback(published.withdraw)
         self._notifications = Notifications(
-            store, self._file, self._clock.now_ms, lambda: self._known(asked=False)
+            store,
+            self._file,
+            self._clock.now_ms,
+            lambda: self._known(asked=False),
+            published.everywhere,
         )
         follower = self._follower = StoreFollower(
             store, store.name, ConfigCopy(data.config_copy, seals), self._clock.now_ms
@@ -227,9 +238,13 @@ class Process:
         await follower.begin(
             self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists()
         )
+        if follower.state.reachable:
+            with contextlib.suppress(StorageFailed):
+                await asyncio.to_thread(published.publish)
+                await asyncio.to_thread(published.read)
         layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
         self._health = ProcessHealth(
-            layers, data.path, store.outbox, self._clock, lambda: self._own_listeners().values()
+            layers, data.path, store.outbox, self._clock, published.everywhere
         )
         undo.callback(self._health.close)
         return LayeredStore(store, lambda: self._file, self._clock.now_ms, compile_faults)
@@ -245,9 +260,6 @@ class Process:
         return listeners_of(
             self._file, listen=self._listen, control=self._control, decide=self._decide
         )
-
-    def _listening(self) -> list[tuple[str, int]]:
-        return own(tuple(self._own_listeners().values()))
 
     def state(self, asked: bool = True) -> ProcessState:
         """What is going on at this moment; not `asked`: rooms in Redis need not be read for it."""
@@ -346,7 +358,12 @@ class Process:
             decision.data_centers = assemble.data_centers(self.config)
             self._settle(decision.table, ledgers, ledgers.open)
             built_in = built_in_front_ends(
-                self.config, decision, listeners, self._on_error, self._listening
+                self.config,
+                decision,
+                listeners,
+                self._on_error,
+                self._published.here,
+                self._published.everywhere,
             )
             self._gateway = next(iter(built_in), None)
             self._front_ends = [
@@ -360,6 +377,7 @@ class Process:
                     ledgers.run,
                     self._reloader.watch,
                     self._follow,
+                    self._published.run,
                     lambda: tend(ring, ledgers, self._clock.now_ms, str(self.config.data)),
                     self._keep_time,
                     ClockWatch(self._clock.now_ms).run,

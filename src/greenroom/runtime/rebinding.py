@@ -1,4 +1,4 @@
-"""Keeps other web sites out of the control listener when their own name leads to this machine (DNS rebinding).
+"""Keeps out of the control listener what other web sites send there by DNS rebinding, and what visitors send through a gateway.
 
 A page of `evil.example` may read what `http://evil.example:8081` answers. If that name suddenly leads to 127.0.0.1, the browser of an
 operator would read `/status` and `/metrics` for it. Such a request comes from this machine, in clear text, and asks for the name.
@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.gateway.wire.hop import HEADER, was_forwarded
 
 REFUSED = """421 Misdirected Request: this name is not one of the control listener
 
@@ -19,8 +20,17 @@ machine in trusted_proxies.
 """
 
 
+THROUGH_GATEWAY = """421 Misdirected Request: this request came through a gateway for visitors
+
+The control listener is for operators only. No origin may lead to it.
+"""
+
+
 class OwnNamesOnly:
-    """Refuses requests from this machine that ask for a name with a dot, except through trusted proxies, HTTPS or a Unix socket."""
+    """Refuses requests that a gateway of greenroom forwarded.
+
+    Refuses requests from this machine that ask for a name with a dot, except through trusted proxies, HTTPS or a Unix socket.
+    """
 
     def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy]) -> None:
         """`policy` is asked for each request, so that a reload counts at once."""
@@ -29,7 +39,11 @@ class OwnNamesOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        answer = PlainTextResponse(REFUSED, 421) if self._is_foreign(scope) else self._app
+        answer: ASGIApp = self._app
+        if _came_through_gateway(scope):
+            answer = PlainTextResponse(THROUGH_GATEWAY, 421)
+        elif self._is_foreign(scope):
+            answer = PlainTextResponse(REFUSED, 421)
         await answer(scope, receive, send)
 
     def _is_foreign(self, scope: Scope) -> bool:
@@ -40,6 +54,12 @@ class OwnNamesOnly:
             name == b"host" and _may_be_rebound(value.decode("latin-1"))
             for name, value in scope["headers"]
         )
+
+
+def _came_through_gateway(scope: Scope) -> bool:
+    return scope["type"] == "http" and was_forwarded(
+        value for name, value in scope["headers"] if name == HEADER
+    )
 
 
 def _is_loopback(client: str) -> bool:

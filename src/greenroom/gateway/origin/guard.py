@@ -19,11 +19,19 @@ ZONE_POLICY = OutboundPolicy(ports=(), allowed=PRIVATE, denied=NEVER)
 class OriginGuard:
     """Resolves and judges the addresses of origins."""
 
-    def __init__(self, listening: Listening = tuple, resolve: Resolve = resolve_by_system) -> None:
-        """`listening` gives greenroom's own listeners, those that it was given a free port for included."""
+    def __init__(
+        self,
+        listening: Listening = tuple,
+        resolve: Resolve = resolve_by_system,
+        everywhere: Listening | None = None,
+    ) -> None:
+        """`listening` gives greenroom's own listeners, those that it was given a free port for included.
+
+        `everywhere` gives those of processes on other machines too: the origin of a zone is an address for all of them.
+        """
         self._listening = listening
         self._resolve = resolve
-        self._zones = Guard(ZONE_POLICY, resolve, listening)
+        self._zones = Guard(ZONE_POLICY, resolve, everywhere or listening)
 
     def check_socket(self, origin: Origin) -> None:
         """Raises OutboundRefused when the file of this origin's Unix socket may not be connected to. Follows links."""

@@ -27,6 +27,11 @@ def loops(values: Iterable[bytes]) -> bool:
     return MARK in seen or seen.count(_PREFIX) >= GREENROOMS_MAX
 
 
+def was_forwarded(values: Iterable[bytes]) -> bool:
+    """Whether a gateway of any greenroom forwarded a request with these values of CDN-Loop."""
+    return _PREFIX in b",".join(values).lower()
+
+
 def marked_line(values: Iterable[bytes]) -> bytes:
     """The header line for the next hop, a CRLF before it: what others wrote there stays, as the RFC asks."""
     return b"\r\ncdn-loop: " + b", ".join((*values, MARK))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
@@ -75,8 +75,13 @@ def control_app(
             *(Route(path, answer) for path, answer in answers.items()),
             *more,
             *rest,
-        ]
+        ],
+        exception_handlers={ClientDisconnect: _aborted},
     )
+
+
+async def _aborted(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=400)  # nobody reads it
 
 
 class _Indented(JSONResponse):

@@ -106,14 +106,16 @@ class JsonBody:
         self.largest = largest
 
     async def __call__(self, request: Request) -> bytes:
-        """Raises Refused as soon as there are too many."""
+        """Raises Refused as soon as there are too many, or are said to come."""
+        large = ApiFault(Code.TOO_LARGE, f"the body is larger than {self.largest} bytes")
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > self.largest:
+            raise Refused(large)
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
             if size > self.largest:
-                raise Refused(
-                    ApiFault(Code.TOO_LARGE, f"the body is larger than {self.largest} bytes")
-                )
+                raise Refused(large)
             parts.append(part)
         return b"".join(parts)
 

@@ -5,9 +5,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -47,6 +48,8 @@ from greenroom.control.refusals import CODES, Code, Refused
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore, SessionStore
+
+log = structlog.get_logger("greenroom.api")
 
 ROUTERS = (
     accounts.router,
@@ -193,8 +196,14 @@ async def _broken(_request: Request, error: Exception) -> Response:
     return refused(broken(error))
 
 
+async def _aborted(request: Request, _error: ClientDisconnect) -> Response:
+    log.info("upload_aborted", path=request.url.path)
+    return Response(status_code=400)  # nobody reads it
+
+
 HANDLERS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     Refused: _refused,
     HTTPException: _routed_nowhere,
+    ClientDisconnect: _aborted,
     Exception: _broken,
 }

@@ -3,6 +3,7 @@
 Order: transport, sign-in, role, zone, origin and CSRF token of a write, the form, the page. Every answer gets the security headers.
 """
 
+import asyncio
 import hmac
 import inspect
 import ipaddress
@@ -15,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -36,6 +37,12 @@ PREFIX = "greenroom.prefix"
 
 FORM_MAX = 8 << 20
 """Bytes of a form: a template of one megabyte in which every character is escaped still fits."""
+
+PUBLIC_FORM_MAX = 16 << 10
+"""Bytes of a form that needs no sign-in, such as the sign-in itself."""
+
+PUBLIC_FORM_S = 10
+"""Seconds for such a form to arrive."""
 
 FIELDS_MAX = 5_000
 
@@ -80,6 +87,7 @@ class Dashboard:
         handlers: dict[Any, Callable[[Request, Any], Any]] = {
             HTTPException: self._no_route,
             Refused: self._refused,
+            ClientDisconnect: _aborted,
         }
         self._app: ASGIApp = Starlette(
             routes=[
@@ -120,13 +128,16 @@ class Dashboard:
             refusal = await self._turned_back(row, request, known, session)
             if refusal is not None:
                 return refusal
-            form = await _form(request) if row.method == "POST" else {}
-            if row.method == "POST" and not _meant(
-                request, None if row.role is None else session, form
-            ):
-                return await self._told(
-                    request, 403, "This form is not valid any more", _NOT_MEANT, session, known
-                )
+            form: Form = {}
+            if row.method == "POST":
+                meant = _from_own_page(request)
+                if meant:
+                    form = await (_public_form(request) if row.role is None else _form(request))
+                    meant = row.role is None or session is None or _has_csrf(request, session, form)
+                if not meant:
+                    return await self._told(
+                        request, 403, "This form is not valid any more", _NOT_MEANT, session, known
+                    )
             page = self._page(request, known, session, form)
             if inspect.iscoroutinefunction(row.function):
                 done: Response = await row.function(page)
@@ -262,11 +273,22 @@ def _to_sign_in(request: Request) -> Response:
     )
 
 
-async def _form(request: Request) -> Form:
+async def _public_form(request: Request) -> Form:
+    try:
+        async with asyncio.timeout(PUBLIC_FORM_S):
+            return await _form(request, PUBLIC_FORM_MAX)
+    except TimeoutError:
+        raise HTTPException(408) from None
+
+
+async def _form(request: Request, most: int = FORM_MAX) -> Form:
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most:
+        raise HTTPException(413)
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > FORM_MAX:
+        if size > most:
             raise HTTPException(413)
         parts.append(part)
     found: dict[str, list[str]] = {}
@@ -286,17 +308,22 @@ async def _form(request: Request) -> Form:
     return found
 
 
-def _meant(request: Request, session: DashboardSession | None, form: Form) -> bool:
-    """Whether a write comes from a page of the dashboard: the browser says so, and the form has the session's token."""
+def _from_own_page(request: Request) -> bool:
+    """Whether the browser says that a write comes from a page of the dashboard."""
     scheme, _, authority = request.headers.get("origin", "").partition("://")
     if scheme not in ("http", "https") or not authority or authority != request.headers.get("host"):
         return False
-    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return False
-    if session is None:
-        return True  # nothing of a session can be changed
+    return request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+
+
+def _has_csrf(request: Request, session: DashboardSession, form: Form) -> bool:
     sent = request.headers.get("x-csrf-token") or (form.get("_csrf") or [""])[-1]
     return hmac.compare_digest(sent.encode("utf-8", "replace"), session.csrf.encode())
+
+
+async def _aborted(request: Request, _error: ClientDisconnect) -> Response:
+    log.info("upload_aborted", path=request.url.path)
+    return Response(status_code=400)  # nobody reads it
 
 
 async def _static(request: Request) -> Response:

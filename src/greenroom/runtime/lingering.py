@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from greenroom.control.refusals import ApiFault, Code, Refused
+
 
 @dataclass(frozen=True)
 class LingerLimits:
@@ -19,6 +21,8 @@ class LingerLimits:
     silence_s: float = 2
     """Longest time in which nothing comes."""
     most_s: float = 60
+    kept_bytes: int = 64 << 20
+    """Of unfinished requests, all together, that the application may keep."""
 
 
 class LingeringApp:
@@ -27,6 +31,7 @@ class LingeringApp:
     def __init__(self, app: ASGIApp, limits: LingerLimits | None = None) -> None:
         self._app = app
         self._limits = limits or LingerLimits()
+        self._kept = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -35,6 +40,20 @@ class LingeringApp:
             await self._app(scope, receive, send)
             return
         body = _Body(receive, coming=b"expect" not in headers)
+        kept = 0
+
+        async def receive_counted() -> Message:
+            nonlocal kept
+            message = await body.receive()
+            size = len(message.get("body", b""))
+            if self._kept + size > self._limits.kept_bytes:
+                raise Refused(
+                    ApiFault(Code.SLOW_DOWN, "too many uploads at once; try again in a minute"),
+                    retry_after_s=60,
+                )
+            self._kept += size
+            kept += size
+            return message
 
         async def send_end_later(message: Message) -> None:
             if body.coming and message["type"] == "http.response.start":
@@ -52,7 +71,10 @@ class LingeringApp:
                 message = {"type": "http.response.body"}
             await send(message)
 
-        await self._app(scope, body.receive, send_end_later)
+        try:
+            await self._app(scope, receive_counted, send_end_later)
+        finally:
+            self._kept -= kept
 
 
 class _Body:

@@ -172,3 +172,37 @@ def test_silent_clients_of_the_status_pages_take_no_descriptor_from_visitors(
         assert [visitor.get("/").status for visitor in kept] == [200] * len(kept)
         assert running.metric("greenroom_gateway_connections_shed_total") == 0
         assert connections_most() >= 1
+
+
+UNFINISHED = b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1"
+
+
+def test_unfinished_bodies_of_one_address_do_not_occupy_a_listener() -> None:
+    async def story() -> None:
+        limits = AppConnectionLimits(connections=16, head_s=600, body_s=600, body_idle_s=600)
+        async with listening(limits) as connect:
+            stalled = []
+            for _ in range(2 * limits.connections):
+                stalled.append(await connect())
+                stalled[-1][1].write(UNFINISHED)
+                assert await answer(await connect()) == b"ok"
+            open_still = [one for one in stalled if not one[0].at_eof() and not one[0].exception()]
+            assert len(open_still) <= limits.stalled_per_address
+
+    asyncio.run(story())
+
+
+def test_a_body_of_which_nothing_comes_is_cut_and_one_that_comes_slowly_is_not() -> None:
+    async def story() -> None:
+        limits = AppConnectionLimits(connections=100, body_idle_s=0.5)
+        async with listening(limits) as connect:
+            silent, slow = await connect(), await connect()
+            for _, writer in (silent, slow):
+                writer.write(UNFINISHED)
+            for _ in range(8):
+                await asyncio.sleep(0.1)  # slow is the point
+                slow[1].write(b"x")
+            assert await asyncio.wait_for(slow[0].readuntil(b"\r\n\r\n9"), PATIENCE_S)
+            assert await ended(silent) == b""
+
+    asyncio.run(story())

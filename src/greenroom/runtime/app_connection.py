@@ -6,6 +6,7 @@ descriptor from the visitors of the same process, and the listener of status pag
 
 import asyncio
 import resource
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -34,16 +35,28 @@ class AppConnectionLimits:
     """Times in seconds."""
 
     connections: int
+
+    @property
+    def stalled_per_address(self) -> int:
+        """How many connections of one address may wait for the rest of a body, or for their client to read."""
+        return max(1, self.connections // 4)
+
     head_s: float = 10
     """From the connection, or the first byte of another request, to the end of the head."""
     body_s: float = 300
     """From the head to the end of the body: the largest one (32 MB) at 1 Mbit/s."""
+    body_idle_s: float = 10
+    """Longest time in which nothing of a body comes."""
     send_s: float = 60
     """How long a client may leave an answer unread that does not fit into the buffers."""
 
 
 class AppConnection(H11Protocol):
-    """What uvicorn does, within limits. A new connection closes the one that has waited longest for nothing when there are too many."""
+    """What uvicorn does, within limits.
+
+    When there are too many, a new connection closes the one that has been idle longest; when none is idle, the oldest stalled one of
+    the address that has most of them. Beyond its share of stalled connections an address closes its own.
+    """
 
     def __init__(self, *, limits: AppConnectionLimits, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
@@ -51,6 +64,7 @@ class AppConnection(H11Protocol):
         self._since_s = self.loop.time()
         self._reading: asyncio.TimerHandle | None = None  # of a head or a body
         self._reads_body = False
+        self._body_idle: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
 
     @property
@@ -58,20 +72,47 @@ class AppConnection(H11Protocol):
         """Whether a request is."""
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def stalled(self) -> bool:
+        """Whether a request waits for its client: for the rest of its body, or to read the answer."""
+        return self.under_way and (self.cycle.more_body or self._writing is not None)
+
+    @property
+    def address(self) -> str:
+        """Of the other end; empty on a Unix socket."""
+        return self.client[0] if self.client else ""
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Asyncio: a client has connected."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
-            others = cast(Iterable[AppConnection], self.connections)
-            spare = [
-                one for one in others if not (one.under_way or one.transport.is_closing())
-            ]  # this one is among them
-            min(spare, key=lambda one: one._since_s).transport.abort()
+            self._make_room()
         self._expect_input()
+
+    def _open(self) -> "list[AppConnection]":
+        every = cast(Iterable[AppConnection], self.connections)
+        return [one for one in every if not one.transport.is_closing()]
+
+    def _make_room(self) -> None:
+        idle = [one for one in self._open() if not one.under_way and one is not self]
+        stalled = [one for one in self._open() if one.stalled]
+        if idle:
+            victims = idle
+        elif stalled:
+            most = Counter(one.address for one in stalled).most_common(1)[0][0]
+            victims = [one for one in stalled if one.address == most]
+        else:
+            victims = [self]
+        min(victims, key=lambda one: one._since_s).transport.abort()
+
+    def _keep_to_share(self) -> None:
+        mine = [one for one in self._open() if one.stalled and one.address == self.address]
+        if len(mine) > self._limits.stalled_per_address:
+            min(mine, key=lambda one: one._since_s).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio: the connection is gone."""
-        for timer in (self._reading, self._writing):
+        for timer in (self._reading, self._body_idle, self._writing):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
@@ -93,6 +134,7 @@ class AppConnection(H11Protocol):
         """Asyncio: the client does not keep up."""
         super().pause_writing()
         self._writing = self.loop.call_later(self._limits.send_s, self.transport.abort)
+        self._keep_to_share()
 
     def resume_writing(self) -> None:
         """Asyncio: it caught up."""
@@ -109,11 +151,32 @@ class AppConnection(H11Protocol):
         elif self._reading is None or body is not self._reads_body:
             self._stop_reading()
             self._reads_body = body
+            if body:
+                self._since_s = self.loop.time()
+                self._keep_to_share()
             self._reading = self.loop.call_later(
                 self._limits.body_s if body else self._limits.head_s, self.transport.abort
             )
+        self._expect_more_of_body()
+
+    def _expect_more_of_body(self) -> None:
+        """Called with every part that comes."""
+        if self._body_idle is not None:
+            self._body_idle.cancel()
+            self._body_idle = None
+        if self._reading is not None and self._reads_body:
+            self._body_idle = self.loop.call_later(self._limits.body_idle_s, self._cut_if_silent)
+
+    def _cut_if_silent(self) -> None:
+        if self.flow.read_paused:  # the application is slow, not the client
+            self._expect_more_of_body()
+        else:
+            self.transport.abort()
 
     def _stop_reading(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
+        if self._body_idle is not None:
+            self._body_idle.cancel()
+            self._body_idle = None

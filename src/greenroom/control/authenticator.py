@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,10 @@ GRANTS: dict[str, tuple[str, ...]] = {
     "any": SCOPES,
 }
 """What is asked for -> the scopes that allow it: who may change things may look at them."""
+
+
+KNOWN_MAX = 1_000
+"""Pairs of a client and a good token that are remembered."""
 
 
 class Credentials(NamedTuple):
@@ -64,32 +69,59 @@ class Authenticator:
         self._store = store
         self._clock = clock
         self._failures = StoredFailures(sessions, clock, "token")
+        self._known: dict[tuple[str, str, str | None], None] = {}
+        self._guard = threading.Lock()
 
     def open(self, credentials: Credentials | Refused, client: str) -> Caller:
         """The caller behind these credentials (or why there are none). Raises Refused, StorageFailed; wrong ones of a `client` are counted.
 
         A request without any is no guess: it is refused and not counted, or pages that forget the header would lock out their own network.
+        Nor is a token that was good from there before, so that it costs one read.
         """
         if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
             raise credentials
         guesser = subscriber(client)
         wait_s = self._failures.wait_s(guesser)
         if wait_s:
-            raise Refused(
-                ApiFault(Code.SLOW_DOWN, "too many wrong credentials from this address"),
-                retry_after_s=wait_s,
-            )
+            raise _too_many(wait_s)
         if isinstance(credentials, Refused):
-            self._failures.add(guesser)
-            raise credentials
-        token = known_token(self._store.read(), credentials, self._clock.now_ms())
+            with self._failures.attempt(guesser, refusal=_too_many):
+                raise credentials
+        pair = (guesser, secret_hash(credentials.secret), credentials.email)
+        token = self._token(credentials) if pair in self._known else None
         if token is None:
-            self._failures.add(guesser)
-            raise Refused(
-                ApiFault(Code.DENIED, "Authentication error: the token is unknown or has expired"),
-                status=401,
-            )
+            with (
+                self._guard
+            ):  # one at a time, or the first requests of a busy client would use up its attempts
+                token = self._token(credentials) if pair in self._known else None
+                if token is None:
+                    token = self._judged(guesser, credentials)
+                    self._known[pair] = None
+                    if len(self._known) > KNOWN_MAX:
+                        del self._known[next(iter(self._known))]
         return Caller(token)
+
+    def _token(self, credentials: Credentials) -> Token | None:
+        return known_token(self._store.read(), credentials, self._clock.now_ms())
+
+    def _judged(self, guesser: str, credentials: Credentials) -> Token:
+        with self._failures.attempt(guesser, refusal=_too_many):
+            token = self._token(credentials)
+            if token is None:
+                raise Refused(
+                    ApiFault(
+                        Code.DENIED, "Authentication error: the token is unknown or has expired"
+                    ),
+                    status=401,
+                )
+            return token
+
+
+def _too_many(wait_s: int) -> Refused:
+    return Refused(
+        ApiFault(Code.SLOW_DOWN, "too many wrong credentials from this address"),
+        retry_after_s=wait_s,
+    )
 
 
 def known_token(known: Configuration, credentials: Credentials, now_ms: int) -> Token | None:

@@ -1,10 +1,12 @@
 """Wrong tokens, passwords and codes, counted in the session store: all processes that share it have one count, and a restart keeps it.
 
-Only a failure writes; who is asking often with a good token costs one read.
+An attempt counts before it is judged, and is taken back when it was right: however many are made at once, no more are judged.
 """
 
 import hashlib
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ipaddress import IPv4Address, ip_address, ip_network
 
 from greenroom.model.session import FAILED, SessionRow
@@ -45,8 +47,29 @@ class StoredFailures:
         left_ms = row.expires_ms - self._clock.now_ms() if row else 0
         return -(-left_ms // 1000) if row and int(row.facts) >= self._most and left_ms > 0 else 0
 
-    def add(self, client: str) -> None:
-        """One more."""
+    @contextmanager
+    def attempt(self, *clients: str, refusal: Callable[[int], Exception]) -> Iterator[None]:
+        """Around the judging of an attempt; what is raised inside leaves it counted.
+
+        Raises `refusal` with the seconds to wait, and counts nothing, when one of the clients may not try now.
+        """
+        reserved: list[tuple[str, int]] = []
+        for client in clients:
+            began_ms, wait_s = self._clock.now_ms(), self.reserve(client)
+            if wait_s:
+                for earlier in reserved:
+                    self.release(*earlier)
+                raise refusal(wait_s)
+            reserved.append((client, began_ms))
+        yield
+        for each in reserved:
+            self.release(*each)
+
+    def reserve(self, client: str) -> int:
+        """Counts an attempt; or the seconds until this client may try again, and nothing is counted."""
+        wait_s = self.wait_s(client)  # a read: who is refused writes nothing
+        if wait_s:
+            return wait_s
         now_ms = self._clock.now_ms()
         row = SessionRow(
             kind=FAILED,
@@ -57,7 +80,13 @@ class StoredFailures:
             seen_ms=now_ms,
             expires_ms=now_ms + self._within_ms,
         )
-        self._store.count(row, KEPT_MAX)
+        if self._store.count(row, KEPT_MAX, self._most):
+            return 0
+        return self.wait_s(client) or 1
+
+    def release(self, client: str, since_ms: int) -> None:
+        """Takes an attempt back that was reserved at `since_ms`."""
+        self._store.uncount(FAILED, self._hash(client), since_ms)
 
     def _hash(self, client: str) -> str:
         return hashlib.sha256(f"{self._purpose} {client}".encode("utf-8", "replace")).hexdigest()

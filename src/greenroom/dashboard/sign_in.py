@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import msgspec
@@ -129,13 +130,12 @@ class SignIn:
 
     def use_link(self, secret: str, browser: BrowserFacts) -> None:
         """Uses up a link. Raises Refused when it has been used already, or its time is over."""
-        self._limited(_address(browser))
-        row = self._store.take(LINK, digest(secret))
-        if row is None or row.expires_ms <= self._clock.now_ms():
-            self._failures.add(_address(browser))
-            raise _refused(
-                "this link has been used or has expired: run `greenroom account link` for another one"
-            )
+        with self._attempt(_address(browser)):
+            row = self._store.take(LINK, digest(secret))
+            if row is None or row.expires_ms <= self._clock.now_ms():
+                raise _refused(
+                    "this link has been used or has expired: run `greenroom account link` for another one"
+                )
 
     def as_link(self, browser: BrowserFacts) -> SignedIn:
         """For who has used up a link."""
@@ -143,17 +143,16 @@ class SignIn:
 
     def with_token(self, known: Configuration, secret: str, browser: BrowserFacts) -> SignedIn:
         """With an API token that may read or edit."""
-        self._limited(_address(browser))
-        token = known_token(known, Credentials(secret.strip()), self._clock.now_ms())
-        person = _token_person(token) if token else None
-        if person is None:
-            self._failures.add(_address(browser))
-            reason = (
-                "this token may neither read nor edit"
-                if token
-                else "the token is unknown or has expired"
-            )
-            raise _refused(reason)
+        with self._attempt(_address(browser)):
+            token = known_token(known, Credentials(secret.strip()), self._clock.now_ms())
+            person = _token_person(token) if token else None
+            if person is None:
+                reason = (
+                    "this token may neither read nor edit"
+                    if token
+                    else "the token is unknown or has expired"
+                )
+                raise _refused(reason)
         return self._begin(person, browser)
 
     def with_password(
@@ -168,12 +167,10 @@ class SignIn:
             if trusted
             else [_address(browser), f"account {name}"]
         )
-        for key in keys:
-            self._limited(key)
-        if not password_fits(password, account.password_hash if account else "") or account is None:
-            for key in keys:
-                self._failures.add(key)
-            raise _refused("wrong user name or password")
+        with self._attempt(*keys):
+            fits = password_fits(password, account.password_hash if account else "")
+            if not fits or account is None:
+                raise _refused("wrong user name or password")
         if account.totp_secret:
             return SecondStep(self._new(SECOND, _account_person(account).owner, SECOND_MS, browser))
         return self.as_account(account, browser)
@@ -182,27 +179,22 @@ class SignIn:
         self, known: Configuration, secret: str, code: str, browser: BrowserFacts
     ) -> SignedIn:
         """After the password: with a code of the account's authenticator app, or a recovery code."""
-        self.may_try(browser)
+        with self._attempt(_address(browser)):
+            account = self._second_step(known, secret)
+            device = digest(browser.device) if self._knows(account, browser.device) else ""
+            self.codes.check(account, code, device)
+        if self._store.take(SECOND, digest(secret)) is None:
+            raise _refused("this sign-in has been used already: sign in again")
+        return self.as_account(account, browser)
+
+    def _second_step(self, known: Configuration, secret: str) -> Account:
         row, now_ms = self._store.get(SECOND, digest(secret)), self._clock.now_ms()
         entry = (
             known.accounts.get(row.owner.split(":")[1]) if row and row.expires_ms > now_ms else None
         )
         if row is None or entry is None or _account_person(entry.record).owner != row.owner:
-            self.failed(browser)
             raise _refused("this took too long, or the account has changed: sign in again")
-        account = entry.record
-        try:
-            self.codes.check(
-                account,
-                code,
-                digest(browser.device) if self._knows(account, browser.device) else "",
-            )
-        except Refused:
-            self.failed(browser)
-            raise
-        if self._store.take(SECOND, digest(secret)) is None:
-            raise _refused("this sign-in has been used already: sign in again")
-        return self.as_account(account, browser)
+        return entry.record
 
     def may_go_on(self, secret: str) -> bool:
         """Whether the second step with this secret can still be taken."""
@@ -211,11 +203,9 @@ class SignIn:
 
     def confirm(self, account: Account, password: str) -> None:
         """For what a signed-in person may only do with their password. Raises Refused; guesses are limited."""
-        key = f"own {account.id}"
-        self._limited(key)
-        if not password_fits(password, account.password_hash):
-            self._failures.add(key)
-            raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
+        with self._attempt(f"own {account.id}"):
+            if not password_fits(password, account.password_hash):
+                raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
 
     def use_step(self, account: Account, step: int) -> bool:
         """See `two_step.UsesUp`."""
@@ -249,13 +239,16 @@ class SignIn:
         )
         return self._begin(_account_person(account), browser, device)
 
-    def may_try(self, browser: BrowserFacts) -> None:
-        """Raises Refused when this address has to wait after too many failures."""
-        self._limited(_address(browser))
+    def reserve(self, browser: BrowserFacts) -> int:
+        """Counts an attempt of this address that takes a while; when it began. Raises Refused when the address has to wait."""
+        now_ms, wait_s = self._clock.now_ms(), self._failures.reserve(_address(browser))
+        if wait_s:
+            raise _too_many(wait_s)
+        return now_ms
 
-    def failed(self, browser: BrowserFacts) -> None:
-        """Counts a failure of this address."""
-        self._failures.add(_address(browser))
+    def release(self, browser: BrowserFacts, since_ms: int) -> None:
+        """Takes an attempt back that began then: it was no failure."""
+        self._failures.release(_address(browser), since_ms)
 
     def with_oidc(
         self, known: Configuration, found: OidcPerson, secret: str, browser: BrowserFacts
@@ -353,12 +346,14 @@ class SignIn:
             and row.expires_ms > self._clock.now_ms()
         )
 
-    def _limited(self, key: str) -> None:
-        wait_s = self._failures.wait_s(key)
-        if wait_s:
-            raise Refused(
-                ApiFault(Code.SLOW_DOWN, f"too many wrong attempts; try again in {wait_s} seconds")
-            )
+    def _attempt(self, *keys: str) -> AbstractContextManager[None]:
+        return self._failures.attempt(*keys, refusal=_too_many)
+
+
+def _too_many(wait_s: int) -> Refused:
+    return Refused(
+        ApiFault(Code.SLOW_DOWN, f"too many wrong attempts; try again in {wait_s} seconds")
+    )
 
 
 def _address(browser: BrowserFacts) -> str:

@@ -85,15 +85,10 @@ class CodeCheck:
     def check(self, account: Account, written: str, device: str = "") -> None:
         """Raises Refused when this code does not count now. `device`: a browser that the account has signed in with before."""
         key = f"device {device}" if device else f"account {account.id}"
-        wait_s = self._failures.wait_s(key)
-        if wait_s:
-            raise Refused(
-                ApiFault(Code.SLOW_DOWN, f"too many wrong codes; try again in {wait_s} seconds")
-            )
-        problem = self._problem(account, written)
-        if problem:
-            self._failures.add(key)
-            raise Refused(ApiFault(Code.DENIED, problem), status=401)
+        with self._failures.attempt(key, refusal=_too_many):
+            problem = self._problem(account, written)
+            if problem:
+                raise Refused(ApiFault(Code.DENIED, problem), status=401)
 
     def _problem(self, account: Account, written: str) -> str:
         code = re.sub(r"[\s-]", "", written[:100]).lower()
@@ -117,3 +112,7 @@ class CodeCheck:
             if self._uses.use_step(account, step)
             else "this code has been used: wait for the next one"
         )
+
+
+def _too_many(wait_s: int) -> Refused:
+    return Refused(ApiFault(Code.SLOW_DOWN, f"too many wrong codes; try again in {wait_s} seconds"))

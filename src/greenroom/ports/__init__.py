@@ -303,8 +303,14 @@ class SessionStore(Protocol):
     def add_once(self, row: SessionRow, most: int) -> bool:
         """As `add`; False, and nothing is changed, when there is a row with this hash. Of several callers at once one gets True."""
 
-    def count(self, row: SessionRow, most: int) -> None:
-        """Counts one more under the hash of this row, in its `facts`; a row that has expired by `row.created_ms` begins again at 1."""
+    def count(self, row: SessionRow, most: int, limit: int) -> bool:
+        """Counts one more under the hash of this row, in its `facts`; a row that has expired by `row.created_ms` begins again at 1.
+
+        False, and nothing is counted, at `limit`; of several callers at once, in all processes, only so many get True.
+        """
+
+    def uncount(self, kind: str, secret_sha256: str, since_ms: int) -> None:
+        """Takes one back that was counted at `since_ms`; nothing when the count has begun again since."""
 
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
         """The row with this hash; whether its time is over is for the caller to say."""

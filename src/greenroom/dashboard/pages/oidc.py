@@ -61,13 +61,13 @@ async def finish(page: PageRequest) -> Response:
 
 async def _done(page: PageRequest, secret: str) -> SignedIn:
     provider = _provider(page)
-    page.sign_in.may_try(page.browser)
+    since_ms = await run_in_threadpool(page.sign_in.reserve, page.browser)
     try:
         found = await provider.finish(
             dict(page.request.query_params), secret, _address(page, RETURN_PATH)
         )
         try:
-            return await run_in_threadpool(
+            done = await run_in_threadpool(
                 page.sign_in.with_oidc, page.known, found, secret, page.browser
             )
         except Refused:
@@ -76,9 +76,11 @@ async def _done(page: PageRequest, secret: str) -> SignedIn:
             )
             raise
     except Refused as refused:
-        if refused.faults[0].code is not Code.UNAVAILABLE:
-            page.sign_in.failed(page.browser)
+        if refused.faults[0].code is Code.UNAVAILABLE:
+            await run_in_threadpool(page.sign_in.release, page.browser, since_ms)
         raise
+    await run_in_threadpool(page.sign_in.release, page.browser, since_ms)
+    return done
 
 
 async def leave(page: PageRequest) -> Response:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from greenroom.model.session import SESSION, SessionRow
 from greenroom.stores.sql.session_tables import sessions
@@ -38,20 +39,44 @@ class SqlSessions:
             _add(connection, row, most)
             return True
 
-    def count(self, row: SessionRow, most: int) -> None:
+    def count(self, row: SessionRow, most: int, limit: int) -> bool:
         """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
-            found = _first(connection, _with(row.kind, row.secret_sha256))
-            this = sessions.c.secret_sha256 == row.secret_sha256
-            if found is not None and found.expires_ms > row.created_ms:
-                connection.execute(
-                    update(sessions)
-                    .where(this)
-                    .values(seen_ms=row.seen_ms, facts=str(int(found.facts) + 1))
-                )
+            fresh = msgspec.structs.asdict(row) | {"facts": "0"}
+            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+            made = connection.execute(
+                dialect.insert(sessions).values(fresh).on_conflict_do_nothing()
+            )
+            found = _locked(connection, row.kind, row.secret_sha256)
+            if found is None:  # forgotten by another process just now
+                return False
+            over = found.expires_ms <= row.created_ms
+            count = 0 if over else int(found.facts)
+            if count >= limit:
+                return False
+            values = fresh if over else {"seen_ms": row.seen_ms}
+            connection.execute(
+                update(sessions)
+                .where(sessions.c.secret_sha256 == row.secret_sha256)
+                .values(values | {"facts": str(count + 1)})
+            )
+            if made.rowcount == 1:
+                _forget_beyond(connection, row, most)
+            return True
+
+    def uncount(self, kind: str, secret_sha256: str, since_ms: int) -> None:
+        """See `ports.SessionStore`."""
+        with self._transaction(writes=True) as connection:
+            found = _locked(connection, kind, secret_sha256)
+            if found is None or found.created_ms > since_ms:
                 return
-            connection.execute(delete(sessions).where(this))
-            _add(connection, msgspec.structs.replace(row, facts="1"), most)
+            this = sessions.c.secret_sha256 == secret_sha256
+            count = int(found.facts) - 1
+            connection.execute(
+                update(sessions).where(this).values(facts=str(count))
+                if count > 0
+                else delete(sessions).where(this)
+            )
 
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
         """See `ports.SessionStore`."""
@@ -101,6 +126,10 @@ class SqlSessions:
 
 def _add(connection: Connection, row: SessionRow, most: int) -> None:
     connection.execute(insert(sessions).values(msgspec.structs.asdict(row)))
+    _forget_beyond(connection, row, most)
+
+
+def _forget_beyond(connection: Connection, row: SessionRow, most: int) -> None:
     count = connection.execute(select(func.count()).where(sessions.c.kind == row.kind)).scalar_one()
     if count > most:
         oldest = select(sessions.c.secret_sha256).where(
@@ -118,6 +147,11 @@ def _with(kind: str, secret_sha256: str) -> Select[Any]:
     return select(*_COLUMNS).where(
         sessions.c.kind == kind, sessions.c.secret_sha256 == secret_sha256
     )
+
+
+def _locked(connection: Connection, kind: str, secret_sha256: str) -> SessionRow | None:
+    """The row, which no other transaction changes before this one ends."""
+    return _first(connection, _with(kind, secret_sha256).with_for_update())
 
 
 def _first(connection: Connection, wanted: Select[Any]) -> SessionRow | None:

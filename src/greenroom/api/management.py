@@ -45,6 +45,7 @@ from greenroom.control.health_view import HealthView
 from greenroom.control.list_items import Catalogue, Operations
 from greenroom.control.notification_view import NoNotifications, NotificationView
 from greenroom.control.refusals import CODES, Code, Refused
+from greenroom.control.slow_work import SlowWork
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore, SessionStore
@@ -148,6 +149,7 @@ def management_app(
     app.state.explains = explains
     app.state.health = health
     app.state.notifications = notifications or NoNotifications()
+    app.state.outbound = SlowWork(4)
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
     return app

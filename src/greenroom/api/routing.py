@@ -28,6 +28,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.control.slow_work import SlowWork
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -219,8 +220,12 @@ class ApiRoute(Route):
         guard: RouteGuard | None = None,
         responses: dict[str, Any] | None = None,
         body: dict[str, Any] | None = None,
+        outbound: bool = False,
     ) -> None:
-        """`responses` and `body` are what the document says about them. Raises TypeError when a parameter has no source."""
+        """`responses` and `body` are what the document says about them. `outbound`: the function waits for another server.
+
+        Raises TypeError when a parameter has no source.
+        """
         super().__init__(path, self.answer, methods=[method])
         self.methods = {method}  # HEAD is not offered
         self.function, self.tags, self.responses, self.body = (
@@ -237,6 +242,7 @@ class ApiRoute(Route):
         if len(guards) != 1:
             raise TypeError(f"{method} {path} must have exactly one guard, not {len(guards)}")
         self.guard: RouteGuard = guards.pop()
+        self.outbound = outbound
         self.queries = tuple(dict.fromkeys(self._call.queries()))
         self._reads: list[Callable[[Request], Awaitable[Any]]] = [
             *dict.fromkeys(call.function for call in calls if call.waits)
@@ -251,6 +257,10 @@ class ApiRoute(Route):
             raise Refused(*faults)
         for read in self._reads:
             given.made[read] = await read(request)
+        if self.outbound:
+            work: SlowWork = request.app.state.outbound
+            answered: Response = await work.run(self._call.result, given)
+            return answered
         done: Response = (
             await self._call.result(given)
             if self._call.waits

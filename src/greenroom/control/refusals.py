@@ -94,7 +94,8 @@ CODES: dict[Code, Meaning] = {
     ),
     Code.WEBHOOK_TEST: Meaning(400, "the webhook did not take its test message; nothing was saved"),
     Code.SLOW_DOWN: Meaning(
-        429, "too many wrong credentials from this address; `Retry-After` says when to retry"
+        429,
+        "too many wrong credentials from this address, or too many requests of a kind that takes long; `Retry-After` says when to retry",
     ),
     Code.UNAVAILABLE: Meaning(
         503, "the configuration store cannot be read or written at the moment; nothing was changed"

@@ -21,12 +21,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from greenroom.control.passwords import AT_ONCE as PASSWORDS_AT_ONCE
 from greenroom.control.refusals import Refused
+from greenroom.control.slow_work import SlowWork
 from greenroom.dashboard.assets import Asset, installed_assets
 from greenroom.dashboard.live_feed import LiveFeed
 from greenroom.dashboard.request import SESSION_COOKIE, Form, PageRequest
 from greenroom.dashboard.routes import ROUTES
-from greenroom.dashboard.routing import PageRoute, RouteReach
+from greenroom.dashboard.routing import PageRoute, RouteReach, Threads
 from greenroom.dashboard.services import LiveState, Services
 from greenroom.dashboard.sign_in import DashboardSession, SignIn
 from greenroom.errors import InvalidConfig, StorageFailed
@@ -84,6 +86,11 @@ class Dashboard:
         self.sign_in = SignIn(services.sessions, services.config, services.oidc_settings)
         self.live = LiveState(services.observed, services.config.clock.now_ms)
         self.feed = LiveFeed(services, self.live, self.sign_in)
+        self._slow = {
+            Threads.PASSWORDS: SlowWork(PASSWORDS_AT_ONCE),
+            Threads.OUTBOUND: SlowWork(4),
+            Threads.QUERIES: SlowWork(2),
+        }
         handlers: dict[Any, Callable[[Request, Any], Any]] = {
             HTTPException: self._no_route,
             Refused: self._refused,
@@ -142,7 +149,9 @@ class Dashboard:
             if inspect.iscoroutinefunction(row.function):
                 done: Response = await row.function(page)
             else:
-                done = await run_in_threadpool(row.function, page)
+                slow = self._slow.get(row.threads)
+                run = slow.run if slow else run_in_threadpool
+                done = await run(row.function, page)
             return done
 
         return answer

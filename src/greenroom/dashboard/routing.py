@@ -14,6 +14,15 @@ PUBLIC = None
 """In place of a role: no sign-in is needed."""
 
 
+class Threads(Enum):
+    """Which threads a function runs in: what takes long has its own, and may be refused with 429."""
+
+    SHARED = "quick"
+    PASSWORDS = "hashes a password"
+    OUTBOUND = "asks another server"
+    QUERIES = "computes an answer for a second or more"
+
+
 class RouteReach(Enum):
     """What a page concerns, so who may see it besides the role."""
 
@@ -30,6 +39,7 @@ class PageRoute(NamedTuple):
     function: Callable[[Any], Any]
     role: Role | None
     reach: RouteReach
+    threads: Threads = Threads.SHARED
 
 
 def view(
@@ -49,9 +59,10 @@ def action(
     role: Role | None = Role.OPERATOR,
     *,
     filtered: bool = False,
+    threads: Threads = Threads.SHARED,
 ) -> PageRoute:
     """Something that changes something, with POST: its form carries the CSRF token."""
-    return PageRoute("POST", path, function, role, _reach(path, filtered))
+    return PageRoute("POST", path, function, role, _reach(path, filtered), threads)
 
 
 def _reach(path: str, filtered: bool) -> RouteReach:

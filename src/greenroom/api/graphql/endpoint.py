@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 from graphql import ExecutionResult, GraphQLError, execute_sync, validate
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -83,7 +84,7 @@ class GraphqlEndpoint:
     async def __call__(self, request: Request) -> Response:
         """One request."""
         try:
-            caller = _caller(request)
+            caller = await run_in_threadpool(_caller, request)
         except Refused as refused:
             return _failed(str(refused), refused.status, code="authz")
         wait_s = self._budget.take(caller.token.id)

@@ -97,7 +97,7 @@ def list_webhooks(config_service: WithConfig, view: WithView) -> Response:
     )
 
 
-@router.post("/destinations/webhooks", **told("Id", body="WebhookCreate"))
+@router.post("/destinations/webhooks", outbound=True, **told("Id", body="WebhookCreate"))
 def create_webhook(
     caller: Editor, config_service: WithConfig, view: WithView, document: Document
 ) -> Response:
@@ -112,7 +112,9 @@ def get_webhook(config_service: WithConfig, view: WithView, webhook_id: str) -> 
     return answered(alert_destinations.show(entry, view.states()))
 
 
-@router.put("/destinations/webhooks/{webhook_id}", **told("Id", body="WebhookCreate"))
+@router.put(
+    "/destinations/webhooks/{webhook_id}", outbound=True, **told("Id", body="WebhookCreate")
+)
 def put_webhook(
     caller: Editor, config_service: WithConfig, view: WithView, document: Document, webhook_id: str
 ) -> Response:

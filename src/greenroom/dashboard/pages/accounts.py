@@ -8,7 +8,7 @@ from greenroom.control.refusals import Refused
 from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.session import signed_in
 from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.routing import Threads, action, view
 from greenroom.dashboard.sign_in import oidc_name
 from greenroom.model.account import PASSWORD_LEAST, ROLES, Account, Role
 from greenroom.model.configuration import Entry
@@ -202,13 +202,19 @@ def _form(
 PAGES = (
     view("/accounts", table, Role.ADMIN),
     view("/accounts/new", new, Role.ADMIN),
-    action("/accounts/new", create, Role.ADMIN),
+    action("/accounts/new", create, Role.ADMIN, threads=Threads.PASSWORDS),
     view("/accounts/{account_id}/edit", edit, Role.ADMIN),
-    action("/accounts/{account_id}/edit", save, Role.ADMIN),
+    action("/accounts/{account_id}/edit", save, Role.ADMIN, threads=Threads.PASSWORDS),
     action("/accounts/{account_id}/reset-two-step", reset_two_step, Role.ADMIN),
     action("/accounts/{account_id}/remove", remove, Role.ADMIN),
     action("/sessions/{session_id}/end", end_session, Role.ADMIN),
     view("/account", own, filtered=True),
-    action("/account/password", change_own_password, Role.VIEWER, filtered=True),
+    action(
+        "/account/password",
+        change_own_password,
+        Role.VIEWER,
+        filtered=True,
+        threads=Threads.PASSWORDS,
+    ),
     action("/account/sessions", end_own, Role.VIEWER, filtered=True),
 )

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from greenroom.dashboard.assets import installed_assets
 from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.routing import Threads, action, view
 from greenroom.model.account import Role
 
 FIRST_QUERY = """# Queries see the zones that you may see. Press Ctrl-Enter to run one, Ctrl-Space for what may stand here.
@@ -50,5 +50,5 @@ def ask(page: PageRequest) -> Response:
 
 PAGES = (
     view("/explorer", show, filtered=True),
-    action("/explorer", ask, Role.VIEWER, filtered=True),
+    action("/explorer", ask, Role.VIEWER, filtered=True, threads=Threads.QUERIES),
 )

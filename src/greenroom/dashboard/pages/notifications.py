@@ -17,7 +17,7 @@ from greenroom.control.refusals import Refused
 from greenroom.control.time_format import milliseconds, plain_moment
 from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
 from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.routing import Threads, action, view
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.notification import AlertPolicy
@@ -288,7 +288,7 @@ PAGES = (
     view(f"{POLICY_PATH}/edit", edit_policy, Role.OPERATOR),
     action(f"{POLICY_PATH}/edit", save_policy),
     action(f"{POLICY_PATH}/step", policy_step),
-    action("/notifications/webhooks", add_webhook),
+    action("/notifications/webhooks", add_webhook, threads=Threads.OUTBOUND),
     action("/notifications/webhooks/{webhook_id}/remove", remove_webhook),
     action("/notifications/pagerduty", add_pagerduty),
     action("/notifications/pagerduty/{service_id}/remove", remove_pagerduty),

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from greenroom.control import accounts
 from greenroom.control.refusals import Refused
 from greenroom.dashboard.request import DEVICE_COOKIE, SESSION_COOKIE, PageRequest
-from greenroom.dashboard.routing import PUBLIC, action, view
+from greenroom.dashboard.routing import PUBLIC, Threads, action, view
 from greenroom.dashboard.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SecondStep, SignedIn
 from greenroom.model.account import PASSWORD_LEAST, Role
 
@@ -73,13 +73,13 @@ def take_link(page: PageRequest) -> Response:
         page.field("name").strip().lower(),
         not page.known.accounts,
     )
+    if not page.sign_in.link_is_good(key):
+        return _link_form(page, key, None, 401, good=False)
     made = (
         accounts.add(name, Role.ADMIN.word, (), page.field("password"), first=True)
         if first and page.field("make")
         else None
     )
-    if not page.sign_in.link_is_good(key):
-        return _link_form(page, key, None, 401, good=False)
     try:
         if made:
             page.services.config.trial(made)
@@ -195,9 +195,9 @@ def _link_form(
 PAGES = (
     view("/", home, filtered=True),
     view("/sign-in", ask, PUBLIC, filtered=True),
-    action("/sign-in", take, PUBLIC, filtered=True),
+    action("/sign-in", take, PUBLIC, filtered=True, threads=Threads.PASSWORDS),
     action("/sign-in/code", take_code, PUBLIC, filtered=True),
     view(LINK_PATH, ask_link, PUBLIC, filtered=True),
-    action(LINK_PATH, take_link, PUBLIC, filtered=True),
+    action(LINK_PATH, take_link, PUBLIC, filtered=True, threads=Threads.PASSWORDS),
     action("/sign-out", leave, Role.VIEWER, filtered=True),
 )

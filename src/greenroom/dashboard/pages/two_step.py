@@ -9,7 +9,7 @@ from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.accounts import own_account
 from greenroom.dashboard.pages.session import signed_in
 from greenroom.dashboard.request import SESSION_COOKIE, PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.routing import Threads, action, view
 from greenroom.dashboard.two_step import enrolment
 from greenroom.model.account import Role, recovery_hash
 
@@ -74,6 +74,6 @@ def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
 
 PAGES = (
     view(PATH, ask, filtered=True),
-    action(PATH, turn_on, Role.VIEWER, filtered=True),
-    action(f"{PATH}/off", turn_off, Role.VIEWER, filtered=True),
+    action(PATH, turn_on, Role.VIEWER, filtered=True, threads=Threads.PASSWORDS),
+    action(f"{PATH}/off", turn_off, Role.VIEWER, filtered=True, threads=Threads.PASSWORDS),
 )

@@ -24,7 +24,7 @@ from greenroom.dashboard.page_forms import (
     starter,
 )
 from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.routing import Threads, action, view
 from greenroom.errors import GreenroomError
 from greenroom.model.account import Role
 from greenroom.model.room import Room
@@ -184,7 +184,7 @@ def _form(
 
 PAGES = (
     view(PAGE_PATH, show),
-    action(PAGE_PATH, save),
+    action(PAGE_PATH, save, threads=Threads.OUTBOUND),
     action(f"{PAGE_PATH}/preview", preview),
     action(f"{PAGE_PATH}/check.json", check),
     view(f"{PAGE_PATH}/visitor", visitor),

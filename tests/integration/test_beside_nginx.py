@@ -16,7 +16,7 @@ import pytest
 from known_differences import (
     KNOWN,
     REFUSED_TARGETS,
-    STILL_REFUSED,
+    SEVERAL_READINGS,
     known_as,
     known_with,
     nginx_version,
@@ -24,7 +24,6 @@ from known_differences import (
 from origin_answers import ANSWERS
 from ports import free_port
 from proxied_requests import HOST, ODD_TARGETS, every_request
-from tests.conftest import StartGreenroom
 from two_front_ends import PATIENCE_S, OddOrigin, ask, differences, through
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/explanation/beside-nginx.md").read_text()
@@ -161,33 +160,17 @@ def test_the_origin_was_never_sent_garbage(proxies: Proxies, found) -> None:
     assert proxies.origin.garbage == []
 
 
-@pytest.fixture(scope="module")
-def lenient(proxies: Proxies, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """greenroom with ambiguous paths passed, in front of the same origin."""
-    text = 'ambiguous_paths = "pass"\nmerge_slashes = false\n' + GREENROOM.format(
-        origin=proxies.origin.port
-    )
-    greenroom = StartGreenroom(tmp_path_factory.mktemp("lenient"))
-    yield greenroom.config(text).address[1]
-    for running in greenroom.processes:
-        running.stop()
-
-
-@pytest.mark.parametrize("target", [*REFUSED_TARGETS, *ODD_TARGETS])
-def test_with_ambiguous_paths_passed_every_path_reaches_the_origin_as_through_nginx(
-    proxies: Proxies, lenient: int, target: str
+@pytest.mark.parametrize("target", [*SEVERAL_READINGS, *ODD_TARGETS])
+def test_a_path_whose_readings_belong_to_one_room_reaches_the_origin_as_through_nginx(
+    proxies: Proxies, target: str
 ) -> None:
     raw = f"GET {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
     through_nginx, through_greenroom = (
-        through(proxies.origin, port, raw, "GET") for port in (proxies.nginx, lenient)
+        through(proxies.origin, port, raw, "GET") for port in (proxies.nginx, proxies.greenroom)
     )
-    if target in STILL_REFUSED:
-        assert through_greenroom.answered.status == 400
-        assert STILL_REFUSED[target] in through_greenroom.answered.body.decode()
-        return
     differ = differences(through_nginx, through_greenroom)
     assert {one for one in differ if not known_as(one, f"target: {target}", VERSION)} == set()
-    if target in REFUSED_TARGETS or "//" in target.partition("?")[0]:
+    if target in SEVERAL_READINGS:
         assert "to origin: target" not in differ, "what is read in several ways goes on as it came"
 
 

@@ -22,7 +22,7 @@ def test_head_gets_the_length_and_no_body(rig, run) -> None:
     run(story())
 
 
-@pytest.mark.parametrize("target", ["/a;b", "/" + "a" * 9_000, "a"])
+@pytest.mark.parametrize("target", ["/a%5Cb", "/" + "a" * 9_000, "a"])
 def test_a_head_that_is_refused_has_no_body_either(rig, run, target) -> None:
     async def story() -> None:
         async with rig.running(), rig.visitor() as talk:

@@ -36,7 +36,7 @@ def status_of(answer: bytes) -> int:
         ),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505),
-        (b"GET /%2f HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /%5c HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         (b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 405),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     ],

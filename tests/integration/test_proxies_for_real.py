@@ -62,9 +62,9 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
     assert posted.waiting, "a body is never forwarded without a decision"
     assert chain.greenroom.room("shop")["active_users"] == 1
 
-    for target in (b"/open/../shop", b"//shop", b"/%2e%2e/shop", b"/a%2fb", b"/a;b=c"):
+    for target in (b"/open/../shop", b"/%2e%2e/shop", b"/a%5cb"):
         if (
-            chain.name not in FORWARDING or target == b"/a%2fb"
+            chain.name not in FORWARDING or target == b"/a%5cb"
         ):  # the gateway itself forwards the canonical form
             status = chain.raw(
                 b"GET %b HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n" % target

@@ -51,7 +51,7 @@ ASKED = st.tuples(
     st.sampled_from(("192.0.2.1", "2001:db8::1")),
 )
 POLICIES = st.sampled_from(
-    (PathPolicy(), PathPolicy(passes=True), PathPolicy(passes=True, merges=False))
+    (STRICT, PathPolicy(), PathPolicy("pass", True), PathPolicy("pass", False))
 )
 OWN = frozenset((b"__cfwaitingroom",))
 

@@ -12,6 +12,7 @@ from greenroom.core.decide import WELL_KNOWN_RULE, bypassed, is_well_known
 from greenroom.core.path_readings import (
     READINGS_MAX,
     STRICT,
+    USUAL,
     PathPolicies,
     PathPolicy,
     has_readings,
@@ -24,7 +25,7 @@ from greenroom.model.room import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 
-PASS = PathPolicy(passes=True, merges=False)
+PASS = PathPolicy("pass", False)
 ROOMS = ("/shop", "/open/inner", "/wiki")
 TABLE = RouteTable([(Route("a", path), False, path) for path in ROOMS])
 PIECES = (
@@ -47,6 +48,11 @@ PIECES = (
     "%2e",
     "%2E%2e",
     "//",
+    "%3F",
+    "%253f",
+    "%253%46",
+    "%23",
+    "é",
 )
 PATHS = st.lists(st.sampled_from(PIECES), max_size=9).map(lambda pieces: "/" + "".join(pieces))
 
@@ -70,6 +76,7 @@ PROGRAM: list[Callable[[str], str]] = [
     lambda path: "/".join(segment.split(";")[0] for segment in path.split("/")),
     lambda path: path[: path.rfind("/") + 1] + path[path.rfind("/") + 1 :].split(";")[0],
     lambda path: path.split(";")[0] or "/",
+    lambda path: re.split("[?#]", path)[0],
 ]
 PROGRAMS = st.lists(st.sampled_from(PROGRAM), max_size=6)
 
@@ -92,12 +99,12 @@ def rooms_asked(target: Target) -> set[str]:
 @given(
     PATHS,
     PROGRAMS,
-    st.sampled_from([PASS, PathPolicy(True, True), PathPolicy(False, False), STRICT]),
+    st.sampled_from([PASS, PathPolicy("pass", True), PathPolicy("refuse", False), USUAL, STRICT]),
 )
 @example("/x%2F..%2Fshop/y", [unquote, dots], PASS)
 @example("/x/..;/shop", [PROGRAM[3], dots], PASS)
 @example("/open%252Finner", [unquote, unquote], PASS)
-@example("/open//inner", [PROGRAM[1]], PathPolicy(False, False))
+@example("/open//inner", [PROGRAM[1]], PathPolicy("refuse", False))
 def test_no_origin_serves_a_page_of_a_room_that_was_not_asked(
     path: str, program: list[Callable[[str], str]], policy: PathPolicy
 ) -> None:
@@ -137,19 +144,19 @@ def test_what_passes_goes_on_as_it_came_and_what_every_program_reads_alike_in_it
     raw = path.encode() + b"?q=1"
     target = read_target(raw, PASS)
     strict = canonical_target(raw)
-    assert read_target(raw) == strict
+    assert read_target(raw, STRICT) == strict
     if isinstance(target, Refusal):
         return
     assert target.raw == (raw if target.readings else strict.raw)
     assert len(target.readings) <= READINGS_MAX
     assert target.readings[:1] in ((), (target.path,))
-    if isinstance(strict, Target) and not has_readings(raw):
+    if isinstance(strict, Target) and not has_readings(raw, strict):
         assert target == strict
 
 
 @given(
     st.lists(
-        st.sampled_from(["%00", "%0A", "%5C", "%255C", "%FF", "%C2%85", "\\", "%", "é", " "]),
+        st.sampled_from(["%00", "%0A", "%5C", "%255C", "%FF", "%C2%85", "\\", "%", "\x80", " "]),
         min_size=1,
         max_size=2,
     ),
@@ -168,11 +175,52 @@ def test_a_path_with_too_many_readings_or_too_long_is_refused() -> None:
     )
 
 
+@given(PATHS, PROGRAMS, st.sampled_from(["/", "/shop", "/open/inner", "/x", "/wiki"]))
+@example("/shop%3Fx", [unquote, PROGRAM[6]], "/wiki")
+@example("/shop;v=1", [], "/shop")
+@example("//shop", [], "/x")
+@example("/open/%2F..%2F..%2Fshop", [unquote, dots], "/open/inner")
+def test_what_passes_by_itself_has_one_room_and_one_answer_of_the_rules_for_every_program(
+    path: str, program: list[Callable[[str], str]], by: str
+) -> None:
+    def place(path: str) -> tuple[str | None, bool]:
+        return TABLE.find("a", path), f"{path}/".startswith(by.rstrip("/") + "/")
+
+    target = read_target(path.encode(), USUAL)
+    if isinstance(target, Refusal) or not target.readings:
+        return
+    assert target.otherwise is not None
+    judged = {place(reading) for reading in target.readings}
+    if len(judged) == 1:
+        assert target.raw == path.encode()
+        assert place(read_by(program, target.raw)) in judged
+    elif isinstance(target.otherwise, Target):
+        assert target.otherwise == canonical_target(path.encode())
+        assert not has_readings(target.otherwise.raw, target.otherwise)
+
+
+@given(PATHS)
+def test_everything_that_has_one_form_is_served_by_default_but_for_a_hidden_end(path: str) -> None:
+    strict, usual = canonical_target(path.encode()), read_target(path.encode())
+    if isinstance(strict, Target) and not re.search("%(25)*(3[Ff]|23)", strict.path):
+        assert strict == usual or (isinstance(usual, Target) and usual.otherwise == strict)
+
+
+def test_raw_utf_8_in_a_path_passes_as_it_came_and_is_matched_in_its_escaped_form() -> None:
+    raw = "/köln/x?q=ö".encode()
+    found = read_target(raw)
+    assert isinstance(found, Target)
+    assert (found.path, found.raw, found.readings) == ("/k%C3%B6ln/x", raw, ("/k%C3%B6ln/x",))
+    assert isinstance(read_target(raw, STRICT), Refusal)
+    assert isinstance(read_target(b"/k\xf6ln"), Refusal)
+    assert isinstance(read_target("/a\u0085b".encode()), Refusal)
+
+
 def test_a_query_in_utf_8_passes_as_it_came_where_the_host_lets_it() -> None:
     raw = "/a?title=Köln".encode()
     found = read_target(raw, PASS)
     assert found == Target("/a", "title=Köln", raw)
-    assert isinstance(read_target(raw), Refusal)
+    assert isinstance(read_target(raw, STRICT), Refusal)
     assert isinstance(read_target(b"/a?x=\xff", PASS), Refusal)
     assert isinstance(read_target(b"/a?x=\xc3\xa4\x01", PASS), Refusal)
 

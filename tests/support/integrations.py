@@ -61,7 +61,7 @@ def proxy(
     socket_file: Path | None = None,
     patient: bool = True,
 ) -> Iterator[Address]:
-    """A proxy with its configuration of examples/, `change`d; `rooms` must hold every visitor of the path /a%2fb of full.example.
+    """A proxy with its configuration of examples/, `change`d; `rooms` must hold every visitor of the path /a%5cb of full.example.
 
     `socket_file`: it reaches greenroom over this Unix socket. `patient`: HAProxy waits for a greenroom that is gone as long as in the example.
     """
@@ -102,7 +102,7 @@ def proxy(
 def asked(port: int) -> bool:
     """Whether the proxy finds greenroom, which refuses this path."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
-        sock.sendall(b"GET /a%2fb HTTP/1.1\r\nHost: full.example\r\nConnection: close\r\n\r\n")
+        sock.sendall(b"GET /a%5cb HTTP/1.1\r\nHost: full.example\r\nConnection: close\r\n\r\n")
         return sock.recv(12)[-3:] in (b"400", b"404")
 
 

@@ -128,16 +128,15 @@ KNOWN = (
 )  # fmt: skip
 
 REFUSED_TARGETS: dict[str, str] = {
-    "/a;": "path parameter", "/%3Ba": "encoded semicolon", "/a%2Fb": "encoded slash", "/a%5Cb": "encoded backslash", "/a\\b": "backslash",
-    "/a%252Fb": "doubly encoded", "/%C3%28": "not valid UTF-8", "/%FF": "not valid UTF-8",
-}  # fmt: skip
-"""Targets that nginx passes on and greenroom refuses unless it is told otherwise, with the words of the reason."""
-
-
-STILL_REFUSED: dict[str, str] = {
     "/a%5Cb": "backslash", "/a\\b": "backslash", "/%C3%28": "not valid UTF-8", "/%FF": "not valid UTF-8",
 }  # fmt: skip
-"""Those that are refused with `ambiguous_paths = "pass"` too."""
+"""Targets that nginx passes on and greenroom refuses, with the words of the reason."""
+
+SEVERAL_READINGS = (
+    "/a;", "/%3Ba", "/a%2Fb", "/a%252Fb", "/@scope%2fpkg", "/a;b.txt", "/im/https://cdn.x/a.png", "/app;jsessionid=1A2B", "/a//b",
+    "/wiki/Who%3F", "/k\u00f6ln?q=\u00f6",
+)  # fmt: skip
+"""Targets that programs read in several ways."""
 
 
 def known_with(version: Version) -> tuple[Known, ...]:

@@ -36,7 +36,7 @@ class Chain:
             return answer.status
 
 
-REFUSED = b"GET /a%2fb HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n"
+REFUSED = b"GET /a%5cb HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n"
 
 
 @contextlib.contextmanager

@@ -122,7 +122,7 @@ def merged(file: Config, stored: Configuration) -> Config:
             ),
         ),
         zone_paths={
-            zone.name: PathPolicy(zone.ambiguous_paths == "pass", zone.merge_slashes)
+            zone.name: PathPolicy(zone.ambiguous_paths, zone.merge_slashes)
             for zone in zones.values()
         },
         zone_proxies={

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
+from types import UnionType
 from typing import Any, TypeVar, cast, get_origin
 
 from greenroom.config.toml_lines import step
@@ -57,7 +58,9 @@ def read_record(
     return kind(**values) if complete else None
 
 
-def _written(annotation: Any) -> type:
+def _written(annotation: Any) -> Any:
     """The type in which TOML writes a field of this annotation."""
     kind = get_origin(annotation) or annotation
+    if kind is UnionType:
+        return annotation
     return list if kind is tuple else kind

@@ -172,14 +172,17 @@ class Server:
         high=255,
     )
     ambiguous_paths: str = spec(
-        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw UTF-8 in queries: `refuse` them with 400, "
-        "or `pass` them on as they came; then the room that covers any reading counts",
-        "refuse",
-        choices=("refuse", "pass"),
+        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw UTF-8: `auto` passes them on as they came "
+        "where every reading leads to the same room and rules, and refuses them with 400 elsewhere; `refuse`: always; "
+        "`pass`: the room that covers any reading counts",
+        "auto",
+        choices=("auto", "refuse", "pass"),
     )
-    merge_slashes: bool = spec(
-        "send `//` in a path to the origin as `/`; false: as it came, and the room that covers either counts",
-        True,
+    merge_slashes: bool | str = spec(
+        "send `//` in a path to the origin as `/`; `auto`: only where both lead to different rooms or rules; "
+        "false: as it came, and the room that covers either counts",
+        "auto",
+        choices=(False, True, "auto"),
     )
     pass_well_known: bool = spec(
         "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a bypass rule of each room",
@@ -353,8 +356,8 @@ class Config:
     other_hosts: str = "refuse"
     trusted_headers: tuple[str, ...] = TRUSTED_HEADERS
     default_host: str = ""
-    ambiguous_paths: str = "refuse"
-    merge_slashes: bool = True
+    ambiguous_paths: str = "auto"
+    merge_slashes: bool | str = "auto"
     pass_well_known: bool = True
     zone_paths: Mapping[str, PathPolicy] = field(default_factory=dict)
     """How paths are taken in zones, by the zone's name, where that differs from the process."""

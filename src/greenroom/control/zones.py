@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from greenroom.control.api_schema import EXTENSION, ApiSchema, computed, overlaid, read_as
-from greenroom.control.api_shapes import Json, Plain, Several, Shown
+from greenroom.control.api_shapes import Choice, Json, Plain, Several, Shown
 from greenroom.control.config_service import (
     ChangeContext,
     ConfigChange,
@@ -84,7 +84,11 @@ class Ignored:
 
 ZONE = ApiSchema.of(
     Zone,
-    shapes={"name": Plain(str, format="hostname"), "trusted_proxies": Several()},
+    shapes={
+        "name": Plain(str, format="hostname"),
+        "trusted_proxies": Several(),
+        "merge_slashes": Choice(),
+    },
     without=NOT_HERE,
     more=(
         computed("account", "the account it belongs to", _Account(), writable=True),

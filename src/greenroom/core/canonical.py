@@ -35,13 +35,15 @@ class Target(msgspec.Struct, frozen=True):
     """A canonical target: `path` begins with `/` and is printable ASCII; `query` is what stands behind `?`, as it was sent.
 
     `raw` is both in one, as the origin is sent it. `readings` is empty when every program reads the path alike; else it is every path that
-    one may read (`core.path_readings`), `path` first.
+    one may read (`core.path_readings`), `path` first. `otherwise` is what counts where the readings do not lead to the same room and
+    rules: the one canonical form, or a refusal. None: then the room of any reading counts.
     """
 
     path: str
     query: str
     raw: bytes
     readings: tuple[str, ...] = ()
+    otherwise: "Target | Refusal | None" = None
 
 
 _LITERAL = r"A-Za-z0-9_~!$&'()*+,=:@-"  # characters that need no encoding in a path, without the dot, which can form a dot segment

@@ -169,17 +169,35 @@ def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, no
     """Whether a rule lets this arrival by; where its path has several readings, each of them."""
     if not arrival.readings:
         return bypass(arrival, now_ms) is not None
-    return all(
-        bypass(replace(arrival, path=reading, readings=()), now_ms) is not None
-        for reading in arrival.readings
-    )
+    return all(bypass(reading, now_ms) is not None for reading in read_alone(arrival))
 
 
 def is_well_known(arrival: Arrival) -> bool:
     """Whether this is what `WELL_KNOWN_RULE` says, and nothing else by another reading."""
-    return not arrival.readings and (
-        arrival.path == ROBOTS or arrival.path.startswith(ACME_CHALLENGE)
+    return all(
+        path == ROBOTS or path.startswith(ACME_CHALLENGE)
+        for path in arrival.readings or (arrival.path,)
     )
+
+
+def read_alone(arrival: Arrival) -> Sequence[Arrival]:
+    """The arrival as each reading of its path."""
+    if not arrival.readings:
+        return (arrival,)
+    return [replace(arrival, path=reading, readings=()) for reading in arrival.readings]
+
+
+def read_alike(covered: Covered, arrival: Arrival, now_ms: int) -> bool:
+    """Whether the rules of the room that covers every reading of a path let by all of them or none."""
+    if covered.room.suspended:
+        return True
+    bypass, known = covered.bypass, covered.passes_well_known
+    lets = {
+        (bypass is not None and bypass(reading, now_ms) is not None)
+        or (known and is_well_known(reading))
+        for reading in read_alone(arrival)
+    }
+    return len(lets) == 1
 
 
 def decide_among(

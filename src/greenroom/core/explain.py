@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from greenroom.core.canonical import Target
 from greenroom.core.cookie_scope import crosses_sites
-from greenroom.core.decide import ArrivalQuestion, comes_from_elsewhere, decide
+from greenroom.core.decide import ArrivalQuestion, comes_from_elsewhere, decide, read_alone
 from greenroom.core.explain_answer import answer_words, cookie_words, notes_words
 from greenroom.core.hosts import KnownHosts
 from greenroom.core.routing import RouteTable, route_prefix
@@ -129,14 +130,18 @@ def explain(
         for plan in plans
         for route in plan.room.routes
     )
-    covering = [
-        seen
-        for path in arrival.readings or (arrival.path,)
-        if (seen := table.find(arrival.host, path)) is not None
-    ]
+    read = [table.find(arrival.host, path) for path in arrival.readings or (arrival.path,)]
+    covering = [seen for seen in read if seen is not None]
     plan, route = covering[0] if covering else (None, None)
     query = f"?{arrival.query}" if arrival.query else ""
-    several = len({other.room.id for other, _ in covering}) > 1
+    judged = read if arrival.otherwise is not None else covering
+    several = len({seen and seen[0].room.id for seen in judged}) > 1
+    if plan is not None and not several and arrival.otherwise is not None:
+        several = not _rules_alike(plan, arrival, lists, lookups, now_ms)
+    if several and isinstance(arrival.otherwise, Target):
+        form = replace(arrival, path=arrival.otherwise.path, readings=(), otherwise=None)
+        told = explain(form, plans, lists, lookups, now_ms, ledgers, hosts)
+        return replace(told, readings=arrival.readings)
     result, word, reason = _without_room(arrival, several, hosts)
     told = Explanation(
         method=arrival.method,
@@ -156,7 +161,7 @@ def explain(
         effective(room, plan.events, now_ms),
         origin_down=known is not None and known.held_for_origin,
     )
-    facts = [RequestFacts(reading, now_ms, lookups) for reading in _read_alone(arrival)]
+    facts = [RequestFacts(reading, now_ms, lookups) for reading in read_alone(arrival)]
     rules, bypassing = _rules(plan.rules, facts, lists) if not room.suspended else ((), None)
     result, word, reason = _verdict(arrival, now, bypassing, now_ms, known, plan.always_use_https)
     return replace(
@@ -184,7 +189,9 @@ def _without_room(
         return (
             "refused",
             "several_rooms",
-            "Status 400: the path can be read in several ways, which belong to different rooms.",
+            "Status 400: the path can be read in several ways, which belong to different rooms."
+            if arrival.otherwise is None
+            else "Status 400: the path can be read in several ways, which do not belong to the same room and rules.",
         )
     if hosts is not None and not hosts.knows(arrival.host):
         return (
@@ -231,10 +238,21 @@ def _less(other: Route, route: Route | None) -> str:
     )
 
 
-def _read_alone(arrival: Arrival) -> Sequence[Arrival]:
-    """The arrival as each reading of its path."""
-    alone = [replace(arrival, path=reading, readings=()) for reading in arrival.readings]
-    return alone or (arrival,)
+def _rules_alike(
+    plan: RoomDefinition,
+    arrival: Arrival,
+    lists: Mapping[str, ListMembership],
+    lookups: Lookups,
+    now_ms: int,
+) -> bool:
+    """Whether the rules let by every reading of the path or none."""
+    if plan.room.suspended:
+        return True
+    holding = [
+        _rules(plan.rules, [RequestFacts(reading, now_ms, lookups)], lists)[1] is not None
+        for reading in read_alone(arrival)
+    ]
+    return all(holding) or not any(holding)
 
 
 def _rules(

@@ -29,14 +29,22 @@ READINGS_REMEMBERED, REMEMBERED_MAX = 1_024, 256
 """Targets whose readings are remembered, and their longest: 8 MB at most."""
 
 
+HIDDEN_END = Refusal(400, "the path contains an encoded question mark or #")
+
+
 class PathPolicy(NamedTuple):
-    """How paths are taken at a host: whether those with several readings pass, and whether doubled slashes are merged."""
+    """How paths are taken at a host.
 
-    passes: bool = False
-    merges: bool = True
+    `ambiguous`, for paths that are refused in `canonical`: "refuse" them, or "auto" and "pass" as `Target.otherwise` says.
+    `merges`, for paths with nothing but doubled slashes: True merges them, "auto" merges where the readings differ, False never.
+    """
+
+    ambiguous: str = "auto"
+    merges: bool | str = "auto"
 
 
-STRICT = PathPolicy()
+USUAL = PathPolicy()
+STRICT = PathPolicy("refuse", True)
 
 
 class PathPolicies:
@@ -45,7 +53,7 @@ class PathPolicies:
     __slots__ = ("_usual", "_zones")
 
     def __init__(
-        self, usual: PathPolicy = STRICT, zones: Mapping[str, PathPolicy] | None = None
+        self, usual: PathPolicy = USUAL, zones: Mapping[str, PathPolicy] | None = None
     ) -> None:
         """`zones`: by the name of a zone, for that host and every one below it."""
         self._usual = usual
@@ -60,29 +68,41 @@ class PathPolicies:
         return self._usual
 
 
-def read_target(raw: bytes, policy: PathPolicy = STRICT) -> Target | Refusal:
+def read_target(raw: bytes, policy: PathPolicy = USUAL) -> Target | Refusal:
     """What a request target (`/path?query`) means where this policy holds; see `canonical_target` and `Target.readings`."""
     found = canonical_target(raw)
-    if policy is STRICT or policy == STRICT:
-        return found
+    otherwise: Target | Refusal = found
     if isinstance(found, Refusal):
-        if found.status != 400 or not policy.passes:
+        if found.status != 400 or policy.ambiguous == "refuse":
             return found
-    elif not (
-        (policy.passes and b";" in raw) or (not policy.merges and b"//" in raw)
-    ) or not has_readings(raw):
+        judged = policy.ambiguous == "auto"
+    elif not has_readings(raw, found):
         return found
-    return (_remembered if len(raw) <= REMEMBERED_MAX else _passed)(raw)
-
-
-def has_readings(raw: bytes) -> bool:
-    """Whether the path of a target that has a canonical form is still read in several ways: it has parameters or doubled slashes."""
-    return (b";" in raw or b"//" in raw) and (
-        b";" in (path := raw.partition(b"?")[0]) or b"//" in path
+    elif b";" in raw.partition(b"?")[0] or _HIDDEN_END.search(found.path):
+        if policy.ambiguous == "refuse":
+            return found
+        judged = policy.ambiguous == "auto"
+        if _HIDDEN_END.search(found.path):
+            otherwise = HIDDEN_END
+    else:
+        if policy.merges is True:
+            return found
+        judged = policy.merges == "auto"
+    return (_remembered if len(raw) <= REMEMBERED_MAX else _passed)(
+        raw, otherwise if judged else None
     )
 
 
-def _passed(raw: bytes) -> Target | Refusal:
+def has_readings(raw: bytes, found: Target) -> bool:
+    """Whether the path of a target is read in several ways although it has a canonical form: by parameters, doubled slashes or a hidden end."""
+    if b";" in raw or b"//" in raw:
+        path = raw.partition(b"?")[0]
+        if b";" in path or b"//" in path:
+            return True
+    return "%" in found.path and _HIDDEN_END.search(found.path) is not None
+
+
+def _passed(raw: bytes, otherwise: Target | Refusal | None) -> Target | Refusal:
     path, _, query = raw.partition(b"?")
     if _NEVER_IN_QUERY.search(query):
         return Refusal(400, "the query contains a control character, blank or #")
@@ -92,10 +112,12 @@ def _passed(raw: bytes) -> Target | Refusal:
         return Refusal(400, "the query is not valid UTF-8")
     tail = b"?" + query if query else b""
     plain = canonical_target(path)
-    if isinstance(plain, Target) and b";" not in path and b"//" not in path:
+    if isinstance(plain, Target) and not has_readings(path, plain):
         return Target(plain.path, said, plain.raw + tail)
     found = readings(path)
-    return found if isinstance(found, Refusal) else Target(found[0], said, path + tail, found)
+    if isinstance(found, Refusal):
+        return found if otherwise is None else otherwise
+    return Target(found[0], said, path + tail, found, otherwise)
 
 
 _remembered = lru_cache(maxsize=READINGS_REMEMBERED)(_passed)
@@ -108,11 +130,10 @@ def readings(path: bytes) -> tuple[str, ...] | Refusal:
     if not path.startswith(b"/"):
         return Refusal(400, "the request target must begin with /")
     if _NEVER_RAW.search(path):
-        return Refusal(
-            400, "the path contains a control character, blank, #, backslash or non-ASCII byte"
-        )
+        return Refusal(400, "the path contains a control character, blank, # or backslash")
     if _BROKEN_ESCAPE.search(path):
         return Refusal(400, "the path contains an incomplete percent-escape")
+    path = _TO_ESCAPE.sub(lambda found: b"%%%02X" % found[0][0], path)
     first = _ANY_ESCAPE.sub(normal_escape, path)
     seen = {first: None}
     todo = [first]
@@ -133,7 +154,10 @@ def readings(path: bytes) -> tuple[str, ...] | Refusal:
     return tuple([reading.decode("ascii") for reading in seen])
 
 
-_NEVER_RAW = re.compile(rb"[^!-\"$-\[\]-~]")
+_NEVER_RAW = re.compile(rb"[\x00-\x20#\\\x7f]")
+_TO_ESCAPE = re.compile(rb"[\"<>\[\]^`{|}\x80-\xff]")
+_HIDDEN_END = re.compile(r"%(?:25)*(?:3[Ff]|23)")
+_END = re.compile(rb"%(?:3F|23)")
 _NEVER_IN_QUERY = re.compile(rb"[\x00-\x20#\x7f]")
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ANY_ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
@@ -196,4 +220,5 @@ _STEPS: tuple[Callable[[bytes], bytes | None], ...] = (
     lambda path: _PARAMETERS.sub(b"", path),  # of every segment, as servlet containers do
     lambda path: _LAST_PARAMETERS.sub(b"", path),  # of the last one, as RFC 2396 did
     lambda path: path.partition(b";")[0] or b"/",  # everything behind the first one
+    lambda path: _END.split(path, maxsplit=1)[0],  # decoded before the query is split off
 )

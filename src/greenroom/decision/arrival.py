@@ -249,6 +249,7 @@ def arrival_of(
         facts=facts,
         readings=found.readings,
         signs=lines.signs,
+        otherwise=found.otherwise,
     )
 
 
@@ -268,6 +269,7 @@ def arrival_at(like: Arrival, raw: bytes, target: Target) -> Arrival:
         facts=like.facts,
         readings=target.readings,
         signs=like.signs,
+        otherwise=target.otherwise,
     )
 
 

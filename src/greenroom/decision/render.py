@@ -6,6 +6,7 @@ Apart from deciding, so that it can happen later and elsewhere: it needs the ver
 from functools import lru_cache
 
 from greenroom.core.admissible import UPDATE_HEADER, shows_page, signs_in, speculative
+from greenroom.core.canonical import Refusal
 from greenroom.core.kept_form import form_of, may_keep_form, sent_by_form
 from greenroom.decision.cors import with_cors
 from greenroom.decision.verdict import Hold, SharedPages
@@ -55,6 +56,14 @@ SEVERAL_ROOMS = Answer(
     _PLAIN,
     b"400 Bad Request: the path can be read in several ways, which belong to different waiting rooms\n",
 )
+
+
+def refused(why: object) -> Answer:
+    """For a path whose readings do not lead to the same room and rules. `why` is a Refusal."""
+    reason = why.reason if isinstance(why, Refusal) else "the path can be read in several ways"
+    return Answer(400, _PLAIN, f"400 Bad Request: {reason}\n".encode())
+
+
 UNKNOWN_HOST = Answer(421, _PLAIN, b"421 Misdirected Request: this host is not configured\n")
 """For a host that no room, zone or origin names."""
 

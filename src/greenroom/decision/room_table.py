@@ -49,12 +49,9 @@ class RoomTable:
             self._found[place] = found
         return found
 
-    def covering(self, host: str, paths: Iterable[str]) -> list[RoomSchedule]:
-        """Every room that covers one of these paths: readings of one path, which are not remembered."""
-        found = [
-            schedule for path in paths if (schedule := self._routes.find(host, path)) is not None
-        ]
-        return list(dict.fromkeys(found))
+    def covering(self, host: str, paths: Iterable[str]) -> list[RoomSchedule | None]:
+        """Every room that covers one of these paths, None for those that none covers: readings of one path, which are not remembered."""
+        return list(dict.fromkeys([self._routes.find(host, path) for path in paths]))
 
     def turn(self, now_ms: int, on_error: Callable[[BaseException], None]) -> int:
         """Every room turns to the stage that holds now; when the next one does. What goes wrong in one room keeps no other waiting."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
+from greenroom.core.canonical import Target
 from greenroom.core.decide import (
     ARRIVE,
     PEEK,
@@ -20,6 +21,7 @@ from greenroom.core.decide import (
     decide,
     decide_among,
     is_head_of_page,
+    read_alike,
 )
 from greenroom.decision.admitting import Admitting
 from greenroom.decision.data_centers import DataCenters, or_abroad
@@ -35,6 +37,7 @@ from greenroom.decision.render import (
     for_scripts,
     left_answer,
     receipt_answer,
+    refused,
 )
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
@@ -121,11 +124,14 @@ class DecisionService:
         tell_ms, compiled = self.now_ms, None
         now_ms = tell_ms()
         try:
+            judged = False
             if arrival.readings:
+                judged = arrival.otherwise is not None
                 rooms = self.table.covering(arrival.host, arrival.readings)
+                if not judged:
+                    rooms = [found for found in rooms if found is not None]
                 if len(rooms) > 1:
-                    self._observe(DecisionEvent(now_ms, Decided.SEVERAL_ROOMS, None, arrival))
-                    return SEVERAL_ROOMS
+                    return self._otherwise(arrival, now_ms, later)
                 schedule = rooms[0] if rooms else None
             else:
                 schedule = self.table.find(arrival.host, arrival.path)
@@ -134,11 +140,27 @@ class DecisionService:
             compiled = schedule.now if now_ms < schedule.until_ms else schedule.at(now_ms)
             if compiled.bypass is not None:
                 arrival = replace(arrival, ray=self._next_ray())
+            if judged and not read_alike(compiled, arrival, now_ms):
+                return self._otherwise(arrival, now_ms, later)
             tickets = self._tickets if compiled.draw is None else self._drawn_tickets
             question, found = decide(compiled, arrival, now_ms, tickets)
             return self._ways[question](Inquiry(compiled, arrival, now_ms, found, later, late))
         except Exception as error:
             return self._failed(error, arrival, now_ms, compiled)
+
+    def _otherwise(self, arrival: Arrival, now_ms: int, later: Done) -> Verdict | None:
+        """The readings of the path do not lead to the same room and rules: it is refused, or goes on in its one form."""
+        target = arrival.otherwise
+        if not isinstance(target, Target):
+            self._observe(DecisionEvent(now_ms, Decided.SEVERAL_ROOMS, None, arrival))
+            return SEVERAL_ROOMS if target is None else refused(target)
+
+        def sent(verdict: Verdict) -> Verdict:
+            return replace(verdict, target=target.raw) if isinstance(verdict, Forward) else verdict
+
+        alone = replace(arrival, path=target.path, readings=(), otherwise=None)
+        verdict = self.verdict(alone, lambda verdict: later(sent(verdict)))
+        return None if verdict is None else sent(verdict)
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
         """Obeys the origin's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the ticket, or empty.

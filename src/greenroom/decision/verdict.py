@@ -36,6 +36,9 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
     )
     scheme: str = "http"
     page: Page | None = None  # of the room: what the site adds to a page about its origin
+    target: bytes = (
+        b""  # what the origin is sent in the place of the target that came (Arrival.otherwise)
+    )
 
 
 SharedPages = dict[tuple[Page, bytes | None, int], tuple[AnswerHeaders, bytes]]

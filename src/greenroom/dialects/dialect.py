@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from greenroom.core.canonical import Refusal
+from greenroom.core.canonical import Refusal, Target
 from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
 
 VERDICT = b"greenroom-verdict"
@@ -68,18 +69,25 @@ def from_headers(method: bytes, target: bytes, host: bytes) -> ReadQuestion:
     return read
 
 
-def altered(arrival: Arrival) -> Refusal | None:
-    """Why this arrival must not go on unchanged: what the proxy passes on could be read as another path than the one that was matched.
+NOT_CANONICAL = Refusal(400, "the path is not in its canonical form")
 
-    The gateway forwards the canonical path; another proxy forwards what the visitor sent. Escapes may be spelled as one likes, but dot
-    segments, doubled slashes and session ids are resolved by some servers and not by others.
+
+def forwarded_as_sent(arrival: Arrival) -> Arrival | Refusal:
+    """The arrival as it is judged where it goes on unchanged; a refusal where that could be read as another path than the one that is matched.
+
+    The gateway can forward the canonical path; another proxy forwards what the visitor sent. Escapes may be spelled as one likes, but dot
+    segments are resolved by some servers and not by others, and doubled slashes and session ids must lead to the same room in any reading.
     """
     sent, matched = arrival.target.partition(b"?")[0], arrival.path.encode()
     if sent[:1] == b"/" and (
         sent == matched or unquote_to_bytes(sent) == unquote_to_bytes(matched)
     ):
-        return None
-    return Refusal(400, "the path is not in its canonical form")
+        return (
+            replace(arrival, otherwise=NOT_CANONICAL)
+            if isinstance(arrival.otherwise, Target)
+            else arrival
+        )
+    return NOT_CANONICAL
 
 
 _FORWARD = AnswerHeaders((b"Greenroom-Verdict", b"forward"), (b"Cache-Control", b"no-store"))

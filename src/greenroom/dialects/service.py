@@ -19,7 +19,14 @@ from greenroom.decision.socket_ends import SOCKET_PEER
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.dialects.askers import Asker
 from greenroom.dialects.auth_request import PAGE_PATH
-from greenroom.dialects.dialect import VERDICT, Asked, Dialect, altered, forward_answer, held_answer
+from greenroom.dialects.dialect import (
+    VERDICT,
+    Asked,
+    Dialect,
+    forward_answer,
+    forwarded_as_sent,
+    held_answer,
+)
 from greenroom.dialects.table import SPOE_PAGE_PATH, dialect_of
 from greenroom.dialects.verdict_store import VerdictStore
 from greenroom.model.answer import Answer, AnswerHeaders
@@ -209,7 +216,7 @@ class ProxyQuestions:
         arrival = arrival_of(
             asked.method.decode("latin-1"), asked.target, lines, sender, self.limits
         )
-        return arrival if isinstance(arrival, Refusal) else altered(arrival) or arrival
+        return arrival if isinstance(arrival, Refusal) else forwarded_as_sent(arrival)
 
     def _worded(self, dialect: Dialect, verdict: Verdict, asked: Arrival) -> Answer:
         if not isinstance(verdict, Forward):

@@ -100,9 +100,11 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
     return None
 
 
-def plain_type(annotation: Any) -> type:
-    """The one plain type behind an annotation: `int | None` is int, `tuple[Route, ...]` is tuple."""
+def plain_type(annotation: Any) -> Any:
+    """The plain type behind an annotation: `int | None` is int, `tuple[Route, ...]` is tuple, `bool | str` itself."""
     origin = get_origin(annotation)
+    if origin is UnionType and NoneType not in get_args(annotation):
+        return annotation
     if isinstance(origin, type) and get_args(annotation):
         members = [member for member in get_args(annotation) if member is not NoneType]
         return origin if NoneType not in get_args(annotation) else plain_type(members[0])

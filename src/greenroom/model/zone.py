@@ -60,15 +60,18 @@ class Zone:
         extension=True,
     )
     ambiguous_paths: str = spec(
-        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw UTF-8 in queries: `refuse` them with 400, "
-        "or `pass` them on as they came; then the room that covers any reading counts",
-        "refuse",
-        choices=("refuse", "pass"),
+        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw UTF-8: `auto` passes them on as they came "
+        "where every reading leads to the same room and rules, and refuses them with 400 elsewhere; `refuse`: always; "
+        "`pass`: the room that covers any reading counts",
+        "auto",
+        choices=("auto", "refuse", "pass"),
         extension=True,
     )
-    merge_slashes: bool = spec(
-        "send `//` in a path to the origin as `/`; false: as it came, and the room that covers either counts",
-        True,
+    merge_slashes: bool | str = spec(
+        "send `//` in a path to the origin as `/`; `auto`: only where both lead to different rooms or rules; "
+        "false: as it came, and the room that covers either counts",
+        "auto",
+        choices=(False, True, "auto"),
         extension=True,
     )
     pass_well_known: bool = spec(

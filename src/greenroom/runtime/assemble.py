@@ -214,7 +214,7 @@ def _only_host(config: Config) -> str:
 
 def _policy(config: Config, trust_host: bool) -> ForwardedPolicy:
     zones = {name: map(ip_network, proxies) for name, proxies in config.zone_proxies.items()}
-    usual = PathPolicy(config.ambiguous_paths == "pass", config.merge_slashes)
+    usual = PathPolicy(config.ambiguous_paths, config.merge_slashes)
     return ForwardedPolicy(
         map(ip_network, config.trusted_proxies),
         trust_host=trust_host,

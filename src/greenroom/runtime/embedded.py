@@ -32,7 +32,7 @@ from greenroom.decision.known_lines import KnownLines, kind_of_pairs
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
-from greenroom.dialects.dialect import altered
+from greenroom.dialects.dialect import forwarded_as_sent
 from greenroom.dialects.service import refusal_answer
 from greenroom.errors import GreenroomError
 from greenroom.gateway.wire.answer_head import CACHE_HEADERS, COMMAND, private_caching
@@ -204,7 +204,7 @@ class AppRequests:
                 self._limits,
                 request.version,
             )
-        return found if isinstance(found, Refusal) else altered(found) or found
+        return found if isinstance(found, Refusal) else forwarded_as_sent(found)
 
     def _lines(self, headers: Sequence[tuple[bytes, bytes]]) -> CheckedLines | Refusal:
         try:

@@ -26,7 +26,7 @@ from greenroom.decision.known_lines import CutValues, KnownLines
 from greenroom.decision.remembered import Remembered
 from greenroom.decision.render import OUTAGE
 from greenroom.decision.verdict import Forward, Hold, Verdict
-from greenroom.dialects.dialect import Asked, altered
+from greenroom.dialects.dialect import Asked, forwarded_as_sent
 from greenroom.dialects.service import ProxyQuestions, cookies_of, refusal_answer
 from greenroom.dialects.spoe.frames import (
     INVALID,
@@ -167,7 +167,7 @@ class SpoeQuestions:
                 return (
                     request
                     if found.raw == target and not found.readings
-                    else altered(request) or request
+                    else forwarded_as_sent(request)
                 ), known.forward
         whole = self._visitor_request(_arguments(asked), proxy)
         if isinstance(whole, Arrival) and len(rest) <= ASKER_MAX and self._askers.came_before(rest):

@@ -75,6 +75,8 @@ class Exchange(Tunnelling):
             if type(verdict) is Forward:
                 visitor.counts.forwarded += 1
                 self.forward = verdict
+                if verdict.target:
+                    self.head = self.head.to(verdict.target)
                 self._send(visitor)
             elif type(verdict) is Hold:
                 visitor.counts.answered += 1

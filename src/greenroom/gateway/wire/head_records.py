@@ -89,6 +89,10 @@ class RequestHead(msgspec.Struct, gc=False):
     sent: bytes = b""
     sent_for: tuple[bytes, Set[bytes]] | None = None
 
+    def to(self, target: bytes) -> "RequestHead":
+        """The same request, with this target for the origin."""
+        return RequestHead(self.arrival, target, self.framing, self.lines, self.authority)
+
     @property
     def method(self) -> bytes:
         """As sent."""

@@ -171,6 +171,8 @@ def _understood(
         lines.facts,
         raw,
         frame.signs,
+        None,
+        target.otherwise,
     )
     return RequestHead(arrival, target.raw, framing, lines, authority)
 

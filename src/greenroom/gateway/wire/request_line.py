@@ -51,7 +51,9 @@ def read_line(line: bytes) -> RequestLine | Refusal:
         if wrong:
             return wrong
     canonical = canonical_target(target) if target[:1] == b"/" else None
-    alike = canonical if isinstance(canonical, Target) and not has_readings(target) else None
+    alike = (
+        canonical if isinstance(canonical, Target) and not has_readings(target, canonical) else None
+    )
     usual = _METHODS.get(method)
     return RequestLine(
         method,

@@ -17,6 +17,7 @@ class Trying:
     def __init__(self, page: Verdict, verdict_at: int = 0) -> None:
         self.page, self.verdict_at = page, verdict_at
         self.tries = self.given_up = 0
+        self.held_ms = 200
 
     def again(self, done: Callable[[Verdict], None]) -> None:
         self.tries += 1
@@ -32,7 +33,6 @@ class Trying:
 def late(rig, monkeypatch: pytest.MonkeyPatch) -> list[Trying]:
     """Every request is a late try: the first of these."""
     monkeypatch.setattr(late_tries, "AGAIN_MS", 20)
-    monkeypatch.setattr(late_tries, "HELD_MS", 200)
     prepared: list[Trying] = []
 
     def verdict(
@@ -47,8 +47,8 @@ def late(rig, monkeypatch: pytest.MonkeyPatch) -> list[Trying]:
 
 def test_a_visitor_is_let_in_by_a_later_try(rig, run, late, monkeypatch) -> None:
     async def story() -> None:
-        monkeypatch.setattr(late_tries, "HELD_MS", 60_000)
         late.append(Trying(rig.PAGE, 3))
+        late[0].held_ms = 60_000
         async with rig.running(), rig.visitor() as talk:
             assert (await talk.get()).status == 200
             await rig.until(lambda: late[0].given_up == 1, "the try is over")
@@ -70,8 +70,8 @@ def test_a_visitor_for_whom_no_permit_comes_is_told_to_wait(rig, run, late) -> N
 
 def test_no_try_is_made_for_a_visitor_who_has_gone(rig, run, late, monkeypatch) -> None:
     async def story() -> None:
-        monkeypatch.setattr(late_tries, "HELD_MS", 60_000)
         late.append(Trying(rig.PAGE))
+        late[0].held_ms = 60_000
         async with rig.running():
             async with rig.visitor() as talk:
                 talk.send(GET)
@@ -85,9 +85,9 @@ def test_more_than_may_be_held_are_answered_at_once_and_so_is_everybody_while_dr
     rig, run, late, monkeypatch
 ) -> None:
     async def story() -> None:
-        monkeypatch.setattr(late_tries, "HELD_MS", 60_000)
         monkeypatch.setattr(late_tries, "HELD_MOST", 1)
         late.append(Trying(rig.PAGE))
+        late[0].held_ms = 60_000
         async with rig.running(), rig.visitor() as talk, rig.visitor() as second:
             talk.send(GET)
             await rig.until(lambda: late[0].tries > 1, "the answer is held")
@@ -102,8 +102,8 @@ def test_an_answer_that_is_held_longer_than_a_decision_may_take_is_not_cut(
     rig, run, late, monkeypatch
 ) -> None:
     async def story() -> None:
-        monkeypatch.setattr(late_tries, "HELD_MS", 1_600)
         late.append(Trying(rig.PAGE))
+        late[0].held_ms = 1_600
         async with rig.running(decision_s=1), rig.visitor() as talk:
             assert (await talk.get()).body == rig.PAGE.body
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from admission_world import START_MS, small_room, ticket_id
-from visitors import Browser, Site, header
+from visitors import NAVIGATES, Browser, Site, header
 
 from greenroom.admission.ledger.keeping import AGAIN_MS, GAP_MAX_MS, HELD_MS
 from greenroom.admission.ledger.ledger import Ledger
@@ -18,6 +18,12 @@ from greenroom.model.answer import Answer
 from greenroom.model.visit import Outcome, Standing, make_key
 
 GAP_MS = 60_000
+PAGE_UPDATES = (
+    (b"greenroom-update", b"1"),
+    (b"accept", b"application/json"),
+    (b"sec-fetch-dest", b"empty"),
+)
+APP = ((b"accept", b"application/json"), (b"user-agent", b"okhttp/4.12"))
 
 
 @pytest.fixture
@@ -43,7 +49,10 @@ def in_front(site: Site) -> tuple[Browser, Browser]:
 
 
 def comes_late(
-    browser: Browser, done: Callable[[Verdict], None], held: bool = True
+    browser: Browser,
+    done: Callable[[Verdict], None],
+    held: bool = True,
+    headers: tuple[tuple[bytes, bytes], ...] = PAGE_UPDATES,
 ) -> LateTry | None:
     """A request whose answer may be held."""
     tries: list[LateTry] = []
@@ -53,7 +62,7 @@ def comes_late(
             tries.append(trying)
         return held
 
-    verdict = browser.site.decisions.verdict(browser.arrival(), done, late)
+    verdict = browser.site.decisions.verdict(browser.arrival(headers=headers), done, late)
     if verdict is not None:
         done(verdict)
     return tries[0] if tries else None
@@ -63,7 +72,7 @@ def test_the_answer_to_a_late_visitor_in_front_is_held_until_a_permit_comes(site
     _, sleeper = in_front(site)
     site.advance(GAP_MS)
     verdicts: list[Verdict] = []
-    trying = comes_late(sleeper, verdicts.append)
+    trying = comes_late(sleeper, verdicts.append, headers=(*APP, (b"prefer", b"wait=15")))
     assert trying is not None
     trying.again(verdicts.append)
     assert verdicts == []
@@ -148,6 +157,40 @@ def test_who_cannot_be_held_is_answered_at_once_and_has_the_permit_kept(site: Si
     assert isinstance(verdicts[0], Hold)
     assert site.ledgers["r"].ledger.line.kept is not None
     assert [event.decided for event in site.events_seen].count(Decided.HELD) == 3
+
+
+@pytest.mark.parametrize(
+    ("headers", "held_ms", "applied"),
+    [
+        (PAGE_UPDATES, HELD_MS, None),
+        (APP, None, None),
+        (NAVIGATES, None, None),
+        ((*NAVIGATES, (b"prefer", b"wait=10")), None, None),
+        ((*APP, (b"prefer", b"wait=10")), 9_750, b"wait=10"),
+        ((*APP, (b"prefer", b"respond-async, Wait=1; x=y")), 750, b"wait=1"),
+        ((*APP, (b"prefer", b"wait=600")), HELD_MS, b"wait=18"),
+        ((*APP, (b"prefer", b"wait=0")), None, None),
+        ((*APP, (b"prefer", b"wait=-1")), None, None),
+        ((*APP, (b"prefer", b"await=9")), None, None),
+        ((*APP, (b"prefer", b"wait=" + b"9" * 5_000)), None, None),
+    ],
+)
+def test_an_answer_is_held_only_for_the_page_and_for_who_asks_and_no_longer_than_that(
+    site: Site,
+    headers: tuple[tuple[bytes, bytes], ...],
+    held_ms: int | None,
+    applied: bytes | None,
+) -> None:
+    _, sleeper = in_front(site)
+    site.advance(GAP_MS)
+    verdicts: list[Verdict] = []
+    trying = comes_late(sleeper, verdicts.append, headers=headers)
+    assert (None if trying is None else trying.held_ms) == held_ms
+    verdict = verdicts[0] if trying is None else trying.give_up()
+    assert isinstance(verdict, Hold)
+    answer = render(verdict, sleeper.arrival(headers=headers))
+    assert answer.headers.get(b"Preference-Applied") == applied
+    assert site.ledgers["r"].ledger.line.kept is not None, "the permit is kept for all of them"
 
 
 def test_who_is_prompt_or_not_in_front_is_answered_at_once(site: Site) -> None:

@@ -11,6 +11,7 @@ from greenroom.core.kept_form import form_of, may_keep_form, sent_by_form
 from greenroom.decision.cors import with_cors
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.record import replace
 from greenroom.model.visit import Arrival, Held
 from greenroom.pages import UNCACHEABLE, Page, asked_for, headers_of, left_page, origin_error_page
 from greenroom.pages.brand import NO_BRAND, Brand
@@ -77,6 +78,9 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
     `cors`: with the headers that the room gives to origins that it lists.
     """
     held, page, status = hold.held, hold.page, hold.status
+    if hold.applied:
+        answer = render(replace(hold, applied=b""), arrival, body, cors=cors)
+        return replace(answer, headers=answer.headers.plus((b"Preference-Applied", hold.applied)))
     if page.cors_origins and cors:
         return with_cors(render(hold, arrival, body, cors=False), page.cors_origins, arrival)
     header = arrival.header if arrival.facts is None else arrival.facts.get

@@ -27,7 +27,7 @@ from greenroom.decision.admitting import Admitting
 from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
 from greenroom.decision.inquiry import Inquiry, Late
-from greenroom.decision.late_try import Done, LateTry, is_late
+from greenroom.decision.late_try import Done, LateTry, is_late, patience_ms, preferred
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import (
@@ -419,13 +419,20 @@ class DecisionService:
             if verdict is not None:
                 done(verdict)
 
-        def hold(newest: Outcome) -> Verdict:
-            return self._hold(POLL, replace(asked, now_ms=self.now_ms()), ticket, newest)
+        def hold(newest: Outcome, held_ms: int) -> Verdict:
+            verdict = self._hold(POLL, replace(asked, now_ms=self.now_ms()), ticket, newest)
+            applied = preferred(asked.arrival) if held_ms else b""
+            return replace(verdict, applied=applied) if applied else verdict
 
-        trying = LateTry(
-            asked.room.ledger, ticket, asked.now_ms - ticket.checked_ms, outcome, decide, hold
-        )
-        return None if asked.late is not None and asked.late(trying) else trying.give_up() or OUTAGE
+        late = asked.late
+        held_ms = patience_ms(asked.arrival) if late is not None else 0
+        gap_ms = asked.now_ms - ticket.checked_ms
+        trying = LateTry(asked.room.ledger, ticket, gap_ms, outcome, decide, hold, held_ms)
+        if held_ms and late is not None:
+            if late(trying):
+                return None
+            trying.held_ms = 0
+        return trying.give_up() or OUTAGE
 
     # -- verdicts --------------------------------------------------------------------------------------------------------------
 

@@ -61,6 +61,9 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     held: Held | None = None
     set_cookie: bytes = b""
     shown: SharedPages | None = None
+    applied: bytes = (
+        b""  # the preference of the client that was followed (Preference-Applied, RFC 7240)
+    )
 
 
 Verdict = Forward | Hold | Answer

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
+from greenroom.admission.ledger.keeping import AGAIN_MS
 from greenroom.decision.verdict import Verdict
 
 HELD_MOST: int = 1_000
@@ -13,6 +13,8 @@ HELD_MOST: int = 1_000
 
 class Trying(Protocol):
     """One late request (`decision.late_try.LateTry`)."""
+
+    held_ms: int
 
     def again(self, done: Callable[[Verdict], None]) -> None:
         """One more try; calls `done` only when the visitor need not wait any more."""
@@ -66,14 +68,15 @@ class LateTries:
         if self._held >= HELD_MOST or self.draining:
             return False
         self._held += 1
-        self._later(exchange, connection, trying, self._loop.time() + HELD_MS / 1000)
+        self._later(exchange, connection, trying, self._loop.time() + trying.held_ms / 1000)
         return True
 
     def _later(
         self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float
     ) -> None:
         connection.expect_decision()
-        self._loop.call_later(AGAIN_MS / 1000, self._again, exchange, connection, trying, until_s)
+        delay_s = min(AGAIN_MS / 1000, until_s - self._loop.time())
+        self._loop.call_later(delay_s, self._again, exchange, connection, trying, until_s)
 
     def _again(
         self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float

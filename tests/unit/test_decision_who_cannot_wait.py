@@ -131,3 +131,22 @@ def test_a_crawler_is_never_given_the_waiting_page_as_a_success(site_of: Open) -
     crawler = (*NAVIGATES, (b"user-agent", b"Mozilla/5.0 (compatible; Googlebot/2.1)"))
     assert held(site, headers=crawler)[1].status == 503
     assert held(site_of(same_status_for_all=True, queue_all=True), headers=crawler)[1].status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/sitemap.xml", "/.well-known/security.txt", "/.well-known/change-password", "/a/feed.JSON"],
+)
+def test_a_file_that_programs_fetch_is_never_the_waiting_page_with_a_success(
+    site_of: Open, path: str
+) -> None:
+    site = site_of()
+    full(site)
+    program = ((b"accept", b"*/*"), (b"user-agent", b"scanner/1"))
+    answer = held(site, headers=program, path=path)[1]
+    assert answer.status == 503
+    assert answer.headers.get(b"Retry-After") is not None
+    assert held(site, headers=NAVIGATES, path=path)[1].status == 200, "a person sees the page"
+    assert held(site, headers=program, path="/sale")[1].status == 200
+    uniform = site_of(same_status_for_all=True, queue_all=True)
+    assert held(uniform, headers=program, path=path)[1].status == 200

@@ -225,8 +225,8 @@ def test_a_ticket_is_noted_but_not_judged() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["https://shop.example/a%2fb", "https://shop.example/a\\b", "https://shop.example/%zz", "ftp://shop.example/", "//", "https:///x", "http://[::1/",
-     "https://shop.example/ä", "https://sho p.example/", "https://shop.example/\r\nX: y"],
+    ["https://shop.example/a\\b", "https://shop.example/%zz", "ftp://shop.example/", "//", "https:///x", "http://[::1/",
+     "https://shop.example/%E4", "https://sho p.example/", "https://shop.example/\r\nX: y"],
 )  # fmt: skip
 def test_what_would_be_refused_is_told_as_that(url: str) -> None:
     told = explained(read_config(CONFIG), ExplainRequest(url), NOTHING_KNOWN, NOW_MS, {})

@@ -57,6 +57,9 @@ ASSETS = frozenset(
 )
 """File extensions of what pages are made of. Documents that a window shows by themselves (pdf, txt, xml, json) are not here."""
 
+DATA = frozenset(("json", "txt", "xml"))
+"""File extensions of what programs fetch by name: sitemaps, security.txt, feeds, manifests."""
+
 AGENT_MAX = 256
 """Bytes of a User-Agent that are looked at: real ones are shorter, and what is remembered must stay small."""
 
@@ -174,6 +177,14 @@ def shows_page(arrival: Arrival) -> bool:
     """Whether a held request is answered with the page: a document, or a program that reads (curl, a monitor)."""
     kind = kind_of(arrival)
     return kind is DOCUMENT or (kind is PROGRAM and arrival.method in ("GET", "HEAD"))
+
+
+def is_data(arrival: Arrival) -> bool:
+    """Whether a program asks for something that nobody opens as a page: it would take a page with 200 for the file."""
+    path = arrival.path
+    return (
+        path.startswith("/.well-known/") or ("." in path and _extension(path) in DATA)
+    ) and kind_of(arrival) is PROGRAM
 
 
 def is_part(arrival: Arrival) -> bool:

@@ -1,6 +1,6 @@
 """What `explain` says about an answer of greenroom: its status, its form, its cookie, and to whom it applies."""
 
-from greenroom.core.admissible import is_crawler, shows_page, signs_in
+from greenroom.core.admissible import is_crawler, is_data, shows_page, signs_in
 from greenroom.core.cookie_scope import cookie_scope
 from greenroom.core.cors import listed_origin
 from greenroom.core.decide import is_head_of_page
@@ -27,7 +27,7 @@ def answer_words(arrival: Arrival, room: Room, word: str) -> str:
         in_json or room.same_status_for_all or shows_page(arrival)
     ):
         return f"status {status if room.same_status_for_all else 503}, a short text, no page"
-    if not room.same_status_for_all and is_crawler(arrival):
+    if not room.same_status_for_all and (is_crawler(arrival) or (not in_json and is_data(arrival))):
         status = 503
     if in_json:
         page = "JSON"

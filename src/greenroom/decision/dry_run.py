@@ -31,7 +31,7 @@ def dry_run(
     try:
         sent = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         named = authority.encode("latin-1")
-        raw = path.encode("latin-1")
+        raw = path.encode()
     except UnicodeEncodeError:
         return Refusal(
             400,

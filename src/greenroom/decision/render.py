@@ -5,7 +5,7 @@ Apart from deciding, so that it can happen later and elsewhere: it needs the ver
 
 from functools import lru_cache
 
-from greenroom.core.admissible import UPDATE_HEADER, shows_page, signs_in, speculative
+from greenroom.core.admissible import UPDATE_HEADER, is_data, shows_page, signs_in, speculative
 from greenroom.core.canonical import Refusal
 from greenroom.core.kept_form import form_of, may_keep_form, sent_by_form
 from greenroom.decision.cors import with_cors
@@ -98,7 +98,7 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
     in_json = hold.json and signs.prefers_json
     if held is None or not (in_json or hold.uniform or signs.document or shows_page(arrival)):
         return _without_page(hold, arrival)
-    if signs.crawler and not hold.uniform:
+    if not hold.uniform and (signs.crawler or (not in_json and is_data(arrival))):
         status = (
             503  # a success would put the waiting page into the index in the place of the real one
         )

@@ -1,13 +1,16 @@
 """Every published reason for a failure, each produced by a real server (or network) that fails in just this way."""
 
 import asyncio
+import gzip
 import json
 import subprocess
 import sys
+import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import structlog
 from failing_origins import (
     NAME,
     STRANGER,
@@ -272,6 +275,42 @@ def test_the_body_is_compared_without_regard_to_capitals_and_within_its_first_te
 ):
     page_ = page(body=b"x" * 10_230 + "ÄLL WELL".encode())
     assert run(lambda port: check("HTTP", port, expected_body="äll w"), answers(page_)).ok
+
+
+def bare_deflate(body: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(body) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("X-Gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("deflate", bare_deflate),
+    ],
+)
+@pytest.mark.parametrize(
+    ("body", "ok"),
+    [(b"All is WELL", True), (b"x" * 10_240 + b"well", False), (b"\0" * 50_000_000, False)],
+)
+def test_a_compressed_body_is_decoded_within_the_limit_before_it_is_compared(
+    encoding: str, pack: Callable[[bytes], bytes], body: bytes, ok: bool
+) -> None:
+    packed, asked = pack(body), list[bytes]()
+
+    async def compresses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(packed)}"
+        writer.write(head.encode() + b"\r\n\r\n" + packed)
+
+    with structlog.testing.capture_logs() as logs:
+        result = run(lambda port: check("HTTP", port, expected_body="well"), compresses)
+    assert result.reason == ("" if ok else Reason.BODY)
+    assert b"accept-encoding: identity\r\n" in asked[0].lower()
+    shown = [(found["encoding"], found["compared"]) for found in logs]
+    assert shown == ([] if ok else [(encoding, body[:200].decode())])
 
 
 def test_a_page_without_end_is_read_no_further_than_it_counts() -> None:

@@ -7,6 +7,7 @@ and only after a timeout. An answer is judged by its code, then by the first 10 
 import asyncio
 import ssl
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -14,6 +15,7 @@ from urllib.parse import urljoin
 
 import httpcore
 import msgspec
+import structlog
 
 from greenroom.health.network import Course, ProbeNetwork
 from greenroom.health.reasons import lacking, reason_of
@@ -29,10 +31,15 @@ REDIRECTS_MAX = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 USER_AGENT = "Mozilla/5.0 (compatible; greenroom-health-check/{version}; health-check-id: {id})"
+COMPARED_SHOWN = 200
+"""Bytes of a body without the expected text that the log shows, decoded."""
+
 ID_SHOWN = 16
 """Characters of the id in the User-Agent, as published."""
 
 _VERSION = version("greenroom")
+
+log = structlog.get_logger(__name__)
 
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -125,7 +132,15 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
         status, headers, body = await _asked(check, config, equipment, course, target, addresses)
         where = headers.get("location")
         if not (config.follow_redirects and status in REDIRECTS and where):
-            return status, judged(config, status, body)
+            reason = judged(config, status, body)
+            if reason == Reason.BODY:
+                log.info(
+                    "health_check_body_mismatch",
+                    check=check.name,
+                    encoding=headers.get("content-encoding", ""),
+                    compared=body[:COMPARED_SHOWN].decode("utf-8", "replace"),
+                )
+            return status, reason
         target, outside = _following(check, config, target, where), is_outside(course.address)
         course.phase = "dns"
     raise OutboundRefused(f"more than {REDIRECTS_MAX} redirects")
@@ -209,6 +224,7 @@ def _headers(
         ("Host", target.authority),
         ("User-Agent", USER_AGENT.format(version=_VERSION, id=check.id[:ID_SHOWN])),
         ("Accept", "*/*"),
+        ("Accept-Encoding", "identity"),
     ]
     found = [pair for pair in fixed if pair[0].lower() not in given]
     found += [(name, value) for name, values in own.items() for value in values]
@@ -216,12 +232,36 @@ def _headers(
 
 
 async def _beginning(response: httpcore.Response) -> bytes:
+    """The first BODY_READ bytes, decoded: some servers compress whatever was asked for. What cannot be decoded is left out."""
+    encoding = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
+    decode = _decoder(encoding.strip().lower())
     body = b""
     async for part in response.aiter_stream():
-        body += part
+        try:
+            body += decode(part, BODY_READ - len(body))
+        except zlib.error:
+            break
         if len(body) >= BODY_READ:
             break
     return body[:BODY_READ]
+
+
+def _decoder(encoding: bytes) -> Callable[[bytes, int], bytes]:
+    """(part, most bytes that come out) -> decoded. `deflate` is zlib's form, or the bare one that some servers send."""
+    if encoding in (b"gzip", b"x-gzip"):
+        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress
+    if encoding != b"deflate":
+        return lambda part, _most: part
+    made: list[Callable[[bytes, int], bytes]] = []
+
+    def inflate(part: bytes, most: int) -> bytes:
+        if not made and part:
+            wrapped = part[0] & 0x0F == zlib.DEFLATED
+            bits = zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS
+            made.append(zlib.decompressobj(bits).decompress)
+        return made[0](part, most) if part else b""
+
+    return inflate
 
 
 def judged(config: HttpCheck, status: int, body: bytes) -> str:

@@ -32,7 +32,11 @@ ANSWER_S = 1.8
 """How long a query may take before it is refused."""
 
 AT_ONCE = 2
-"""Queries worked on at the same time; others wait for their turn."""
+"""Queries worked on at the same time in a process; others wait for their turn."""
+
+_RUNNING = threading.BoundedSemaphore(AT_ONCE)
+_EXPLORERS = threading.BoundedSemaphore(AT_ONCE)
+"""Queries of people, those that wait included: each waits in a thread that the dashboard needs for other pages."""
 
 WAITING_MAX = 100
 """Queries that wait for their turn, each with up to BODY_MAX bytes; more are told to come again."""
@@ -122,12 +126,27 @@ class GraphqlEndpoint:
             query, variables, name = _parsed(body)
         except ValueError as error:
             return _failed(str(error), 400)
-        return self._answer(caller, query, variables, name)
+        if not _EXPLORERS.acquire(blocking=False):
+            return _failed(
+                f"{AT_ONCE} queries are being answered; try again in a second",
+                CODES[Code.SLOW_DOWN].status,
+                headers={"Retry-After": "1"},
+            )
+        try:
+            return self._answer(caller, query, variables, name)
+        finally:
+            _EXPLORERS.release()
 
     def _answer(
         self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None
     ) -> Response:
-        """In a worker thread: the event loop serves visitors meanwhile."""
+        """In a worker thread: the event loop serves visitors meanwhile. Waits while AT_ONCE queries run."""
+        with _RUNNING:
+            return self._result(caller, query, variables, name)
+
+    def _result(
+        self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None
+    ) -> Response:
         try:
             context = Context(
                 caller, self._store.read(), self._answers, time.monotonic() + ANSWER_S

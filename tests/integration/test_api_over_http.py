@@ -273,6 +273,14 @@ def test_what_cloudflare_does_not_have_stands_apart(api, zone) -> None:
     }
 
 
+@pytest.mark.parametrize("network", ["0.0.0.0/0", "::/0", "10.0.0.0/7", "2000::/3"])
+def test_a_zone_cannot_trust_networks_wider_than_8(api, zone, network: str) -> None:
+    trusts = {"greenroom": {"trusted_proxies": ["10.0.0.0/8", "2001:db8::/32", network]}}
+    refused = api.ask("PATCH", f"/zones/{zone['id']}", trusts)
+    assert (refused.status, refused.pointers) == (400, {"/greenroom/trusted_proxies/2"})
+    assert f"must be a network of /8 or smaller, not {network}" in str(refused.body["errors"])
+
+
 def test_a_client_who_keeps_guessing_has_to_wait_and_nothing_secret_is_logged(greenroom) -> None:
     running = greenroom.room("http://127.0.0.1:9", 1000, 1000)
     token = create_token(greenroom.data, "one", "--scope", "edit")

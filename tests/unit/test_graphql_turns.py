@@ -36,7 +36,9 @@ class SlowStore:
 
 def test_no_more_than_two_queries_run_at_once_whoever_asks_and_people_do_not_pile_up() -> None:
     store: Any = SlowStore()
-    made = [GraphqlEndpoint(store, MonotonicClock(), ALL_DATASETS, {}) for _ in ("api", "dashboard")]
+    made = [
+        GraphqlEndpoint(store, MonotonicClock(), ALL_DATASETS, {}) for _ in ("api", "dashboard")
+    ]
     caller = Caller(Token(id="t", name="t", scopes=("analytics",), secret_sha256="0" * 64))
     with ThreadPoolExecutor(8) as threads:
         of_people = [threads.submit(made[1].ask, caller, QUERY) for _ in range(AT_ONCE)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from ipaddress import ip_network
 from typing import Any
 
 from greenroom.control.api_schema import EXTENSION, ApiSchema, computed, overlaid, read_as
@@ -22,6 +23,9 @@ from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import Spec
 from greenroom.model.zone import ACCOUNT_ID, Zone, zone_problems
+
+WIDEST_TRUST = 8
+"""Prefix of the widest network that a zone may trust: trusted proxies have no limit of connections per address, for any host."""
 
 ACCOUNT_NAME = "greenroom"
 ZONES_MAX = 1_000
@@ -262,10 +266,28 @@ def _checked(
     name, origin = values.get("name"), values.get("origin")
     if isinstance(origin, str) and origin:
         faults += faults_of(origin_problems(f"{EXTENSION}.origin", origin))
+    before = known.zones[zone_id].record.trusted_proxies if zone_id in known.zones else ()
+    faults += [
+        ApiFault(
+            Code.INVALID,
+            f"{EXTENSION}.trusted_proxies[{index}]: must be a network of /{WIDEST_TRUST} or smaller, not {network}",
+            f"/{EXTENSION}/trusted_proxies/{index}",
+        )
+        for index, network in enumerate(values.get("trusted_proxies") or ())
+        if network not in before and is_wide(network)
+    ]
     if any(entry.record.name == name and entry.id != zone_id for entry in known.zones.values()):
         faults.append(ApiFault(Code.TAKEN, f"name: there is a zone {name} already", "/name"))
     refuse_if(faults)
     return Zone(id=zone_id, **values)
+
+
+def is_wide(network: str) -> bool:
+    """Whether a network has more addresses than those of one zone's proxies can be; malformed ones are judged elsewhere."""
+    try:
+        return ip_network(network).prefixlen < WIDEST_TRUST
+    except ValueError:
+        return False
 
 
 def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:

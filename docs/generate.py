@@ -208,6 +208,7 @@ def configuration() -> str:
         + keys(AlertPolicyEntry)
     )
     lists.append(("check_regions", (*REGIONS, ALL_REGIONS)))
+    lists.append(("alert_type", tuple(sorted(ALERTS))))
     for name, choices in lists:
         parts.append(
             f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n"

@@ -87,6 +87,7 @@ def ids(api) -> dict[str, str]:
             f"/zones/{zone}/healthchecks/preview", {"name": "a", "address": "a.example.com"}
         )["id"],
         "agent_name": "an-agent",
+        "data_center": "nyc",
         "list_id": named,
         "item_id": item,
         "operation_id": operation,

@@ -12,6 +12,7 @@ from small_worlds import (
     STEPPED,
     STOPPED,
     campaign,
+    given_up,
     little,
     moves_while_the_coordinator_loses_its_state,
     run,
@@ -55,6 +56,11 @@ def test_the_line_moves_on_and_limits_hold_when(changes: dict[str, Any]) -> None
 @pytest.mark.campaign
 def test_limits_and_laws_hold_in_three_hundred_worlds() -> None:
     assert campaign(range(1, 301)) == []
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_limits_and_laws_hold_when_an_operator_gives_a_dead_data_center_up(seed: int) -> None:
+    assert given_up(seed) == []
 
 
 def test_permits_that_reach_only_ghosts_do_not_hold_up_the_line() -> None:

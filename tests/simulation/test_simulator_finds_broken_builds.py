@@ -16,6 +16,7 @@ from small_worlds import (
     REMOVED,
     STOPPED,
     campaign,
+    given_up,
     moves_while_the_coordinator_loses_its_state,
     stepped,
     trials,
@@ -68,6 +69,25 @@ def waits_for_a_silent_data_center_as_if_it_renewed_no_session_any_more(
         "_waited_for_doubted",
         property(lambda self: self._pace.since_ms >= self.doubted_until_ms),
     )
+
+
+@found_by(given_up, BROKEN)
+def frees_the_units_of_a_data_center_at_an_operators_word(patch: pytest.MonkeyPatch) -> None:
+    def hasty(original: Any, self: Coordinator, center: DataCenter, now_ms: int) -> None:
+        original(self, center, now_ms)
+        self.pool, center.orphans = self.pool + center.orphans, 0
+
+    around(patch, Coordinator, "_give_up", hasty)
+
+
+@found_by(given_up, BROKEN)
+def takes_the_old_epoch_of_a_data_center_that_was_given_up(patch: pytest.MonkeyPatch) -> None:
+    begin = DataCenter.begin_epoch
+
+    def same(self: DataCenter, epoch: int) -> None:
+        begin(self, self.epoch if epoch == self.epoch + 1 else epoch)
+
+    patch.setattr(DataCenter, "begin_epoch", same)
 
 
 @broken_in(**GHOSTS)

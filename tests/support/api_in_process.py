@@ -19,7 +19,7 @@ from greenroom.config.addresses import origin_problems
 from greenroom.config.load import read_config
 from greenroom.control.authenticator import make_token
 from greenroom.control.explain_request import ExplainRequest
-from greenroom.control.state import RoomState
+from greenroom.control.state import LostState, RoomState, SyncState
 from greenroom.core.explain import Explanation
 from greenroom.core.rules import NOTHING_KNOWN
 from greenroom.health.service import HealthService
@@ -40,6 +40,23 @@ endpoint.ANSWER_S = 60.0
 """A machine that stands still for two seconds says nothing about a query; the limit itself has a test of its own."""
 
 
+SYNC = SyncState(
+    "fra",
+    syncing=True,
+    leader=True,
+    holder="x",
+    answered_s=0.1,
+    cut_off=False,
+    batches=7,
+    unanswered=0,
+    answers=7,
+    silent_s={"fra": 0.1, "nyc": 75.0},
+    data_centers=("fra", "nyc"),
+    lost={"nyc": LostState(420, 0, 0.0)},
+)
+"""One data center is silent."""
+
+
 @dataclass
 class StandingClock:
     """A clock that only a test moves."""
@@ -56,9 +73,13 @@ class Watched:
 
     clock: StandingClock
     rooms: tuple[RoomState, ...] = ()
+    sync: SyncState = SYNC
+
+    async def give_up(self, data_center: str) -> None:
+        """Takes the word."""
 
     def state(self) -> Any:
-        return SimpleNamespace(rooms=self.rooms, now_ms=self.clock.at_ms)
+        return SimpleNamespace(rooms=self.rooms, now_ms=self.clock.at_ms, sync=self.sync)
 
     def explain(self, asked: ExplainRequest) -> Explanation:
         return explained(RUNNING, asked, NOTHING_KNOWN, self.clock.at_ms, {})
@@ -95,7 +116,9 @@ class ApiInProcess:
             self.watched,
             self.health,
         )
-        self.app = Starlette(routes=[under_prefix(management_api(*parts))])
+        self.app = Starlette(
+            routes=[under_prefix(management_api(*parts, center_view=self.watched))]
+        )
         self.routes = management_app(*parts).routes
         self.token = self.make_token("everything", "edit", "analytics", "probe")
         self._runner = asyncio.Runner()

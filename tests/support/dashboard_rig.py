@@ -18,7 +18,7 @@ from greenroom.config.addresses import origin_problems
 from greenroom.control import accounts, passwords
 from greenroom.control.config_service import ConfigService
 from greenroom.control.oidc_provider import OidcProvider
-from greenroom.control.state import ConfigState, ProcessState, RoomState
+from greenroom.control.state import ConfigState, ProcessState, RoomState, SyncState
 from greenroom.dashboard import Dashboard, Services
 from greenroom.dashboard.services import ExampleWait
 from greenroom.dashboard.sign_in import BrowserFacts
@@ -42,6 +42,11 @@ class ShownState:
 
     clock: StandingClock
     rooms: tuple[RoomState, ...] = ()
+    sync: SyncState | None = None
+    given_up: list[str] = field(default_factory=list)
+
+    async def give_up(self, data_center: str) -> None:
+        self.given_up.append(data_center)
 
     def state(self) -> ProcessState:
         return ProcessState(
@@ -54,6 +59,7 @@ class ShownState:
             ConfigState(),
             self.rooms,
             (),
+            sync=self.sync,
         )
 
 
@@ -131,6 +137,7 @@ class DashboardRig:
         services = Services(
             oidc=lambda: self.oidc,
             ticket_keys=self.ticket_keys,
+            data_centers=self.shown,
             config=self.config,
             sessions=self.store.sessions,
             observed=self.shown,

@@ -7,8 +7,9 @@ from typing import Any
 
 from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.checks import Watch, verdict
+from greenroom.simulator.lease_model import LeaseModel
 from greenroom.simulator.report import SimulationReport, report
-from greenroom.simulator.scenario import Behaviour, Fault, Scenario
+from greenroom.simulator.scenario import START_MS, Behaviour, Fault, Scenario
 from greenroom.simulator.traces import room
 from greenroom.simulator.world import World
 
@@ -115,6 +116,22 @@ OUTAGE = {
     "faults": (Fault("outage", 100, 350, (0,)),),
 }
 """Of two data centers with a line one dies."""
+
+
+def given_up(seed: int = 1) -> list[str]:
+    """One dies, and an operator says so; its ledger comes back as it was, behind its fence."""
+    watch = Watch(World(little(**OUTAGE, fence_s=60), streams_of(seed)))
+    system, agenda = watch.world.system, watch.world.agenda
+    assert isinstance(system, LeaseModel)
+
+    def say() -> None:
+        system.coordinator.give_up("dc000", agenda.now_ms)
+
+    agenda.at(START_MS + 110_000, say)
+    watch.world.run()
+    assert system.centers[0].ledger.epoch > 1
+    return verdict(watch)
+
 
 REMOVED = {**OUTAGE, "faults": (Fault("removed", 100, 350, (0,), 1),)}
 """It is stopped, and taken off the list."""

@@ -100,6 +100,8 @@ def test_what_holds_of_a_process() -> None:
     assert types(picture(requests=100, failed=6)) == {"greenroom_origin_errors"}
     assert types(picture(requests=19, failed=19)) == set()
     assert types(picture(cut_off_s=4.5)) == {"greenroom_data_center_cut_off"}
+    assert types(picture(silent={})) == set()
+    assert types(picture(silent={"nyc": (20.0, 40)})) == {"greenroom_data_center_silent"}
     assert types(picture(config_problems={"file": ("line 3: wrong",), "store": ()})) == {
         "greenroom_config_refused"
     }
@@ -189,10 +191,11 @@ def test_a_restart_does_not_end_an_incident_before_its_condition_has_been_over_f
         picture(70 * MINUTE, (RoomPicture(room(), events=(event(start_ms=60 * MINUTE),)),)),
         picture(0, certificate=Certificate(("a.example",), 0, "f" * 64)),
         picture(0, cut_off_s=4.0, data_center="fra"),
+        picture(0, silent={"nyc": (20.0, 40)}),
         picture(0, config_problems={"file": ("wrong",)}),
         picture(0, requests=100, failed=50),
     ],
-    ids=["room", "event", "certificate", "center", "config", "origin"],
+    ids=["room", "event", "certificate", "center", "silent", "config", "origin"],
 )
 def test_every_kind_of_incident_is_taken_over_under_its_own_name(found: Picture) -> None:
     first, second = Tracker(), Tracker()
@@ -201,6 +204,20 @@ def test_every_kind_of_incident_is_taken_over_under_its_own_name(found: Picture)
     second.adopt(first.open.values())
     assert set(second.open) == set(first.open) != set()
     assert all(map(speaks_for(found), second.open))
+
+
+def test_a_new_coordinator_goes_on_with_what_the_one_before_said_of_a_silent_data_center() -> None:
+    tracker = Tracker()
+    silent = {"nyc": (20.0, 40)}
+    assert steps(
+        tracker,
+        picture(0, silent=silent),
+        picture(11_000, silent=silent),
+        picture(20_000),
+        picture(60_000),
+        picture(70_000, silent={}),
+        picture(75_000, silent={}),
+    ) == [("greenroom_data_center_silent", "start", 11_000)]
 
 
 def test_a_process_that_no_longer_speaks_for_the_rooms_ends_nothing_of_theirs() -> None:

@@ -203,3 +203,24 @@ def test_damaged_rows_count_as_lost_and_stop_no_coordinator() -> None:
         assert coordinator.doubting, (
             "nothing is granted before every data center has said what it holds"
         )
+
+
+def test_a_data_center_that_an_operator_calls_dead_is_given_up_unless_it_has_been_heard_since() -> (
+    None
+):
+    room = small_room(total_active_users=4, new_users_per_minute=40)
+    fra, nyc = ledgers(room)
+    registry, _ = remembered(room, fra, nyc)
+    later_ms = START_MS + 60_000
+    ask(registry, NYC, (room.id, nyc), now_ms=later_ms)
+    held = registry.lost(NYC).held
+    word = encode(ReportBatch(1, {}, dead=True))
+    assert registry.answer(NYC, word, later_ms + 1_000) is None
+    assert registry.lost(NYC) == (held, 0, 0)
+    assert registry.answer(NYC, word, later_ms + 10_000) is None
+    assert registry.heard_ms[NYC] == later_ms
+    assert registry.lost(NYC)[:2] == (0, held)
+    assert f"{room.id}|{NYC}" in registry.rows()
+    ask(registry, NYC, (room.id, nyc), now_ms=later_ms + 20_000)
+    ask(registry, NYC, (room.id, nyc), now_ms=later_ms + 21_000)
+    assert nyc.epoch > 1

@@ -71,6 +71,58 @@ def test_units_of_a_dead_data_center_are_free_one_session_after_the_fence() -> N
     assert two.fill(two.oslo, 40) >= held
 
 
+def test_units_are_free_one_session_after_an_operator_says_that_a_data_center_is_dead() -> None:
+    two = Two(fence_ms=0)
+    assert two.fill(two.paris, 1) >= 3
+    two.in_touch = False
+    two.pass_time(5_000)
+    held = two.coordinator.data_centers["paris"].held
+    two.coordinator.give_up("paris", two.now_ms)
+    two.coordinator.give_up("paris", two.now_ms)
+    given_up_ms = two.now_ms
+    assert two.fill(two.oslo, 20) <= 4 - held
+    two.pass_until(given_up_ms + two.life_ms + 4_000)
+    assert two.coordinator.data_centers["paris"].orphans == held
+    two.pass_until(given_up_ms + two.life_ms + 6_000 + two.life_ms)
+    assert two.coordinator.data_centers["paris"].orphans == 0
+    assert two.fill(two.oslo, 40) >= held
+
+
+def test_a_data_center_that_was_not_dead_is_heard_again_and_takes_its_sessions_back() -> None:
+    two = Two()
+    two.fill(two.paris, 1)
+    two.in_touch = False
+    two.pass_time(5_000)
+    two.coordinator.give_up("paris", two.now_ms)
+    sessions, epoch = len(two.paris.sessions.inside), two.paris.epoch
+    two.in_touch = True
+    two.pass_time(2_000)
+    assert two.paris.epoch > epoch
+    assert len(two.paris.sessions.inside) == sessions >= 3
+    paris = two.coordinator.data_centers["paris"]
+    assert paris.held >= sessions
+    assert (
+        two.coordinator.pool
+        + paris.held
+        + paris.orphans
+        + two.coordinator.data_centers["oslo"].held
+        == 4
+    )
+
+
+def test_what_a_lost_coordinator_knew_is_not_freed_by_a_word() -> None:
+    two = Two()
+    filled = two.fill(two.paris, 1)
+    two.in_touch = False
+    two.coordinator = Coordinator(["paris", "oslo"], two.room, two.now_ms)
+    two.coordinator.fence_ms = FENCE_MS
+    two.pass_time(5_000)
+    two.coordinator.give_up("paris", two.now_ms)
+    two.pass_time(5_000)
+    assert two.coordinator.doubting
+    assert two.fill(two.oslo, 40) <= 4 - filled
+
+
 def test_without_a_fence_they_are_kept_for_ever() -> None:
     two = Two(fence_ms=0)
     two.fill(two.paris, 1)

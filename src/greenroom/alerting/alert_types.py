@@ -288,6 +288,24 @@ _ROWS = (
         example_subject="fra",
     ),
     AlertType(
+        "greenroom_data_center_silent",
+        SYSTEM,
+        "Data center silent",
+        "The coordinator has not heard from a data center for 15 seconds, or hears from it again. Its capacity is out of use meanwhile; an "
+        "operator who knows that nothing runs there can give it up.",
+        "Data center {subject} has been silent since {since} and holds {held} units of capacity. If nothing runs there any more, "
+        "give it up on the page “Processes and data centers”.",
+        "Data center {subject} is heard again.",
+        fields={
+            "data_center": "name of the data center",
+            "since": "when it was heard last",
+            "held": "units of capacity that others would get, in all rooms",
+        },
+        filters={"data_center": PolicyFilter("names of data centers", _subject)},
+        example={"data_center": "fra", "since": "2030-11-29T09:00:00Z", "held": 420},
+        example_subject="fra",
+    ),
+    AlertType(
         "greenroom_config_refused",
         SYSTEM,
         "Configuration refused",

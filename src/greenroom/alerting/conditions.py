@@ -22,7 +22,7 @@ BOUND_TYPES = (
 )
 """Types whose policies set a limit that the source compares with."""
 
-SOURCES = ("room:", "event:", "center:", "origin:", "config-", "certificate:")
+SOURCES = ("room:", "event:", "center:", "silent:", "origin:", "config-", "certificate:")
 """What the incidents of these conditions begin with."""
 
 AFTER_MS: Mapping[str, tuple[int, int]] = {
@@ -35,6 +35,10 @@ AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_rejecting": (1_000, 10_000),
     "greenroom_admissions_stopped": (2_000, 5_000),
     "greenroom_data_center_cut_off": (0, 5_000),
+    "greenroom_data_center_silent": (
+        11_000,
+        5_000,
+    ),  # after the four seconds for which it is not silent: a new coordinator, or a restart, is over by then
     "greenroom_origin_errors": (0, 60_000),
 }
 """How long a condition of this type must hold before it is told, and must be over before its end is told; others: at once."""
@@ -91,6 +95,8 @@ class Picture:
     """Of those, how many failed."""
     cut_off_s: float | None = None
     """For how long this data center has not reached the coordinator; None: it does, or another process speaks for it."""
+    silent: Mapping[str, tuple[float, int]] | None = None
+    """Data centers that the coordinator does not hear: for how many seconds, and what they hold; None: another process is the coordinator."""
     config_problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """`file` and `store` -> what is wrong with the newest version; empty when it runs."""
     certificate: Certificate | None = None
@@ -131,6 +137,8 @@ def speaks_for(picture: Picture) -> Callable[[str], bool]:
     """Whether this picture can say that an incident is over, which it does by not holding its condition."""
     own = [f"{source}:{picture.process}:" for source in ("origin", "config-file", "config-store")]
     own += [f"certificate:{picture.certificate.name}:"] if picture.certificate else []
+    if picture.silent is not None:
+        own.append("silent:")
     if picture.speaks_for_rooms:
         own += [f"room:{picture.data_center}:", "event:", f"center:{picture.data_center}:"]
     return lambda incident: incident.startswith(tuple(own))
@@ -190,6 +198,10 @@ def _of_process(picture: Picture) -> Iterator[AlertCondition]:
         data = {"data_center": picture.data_center, "seconds": int(picture.cut_off_s)}
         name = picture.data_center
         yield AlertCondition("greenroom_data_center_cut_off", f"center:{name}:", data, name, name)
+    for name, (seconds, held) in (picture.silent or {}).items():
+        since = _time(picture.now_ms - int(seconds * 1000))
+        data = {"data_center": name, "since": since, "held": held}
+        yield AlertCondition("greenroom_data_center_silent", f"silent:{name}:", data, name, name)
     for limit in picture.limits.get("greenroom_origin_errors", ()):
         if picture.requests >= REQUESTS_LEAST and picture.failed * 100 > limit * picture.requests:
             percent = round(picture.failed * 100 / picture.requests)

@@ -27,6 +27,7 @@ from greenroom.api.routes import (
     accounts,
     alerting,
     audit,
+    data_centers,
     events,
     explain,
     health_checks,
@@ -46,7 +47,7 @@ from greenroom.control.list_items import Catalogue, Operations
 from greenroom.control.notification_view import NoNotifications, NotificationView
 from greenroom.control.refusals import CODES, Code, Refused
 from greenroom.control.slow_work import SlowWork
-from greenroom.control.state import Observed
+from greenroom.control.state import DataCenterView, Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore, SessionStore
 
@@ -62,6 +63,7 @@ ROUTERS = (
     lists.router,
     *health_checks.routers,
     probe_agents.router,
+    data_centers.router,
     alerting.router,
     incident_notes.router,
     status_pages.router,
@@ -104,6 +106,7 @@ def management_api(
     health: HealthView | None = None,
     notifications: NotificationView | None = None,
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
+    center_view: DataCenterView | None = None,
 ) -> ASGIApp:
     """The whole API, its front included.
 
@@ -120,6 +123,7 @@ def management_api(
             health,
             notifications,
             datasets,
+            center_view,
         )
     )
 
@@ -134,6 +138,7 @@ def management_app(
     health: HealthView | None = None,
     notifications: NotificationView | None = None,
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
+    center_view: DataCenterView | None = None,
 ) -> Starlette:
     """The routes with what they need."""
     previews = Previews(clock)
@@ -150,6 +155,7 @@ def management_app(
     app.state.health = health
     app.state.notifications = notifications or NoNotifications()
     app.state.outbound = SlowWork(4)
+    app.state.data_centers = center_view
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
     return app

@@ -16,6 +16,7 @@ from greenroom.control.alert_policies import POLICY
 from greenroom.control.api_schema import ApiSchema
 from greenroom.control.api_shapes import Json
 from greenroom.control.audit import LOG
+from greenroom.control.data_centers import DATA_CENTER
 from greenroom.control.events import DETAILS, EVENT
 from greenroom.control.explain_request import explanation_schemas
 from greenroom.control.health_checks import HEALTH_CHECK
@@ -44,6 +45,7 @@ FORMS: dict[str, ApiSchema] = {
     "CheckEvent": CHECK_EVENT,
     "CheckFigures": FIGURES,
     "Agent": AGENT,
+    "DataCenter": DATA_CENTER,
     "List": LIST,
     "ListItem": ITEM,
     "Operation": OPERATION,

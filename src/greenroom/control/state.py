@@ -122,6 +122,14 @@ class TripState(msgspec.Struct, frozen=True):
     seconds: float = 0.0  # of the trips that were answered, together
 
 
+class LostState(msgspec.Struct, frozen=True):
+    """What a data center holds, in all rooms, that the coordinator has not heard for some seconds."""
+
+    held: int  # units in use for as long as it counts as alive
+    returning: int  # units that are free when its last session must have ended
+    free_s: float  # in how many seconds that is
+
+
 class SyncState(msgspec.Struct, frozen=True):
     """How this process stands with the coordinator of all data centers.
 
@@ -142,6 +150,8 @@ class SyncState(msgspec.Struct, frozen=True):
     silent_s: Mapping[str, float]
     trips: "TripState | None" = None  # None: not to a Redis
     figures_known: bool = True
+    data_centers: tuple[str, ...] = ()  # all on the list
+    lost: Mapping[str, LostState] = {}  # of the silent ones, where this process is the coordinator
 
 
 class HealthState(msgspec.Struct, frozen=True):
@@ -211,3 +221,10 @@ class Observed(Protocol):
 
     def state(self) -> ProcessState:
         """Cheap enough to be asked every second."""
+
+
+class DataCenterView(Protocol):
+    """What operators may say about the data centers. Belongs to the event loop."""
+
+    async def give_up(self, data_center: str) -> None:
+        """Nothing runs there any more. Raises StorageFailed."""

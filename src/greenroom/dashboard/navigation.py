@@ -89,6 +89,7 @@ NOTICES: Mapping[str, str] = {
     "signed-out": "You are signed out.",
     "welcome": "Welcome. Start with a zone: the domain that your visitors see.",
     "done": "Done. Every gateway follows within a second.",
+    "given-up": "Given up. Other data centers get its units when its last session must have ended.",
     "undone": "Your last change was undone.",
     "unchanged": "Nothing was changed.",
 }

@@ -9,7 +9,7 @@ from greenroom.control.explain_request import Explains
 from greenroom.control.health_view import HealthView
 from greenroom.control.notification_view import NotificationView
 from greenroom.control.oidc_provider import OidcProvider
-from greenroom.control.state import Observed, ProcessState, RoomState
+from greenroom.control.state import DataCenterView, Observed, ProcessState, RoomState
 from greenroom.control.zones import OriginProblems
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.room_peaks import PeakCache
@@ -146,6 +146,7 @@ class Services:
     fetch_logo: Callable[[str], str] | None = None
     """(address) -> the picture as a `data:` URL, once; blocks. Raises GreenroomError with the reason."""
     ticket_keys: TicketKeys | None = None
+    data_centers: DataCenterView | None = None
     oidc: Callable[[], OidcProvider | None] = lambda: None
     """The OpenID Connect provider as configured now; None: there is none."""
     peaks: PeakCache = field(default_factory=PeakCache)

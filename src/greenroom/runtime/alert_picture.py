@@ -49,6 +49,12 @@ class PictureTaker:
             requests=requests,
             failed=failed,
             cut_off_s=(sync.answered_s or 0.0) if sync and sync.syncing and sync.cut_off else None,
+            silent={
+                name: (sync.silent_s[name], lost.held + lost.returning)
+                for name, lost in sync.lost.items()
+            }
+            if sync and sync.leader
+            else None,
             config_problems={
                 "file": _said(state.config.problems),
                 "store": _said(state.store.problems + state.faults),

@@ -22,7 +22,7 @@ from greenroom.control.explain_request import Explains
 from greenroom.control.health_view import HealthView
 from greenroom.control.notification_view import NotificationView
 from greenroom.control.oidc_provider import OidcProvider
-from greenroom.control.state import Observed
+from greenroom.control.state import DataCenterView, Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard, Services
 from greenroom.dashboard.person import Person
@@ -58,6 +58,7 @@ class Running(NamedTuple):
     analytics: AnalyticsStore | None
     status: StatusPreview | None = None
     ticket_keys: TicketKeys | None = None
+    data_centers: DataCenterView | None = None
 
 
 class AnalyticsQueries:

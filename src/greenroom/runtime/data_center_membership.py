@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.config.shared import Shared
-from greenroom.control.state import SyncState
+from greenroom.control.state import LostState, SyncState
 from greenroom.model.room import Room
 from greenroom.ports import LedgerStore
 from greenroom.stores.redis.connect import Client
@@ -30,7 +30,7 @@ class DataCenterMembership:
         on_error: Callable[[BaseException], None],
     ) -> None:
         """`rooms` gives the rooms as ledgers are told, the same object as long as nothing changed; so does `data_centers`."""
-        self._rooms = rooms
+        self._rooms, self._data_centers = rooms, data_centers
         self._seen: Sequence[Room] | None = None
         self._by_id: Mapping[str, Room] = {}
         process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
@@ -59,6 +59,10 @@ class DataCenterMembership:
         """See `ports.Borrow`."""
         await self._sync.borrow(room_id, want)
 
+    async def give_up(self, data_center: str) -> None:
+        """See `control.state.DataCenterView`."""
+        await self._sync.give_up(data_center)
+
     def state(self) -> SyncState:
         """For operators."""
         contact = self._sync.contact()
@@ -74,6 +78,11 @@ class DataCenterMembership:
             unanswered=contact.unanswered,
             answers=self._leader_loop.answers,
             silent_s=self._leader_loop.silent_s(),
+            data_centers=tuple(self._data_centers()),
+            lost={
+                name: LostState(units.held, units.returning, units.free_ms / 1000)
+                for name, units in self._leader_loop.lost().items()
+            },
         )
 
     async def close(self) -> None:

@@ -89,6 +89,9 @@ class ProcessLedgerStore(Protocol):
     def sync_state(self) -> SyncState | None:
         """How this process stands with the coordinator of all data centers; None where it is its own."""
 
+    async def give_up(self, data_center: str) -> None:
+        """See `control.state.DataCenterView`."""
+
     def looks(self, now_ms: int) -> Iterable[RoomLook]:
         """See `collector.sampler.Rooms`."""
 
@@ -234,6 +237,9 @@ class LocalLedgerStore:
     def sync_state(self) -> SyncState | None:
         """Nothing to synchronize."""
         return None
+
+    async def give_up(self, data_center: str) -> None:
+        """There is no other data center."""
 
     def halted(self) -> Mapping[str, str]:
         """Names of the rooms whose admissions are stopped because the ledger cannot be written, with the reason."""

@@ -177,6 +177,7 @@ class Process:
                 service,
                 self._notifications,
                 answers,
+                self,
             )
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(
@@ -192,7 +193,15 @@ class Process:
             )
             keys = KeyFile(data.path, self._clock)
             running = Running(
-                self, self, origins, service, self._notifications, analytics.store(), shown, keys
+                self,
+                self,
+                origins,
+                service,
+                self._notifications,
+                analytics.store(),
+                shown,
+                keys,
+                self,
             )
             config = lambda: self.config  # noqa: E731
             dashboard = self._dashboard = open_dashboard(
@@ -254,6 +263,11 @@ class Process:
         now_ms = self._clock.now_ms()
         seats = {room.room.id: assemble.seats(room) for room in self.state().rooms}
         return explained(self.config, asked, self._lookups(), now_ms, seats)
+
+    async def give_up(self, data_center: str) -> None:
+        """See `control.state.DataCenterView`."""
+        if self._ledgers:
+            await self._ledgers.give_up(data_center)
 
     def _own_listeners(self) -> dict[str, Address]:
         """Every listener where it really is, also when port 0 was asked for."""

@@ -176,6 +176,10 @@ class SharedLedgerStore:
         known = self.failing or time.monotonic() - self._looked_s[0] < KNOWN_S
         return msgspec.structs.replace(self.membership.state(), trips=trips, figures_known=known)
 
+    async def give_up(self, data_center: str) -> None:
+        """See `control.state.DataCenterView`."""
+        await self.membership.give_up(data_center)
+
     def looks(self, now_ms: int) -> Iterator[RoomLook]:  # noqa: ARG002 - as they were at the last look
         """See `collector.sampler.Rooms`. One process of a data center tells the gauges: the one that syncs it."""
         self._counting = telling = self.membership.state().syncing and not self.failing

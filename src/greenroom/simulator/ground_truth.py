@@ -1,7 +1,8 @@
 """The ground truth of a run: who is really active, who really waits, who overtook whom. It sees only visitors, never a ledger.
 
-Active is a visitor from entering until `session_duration` after the last page that was served; in a data center behind its fence (where
-there is one) until the moment that this page promised, because it renews no session. In use is a unit of capacity until the
+Active is a visitor from entering until `session_duration` after the last page that was served. The
+one exception, stated in docs/explanation/admission.md: in a data center behind its fence (where there
+is one) until the moment that this page promised, because it renews no session. In use is a unit of capacity until the
 moment that the visitor was promised, which is up to q later. Unused, at a moment when visitors wait, is the part of the limits
 that could have been used: `min(1 - in use / L, 1 - entered within 60 s / N, waiting / min(L, N))`.
 

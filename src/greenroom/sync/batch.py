@@ -16,6 +16,7 @@ class ReportBatch(msgspec.Struct, frozen=True, array_like=True):
 
     number: int  # comes back in the answer
     rooms: dict[str, SyncUp]
+    dead: bool = False  # not from there: an operator's word that nothing runs there any more
 
 
 class AnswerBatch(msgspec.Struct, frozen=True, array_like=True):

@@ -11,6 +11,7 @@ everything may have been lost, and from here that looks the same.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -28,6 +29,7 @@ from greenroom.admission.coordinator.memory import (
     worth_writing,
 )
 from greenroom.admission.forecast.forecast import THINK_MS
+from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.model.room import Room
 from greenroom.sync.batch import AnswerBatch, encode, report_of
 
@@ -59,6 +61,17 @@ class Dormant:
     complete: bool
     room: RoomRow
     rows: Mapping[str, CenterRow]
+
+
+class LostUnits(NamedTuple):
+    """Of all rooms in one data center."""
+
+    held: int
+    """In use for as long as it counts as alive: permits, sessions, and units on their way."""
+    returning: int
+    """Free when its last session must have ended."""
+    free_ms: int
+    """When all of these are free; 0: there are none."""
 
 
 class CoordinatorRegistry:
@@ -207,7 +220,7 @@ class CoordinatorRegistry:
     # -- what data centers report ------------------------------------------------------------------------------------------------
 
     def answer(self, data_center: str, batch: bytes, now_ms: int) -> bytes | None:
-        """The answer to a data center's batch; None when it is not on the list, or the batch is no report."""
+        """The answer to a data center's batch; None when it is not on the list, or the batch is no report of its ledgers."""
         if data_center not in self._data_centers:
             return None
         try:
@@ -215,6 +228,9 @@ class CoordinatorRegistry:
         except ValueError:
             return None
         self.now_ms = now_ms = max(self.now_ms, now_ms)
+        if report.dead:
+            self._give_up(data_center, now_ms)
+            return None
         self.heard_ms[data_center] = now_ms
         rooms = {}
         for room_id, up in report.rooms.items():
@@ -231,3 +247,21 @@ class CoordinatorRegistry:
             if worth_writing(mark_of(center), center.marked):
                 self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
         return encode(AnswerBatch(report.number, rooms))
+
+    def _give_up(self, data_center: str, now_ms: int) -> None:
+        if now_ms - self.heard_ms.get(data_center, 0) < CUT_OFF_MS:
+            return  # it has been heard since the operator saw it silent
+        for room_id, coordinator in self.coordinators.items():
+            coordinator.give_up(data_center, now_ms)
+            self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
+
+    def lost(self, data_center: str) -> LostUnits:
+        """What a data center holds that is not heard."""
+        held = returning = free_ms = 0
+        for coordinator in self.coordinators.values():
+            center = coordinator.data_centers.get(data_center)
+            if center is not None:
+                held += center.held
+                returning += center.orphans
+                free_ms = max(free_ms, center.orphans_until_ms if center.orphans else 0)
+        return LostUnits(held, returning, free_ms)

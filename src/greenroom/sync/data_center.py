@@ -127,6 +127,14 @@ class DataCenterSync:
             )
         await asyncio.shield(task)
 
+    async def give_up(self, data_center: str) -> None:
+        """Passes on an operator's word that nothing runs in another data center any more. Raises StorageFailed."""
+        delivery = await self._leader_lease.submit(
+            data_center, encode(ReportBatch(0, {}, dead=True)), self.process
+        )
+        if delivery.term:
+            self._leader_loop.begin(delivery.term)
+
     # -- loops ---------------------------------------------------------------------------------------------------------------------
 
     async def _keep_lock(self) -> None:

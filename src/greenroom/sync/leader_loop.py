@@ -11,10 +11,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
+from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.ports.coordination import TERM_MS, LeaderLease, LeaseTerm, SavedState
-from greenroom.sync.coordinator_registry import CoordinatorRegistry
+from greenroom.sync.coordinator_registry import CoordinatorRegistry, LostUnits
 from greenroom.sync.ending import ended
 
 WAIT_S = 0.5
@@ -96,6 +97,16 @@ class LeaderLoop:
             name: max(0, now_ms - registry.heard_ms.get(name, self._begun_ms)) / 1000
             for name in self._data_centers()
         }
+
+    def lost(self) -> dict[str, LostUnits]:
+        """As the coordinator: what the data centers hold that count as cut off. `free_ms` is in how many milliseconds."""
+        registry, now_ms = self.registry, self._now_ms()
+        found: dict[str, LostUnits] = {}
+        for name, seconds in self.silent_s().items():
+            if registry is not None and seconds * 1000 >= CUT_OFF_MS:
+                units = registry.lost(name)
+                found[name] = units._replace(free_ms=max(0, units.free_ms - now_ms))
+        return found
 
     def _now_ms(self) -> int:
         """The coordinator's clock: steady during a term, and never behind what was written in earlier ones."""

@@ -81,6 +81,16 @@ class Coordinator(Allotment):
         self._company = max(1, len(wanted))
         self._rank()
 
+    def give_up(self, name: str, now_ms: int) -> None:
+        """An operator's word that nothing runs there any more: its units are orphans now, not only when its fence has passed.
+
+        What a lost coordinator knew of one that is doubted is not known here, so the word cannot free it.
+        """
+        self._pass_time(now_ms)
+        center = self.data_centers[name]
+        if not (center.retired or center.given_up or name in self.doubted):
+            self._give_up(center, now_ms)
+
     def reckon(self, total: int, doubted: Iterable[str]) -> None:
         """The state of the data centers has been filled in, and adds up to this limit; the doubted ones may hold more than they say."""
         self.total = total
@@ -181,6 +191,9 @@ class Coordinator(Allotment):
         """Its last process stops in order: only sessions are left there, and they are not renewed (see `fence`)."""
         if center.name not in self.doubted:
             self.pool += center.close(up.granted_seen)
+        self._give_up(center, now_ms)
+
+    def _give_up(self, center: DataCenter, now_ms: int) -> None:
         self._begin_epoch(center, center.epoch + 1, now_ms)
         center.given_up = True
         self._fall_silent(center, now_ms)

@@ -2,10 +2,19 @@
 
 from typing import NamedTuple
 
+import structlog
+from anyio import from_thread
 from starlette.responses import Response
 
+from greenroom.control import data_centers
+from greenroom.control.config_service import not_found
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import view
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+
+log = structlog.get_logger("greenroom.dashboard")
 
 
 class ConfigProblem(NamedTuple):
@@ -38,11 +47,51 @@ def problems(page: PageRequest) -> Response:
 def processes(page: PageRequest) -> Response:
     """The process that answers, and what it knows of the others."""
     state = page.state
-    sync = state.sync
-    silent = sorted(sync.silent_s.items()) if sync else []
     return page.render(
-        "processes.html", state=state, sync=sync, silent=silent, gateway=sorted(state.gateway)
+        "processes.html",
+        state=state,
+        sync=state.sync,
+        centers=data_centers.listed(state),
+        gateway=sorted(state.gateway),
+        operator=Role.OPERATOR,
     )
 
 
-PAGES = (view("/problems", problems), view("/processes", processes))
+def ask(page: PageRequest) -> Response:
+    """What giving up this data center frees, and the button for it."""
+    return _asked(page, Faults())
+
+
+def give_up(page: PageRequest) -> Response:
+    """Gives it up."""
+    name, view_ = page.path("name"), page.services.data_centers
+    try:
+        if not page.field("sure"):
+            raise Refused(
+                ApiFault(Code.INVALID, "confirm that nothing runs there any more", "/sure")
+            )
+        found = from_thread.run(data_centers.give_up, view_, page.state, name)
+    except Refused as refused:
+        if refused.status == 404:
+            raise
+        return _asked(page, Faults(refused.faults), status=refused.status)
+    log.warning("data_center_given_up", data_center=name, author=page.person.author)
+    data_centers.noted(page.services.config, page.person.author, found)
+    return page.redirect("/processes", notice="given-up")
+
+
+def _asked(page: PageRequest, faults: Faults, status: int = 200) -> Response:
+    name, state = page.path("name"), page.state
+    found = next((one for one in data_centers.listed(state) if one["name"] == name), None)
+    if found is None:
+        raise not_found("data center", name)
+    after_s = data_centers.longest_ms(room.room for room in state.rooms) / 1000
+    return page.render("give_up.html", status, center=found, after_s=after_s, faults=faults)
+
+
+PAGES = (
+    view("/problems", problems),
+    view("/processes", processes),
+    view("/processes/{name}/give-up", ask, Role.OPERATOR),
+    action("/processes/{name}/give-up", give_up),
+)

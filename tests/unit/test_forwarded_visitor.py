@@ -84,6 +84,7 @@ def test_no_one_makes_us_read_a_long_list():
         ("for=unknown", ForwardedVisitor("10.0.0.1", "http")),
         ("for=1.2.3.4;", ForwardedVisitor("10.0.0.1", "http")),
         ('for="1.2.3.4', ForwardedVisitor("10.0.0.1", "http")),
+        ("for=1.2.3.4;proto=WSS", ForwardedVisitor("1.2.3.4", "https")),
         ("for=_secret;proto=gopher", ForwardedVisitor("10.0.0.1", "http")),
         ("for=1.2.3.4 proto=https", ForwardedVisitor("10.0.0.1", "http")),
     ],
@@ -104,7 +105,11 @@ def test_the_list_counts_before_the_standard_header():
         ("https", "https"),
         ("HTTP", "http"),
         ("http, https", "https"),
-        ("wss", "http"),
+        ("wss", "https"),
+        ("WSS", "https"),
+        ("ws", "http"),
+        ("https, ws", "http"),
+        ("wss ", "https"),
         ("", "http"),
         ("htt\xe9ps", "http"),
     ],
@@ -212,3 +217,13 @@ def test_addresses_are_written_in_one_spelling():
     assert str(parse_address("[2001:DB8::1]:80")) == "2001:db8::1"
     assert b'for="[2001:db8::1]";proto=https;host=' in forwarding_lines("2001:db8::1", "https")
     assert b"x-forwarded-for: unknown\r\n" in forwarding_lines("", "http")
+
+
+@pytest.mark.parametrize(("proto", "scheme"), [("wss", b"https"), ("WS", b"http")])
+def test_the_origin_hears_the_scheme_of_a_websocket_as_that_of_http(proto, scheme):
+    head = (
+        f"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: {proto}\r\n\r\n"
+    ).encode()
+    peer = Peer("10.0.0.1", scheme == b"http", TRUSTED)
+    sent = outgoing_head(read_head(head, peer), peer, b"", frozenset())
+    assert b"x-forwarded-proto: " + scheme + b"\r\n" in sent

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.wire.answer_head import (
+    PRIVATE,
     end_of_lf_head,
     private_caching,
     publicly_cacheable,
@@ -153,6 +154,23 @@ def test_whether_an_origin_keeps_the_connection(version, connection, lasts) -> N
 def test_an_answer_for_one_visitor_is_private(said, line) -> None:
     caching = (*((b"cache-control", value) for value in said), (b"cdn-cache-control", b"max-age=9"))
     assert private_caching(caching) == b"Cache-Control: " + line + b"\r\n"
+
+
+CACHES_OWN = (
+    "Akamai-Cache-Control Google-CDN-Cache-Control Netlify-CDN-Cache-Control Netlify-Cache-Control "
+    "Vercel-CDN-Cache-Control CDN-Cache-Control Surrogate-Control Surrogate-Key Edge-Control".split()
+)
+
+
+@pytest.mark.parametrize("name", CACHES_OWN)
+def test_no_header_to_a_shared_cache_goes_out_beside_a_ticket(name) -> None:
+    line = f"{name}: public, max-age=60\r\n".encode()
+    head = read_answer_head(b"HTTP/1.1 200 OK\r\n" + line + b"Content-Length: 0\r\n\r\n")
+    assert head is not None
+    assert line.lower() in visitor_lines(head, b"", frozenset()).lower()
+    beside = visitor_lines(head, b"t=1", frozenset())
+    assert name.lower().encode() not in beside.lower().replace(PRIVATE.lower(), b"")
+    assert beside.endswith(PRIVATE)
 
 
 def test_only_cookies_with_exactly_our_names_are_withheld() -> None:

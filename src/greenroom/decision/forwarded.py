@@ -212,7 +212,7 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 _FOR, _PROTO = b"x-forwarded-for", b"x-forwarded-proto"
-_SCHEMES = {b"http": "http", b"https": "https"}
+_SCHEMES = {b"http": "http", b"https": "https", b"ws": "http", b"wss": "https"}
 
 
 def _values(headers: Headers, facts: Mapping[bytes, bytes] | None, name: bytes) -> Sequence[bytes]:

@@ -35,7 +35,7 @@ from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.dialects.dialect import forwarded_as_sent
 from greenroom.dialects.service import refusal_answer
 from greenroom.errors import GreenroomError
-from greenroom.gateway.wire.answer_head import CACHE_HEADERS, COMMAND, private_caching
+from greenroom.gateway.wire.answer_head import COMMAND, is_for_caches, private_caching
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 from greenroom.runtime import assemble
@@ -176,7 +176,7 @@ class AppRequests:
                     kept.append(pair)
             elif name == COMMAND:
                 command = pair[1]
-            elif cookie and name in CACHE_HEADERS:
+            elif cookie and is_for_caches(name):
                 caching.append((name, pair[1]))
             else:
                 kept.append(pair)

@@ -14,17 +14,7 @@ from functools import lru_cache
 
 import msgspec
 
-CACHE_HEADERS = frozenset(
-    (
-        b"cache-control",
-        b"cdn-cache-control",
-        b"cloudflare-cdn-cache-control",
-        b"surrogate-control",
-        b"edge-control",
-        b"x-accel-expires",
-    )
-)
-"""All that shared caches obey; set aside, because an answer with a visitor's ticket must not reach a shared cache."""
+_CACHE_HEADERS = frozenset((b"cache-control", b"edge-control", b"x-accel-expires"))
 
 COMMAND = b"cf-waiting-room-command"
 
@@ -43,7 +33,7 @@ _READ = frozenset(
         b"set-cookie",
     )
 )
-_SPECIAL_NAMES = _DROPPED | _READ | CACHE_HEADERS | {COMMAND}
+_SPECIAL_NAMES = _DROPPED | _READ | _CACHE_HEADERS | {COMMAND}
 
 _LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([0-9]) +([1-9][0-9][0-9](?: [\t\x20-\x7e\x80-\xff]*)?)")
@@ -83,7 +73,7 @@ class AnswerHead(msgspec.Struct):
     keep_alive: bool = True
     idle_s: int = 0  # Keep-Alive: timeout, or 0
     cookies: tuple[bytes, ...] = ()
-    caching: tuple[tuple[bytes, bytes], ...] = ()  # lower-case name and value of CACHE_HEADERS
+    caching: tuple[tuple[bytes, bytes], ...] = ()  # lower-case name and value by `is_for_caches`
     command: bytes = b""
     upgrade: bytes = b""
     upgrading: bool = False  # Connection has the option upgrade
@@ -222,7 +212,8 @@ def _learn(line: bytes) -> _Item:
         return _BAD
     name, _, value = line.partition(b":")
     name = name.lower()
-    item = (name, value.strip(b" \t")) if name in _SPECIAL_NAMES else _PASS
+    special = name in _SPECIAL_NAMES or is_for_caches(name)
+    item = (name, value.strip(b" \t")) if special else _PASS
     if (
         len(line) <= LINE_REMEMBERED_MAX and name != b"set-cookie"
     ):  # cookies differ, and are secrets
@@ -251,7 +242,7 @@ def _read_connection(head: AnswerHead, value: bytes) -> None:
 def _read_other(head: AnswerHead, name: bytes, value: bytes) -> None:
     if name == b"set-cookie":
         head.cookies = (*head.cookies, value)
-    elif name in CACHE_HEADERS:
+    elif is_for_caches(name):
         head.caching = (*head.caching, (name, value))
     elif name == b"keep-alive":
         found = _IDLE.search(value)
@@ -262,6 +253,18 @@ def _read_other(head: AnswerHead, name: bytes, value: bytes) -> None:
         head.upgrade = value.lower()
     else:
         head.accept = value
+
+
+def is_for_caches(name: bytes) -> bool:
+    """Whether shared caches obey the header of this lower-case name. A response with a ticket must not reach a shared cache.
+
+    Every CDN has a Cache-Control of its own (RFC 9213): Akamai-, CDN-, Google-CDN-, Netlify-, Vercel-CDN-Cache-Control.
+    """
+    return (
+        name in _CACHE_HEADERS
+        or name.endswith(b"-cache-control")
+        or name.startswith(b"surrogate-")
+    )
 
 
 def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset[bytes]) -> bytes:

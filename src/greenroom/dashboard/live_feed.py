@@ -217,6 +217,10 @@ def live_frame(
     )
 
 
+def _event(frame: LiveFrame) -> bytes:
+    return b"data: " + msgspec.json.encode(frame) + b"\n\n"
+
+
 def _finite(seconds: float) -> float | None:
     return round(seconds, 1) if 0 <= seconds < 1e9 else None
 
@@ -224,7 +228,9 @@ def _finite(seconds: float) -> float | None:
 class LiveWatcher:
     """One open stream."""
 
-    def __init__(self, room_id: str, zone_id: str, secret: str) -> None:
+    def __init__(self, room_id: str, zone_id: str, secret: str, *, sees_all: bool = False) -> None:
+        """`sees_all`: also what concerns the rooms of all zones together."""
+        self.sees_all = sees_all
         self.room_id = room_id
         self.zone_id = zone_id
         self.secret = secret
@@ -240,7 +246,8 @@ class LiveFeed:
         self._sign_in = sign_in
         self._watchers: set[LiveWatcher] = set()
         self._trails: dict[str, RoomTrail] = {}
-        self._messages: dict[str, bytes] = {}
+        self._messages: dict[str, tuple[bytes, bytes]] = {}
+        """By room: for people of single zones, and for those who see all."""
         self._histories: dict[str, bytes] = {}
         self.origin = OriginTrail()
         self._ticked = asyncio.Event()
@@ -282,7 +289,7 @@ class LiveFeed:
                 await self._ticked.wait()
                 message = self._messages.get(watcher.room_id)
                 if message is not None:
-                    yield message
+                    yield message[watcher.sees_all]
             yield b"event: over\ndata: {}\n\n"
         finally:
             self._watchers.discard(watcher)
@@ -332,13 +339,15 @@ class LiveFeed:
 
     def _message(
         self, known: Configuration, entry: Entry[Room], rooms: Mapping[str, RoomState], now_ms: int
-    ) -> bytes:
+    ) -> tuple[bytes, bytes]:
         trail, state = self.trail(entry.id), rooms.get(entry.id)
-        frame = live_frame(
-            room_live(known, entry, state, now_ms), state, now_ms, trail, self.origin.last_minute()
-        )
+        frame = live_frame(room_live(known, entry, state, now_ms), state, now_ms, trail)
         trail.add(frame)
-        return b"data: " + msgspec.json.encode(frame) + b"\n\n"
+        origin = self.origin.last_minute()
+        whole = msgspec.structs.replace(
+            frame, origin_errors=origin.errors, origin_mean_s=origin.mean_s
+        )
+        return _event(frame), _event(whole)
 
     async def _read_minutes(self, room_id: str, trail: RoomTrail) -> None:
         now_ms = self._services.config.clock.now_ms()

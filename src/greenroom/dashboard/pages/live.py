@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from greenroom.dashboard.live_action_table import ACTIONS, LiveAction
-from greenroom.dashboard.live_feed import LiveWatcher, live_frame
+from greenroom.dashboard.live_feed import UNSEEN, LiveWatcher, live_frame
 from greenroom.dashboard.pages.live_actions import UNDO_LABELS, configured_live, fits, undo_of
 from greenroom.dashboard.request import SESSION_COOKIE, PageRequest
 from greenroom.dashboard.room_live import room_live
@@ -26,7 +26,9 @@ def show(page: PageRequest) -> Response:
     trail = page.feed.trail_of(entry.id)
     if not trail.minutes:
         trail.minutes = last_hour(page.services.analytics, entry.id, now_ms)
-    frame = live_frame(live, state, now_ms, trail, page.feed.origin.last_minute())
+    sees_all = not page.person.zone_ids
+    origin = page.feed.origin.last_minute() if sees_all else UNSEEN  # counted over all zones
+    frame = live_frame(live, state, now_ms, trail, origin)
     return page.render(
         "live.html",
         entry=entry,
@@ -86,7 +88,8 @@ async def stream(page: PageRequest) -> Response:
         return PlainTextResponse("this address is for the EventSource of the live page\n", 406)
     if page.feed.is_full:
         return PlainTextResponse("too many live pages are open", 503, {"Retry-After": "10"})
-    watcher = LiveWatcher(room.id, room.parent, page.request.cookies.get(SESSION_COOKIE, ""))
+    secret, sees_all = page.request.cookies.get(SESSION_COOKIE, ""), not page.person.zone_ids
+    watcher = LiveWatcher(room.id, room.parent, secret, sees_all=sees_all)
     return StreamingResponse(
         page.feed.watch(watcher),
         media_type="text/event-stream",

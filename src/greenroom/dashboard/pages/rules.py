@@ -17,6 +17,7 @@ from greenroom.control.explain_request import (
     ExplainRequest,
 )
 from greenroom.control.refusals import Refused
+from greenroom.core.explain import Explanation
 from greenroom.core.rules import FIELDS, FUNCTIONS, rule_faults
 from greenroom.core.rules.fields import ALIASES
 from greenroom.dashboard.forms import Faults, unchanged_since
@@ -34,6 +35,7 @@ from greenroom.dashboard.rule_rows import (
     rows_of,
 )
 from greenroom.model.account import Role
+from greenroom.model.record import replace
 from greenroom.model.rule import EXPRESSION_MAX, Rule
 
 RULES_PATH = "/zones/{zone_id}/rooms/{room_id}/rules"
@@ -148,6 +150,8 @@ async def try_out(page: PageRequest) -> Response:
                 asked["client"].strip()[:CLIENT_MAX] or CLIENT,
             )
         )
+        if page.person.zone_ids:
+            found = _within_walls(page, found)
     elif asked["url"]:
         problem = "This process serves no visitors, so it cannot tell."
     asked["url"] = asked["url"] or f"https://{room.host.removeprefix('*')}{room.path}"
@@ -159,6 +163,26 @@ async def try_out(page: PageRequest) -> Response:
         problem=problem,
         methods=METHODS,
     )
+
+
+def _within_walls(page: PageRequest, found: Explanation) -> Explanation:
+    """What a person of single zones may learn: nothing of other zones' rooms, nor what is on the lists of all zones."""
+    room = page.known.rooms.get(found.room_id)
+    bare = Explanation(found.method, found.url, found.client, "depends", "", "")
+    if room is None or not page.person.sees(room.parent):
+        if not found.room_id and found.result == "refused":
+            return replace(bare, result=found.result, word=found.word, reason=found.reason)
+        return replace(bare, word="other_zone", reason="No room of your zones covers this address.")
+    shown = tuple(
+        replace(rule, result="not shown: it uses a list, and lists belong to all zones")
+        if rule.result != "switched off" and rule_faults(rule.expression)
+        else rule
+        for rule in found.rules
+    )
+    if shown == found.rules:
+        return found
+    reason = "A rule of the room uses a list, and lists belong to all zones."
+    return replace(bare, word="lists", reason=reason, room_id=room.id, room=found.room, rules=shown)
 
 
 def _place(page: PageRequest, last: int) -> int:

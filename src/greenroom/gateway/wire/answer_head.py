@@ -261,9 +261,7 @@ def is_for_caches(name: bytes) -> bool:
     Every CDN has a Cache-Control of its own (RFC 9213): Akamai-, CDN-, Google-CDN-, Netlify-, Vercel-CDN-Cache-Control.
     """
     return (
-        name in _CACHE_HEADERS
-        or name.endswith(b"-cache-control")
-        or name.startswith(b"surrogate-")
+        name in _CACHE_HEADERS or name.endswith(b"-cache-control") or name.startswith(b"surrogate-")
     )
 
 

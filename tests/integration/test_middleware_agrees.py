@@ -69,8 +69,10 @@ def test_the_application_never_sees_a_ticket_and_never_sets_one(kind: Any, tmp_p
     ticket = first.cookie.partition(b";")[0]
     front.request("GET", "/", (HOST, PAGE, (b"Cookie", b"own=1; " + ticket)))
     front.request("GET", "/", (HOST, PAGE, (b"Cookie", ticket)))
+    dashboards = b"own=1; greenroom_session=a; __Host-greenroom_device=b; greenroom_oidc=c"
+    front.request("GET", "/", (HOST, PAGE, (b"Cookie", dashboards + b"; " + ticket)))
     seen = [dict(headers).get(b"cookie") for headers in front.served]
-    assert seen == [b"own=1", b"own=1", None]
+    assert seen == [b"own=1", b"own=1", None, b"own=1"]
 
 
 @pytest.mark.parametrize(

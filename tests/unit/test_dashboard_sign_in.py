@@ -137,6 +137,25 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_bound_to_the_path(rig: Dashbo
         .headers.get_list("set-cookie")
     )
     assert all("Secure" in line for line in encrypted)
+    assert all(line.startswith("__Host-") and "Path=/;" in f"{line};" for line in encrypted)
+
+
+def test_over_tls_a_session_counts_only_under_the_name_that_no_neighbour_can_set(
+    rig: DashboardRig,
+) -> None:
+    rig.add_account("ada")
+    visitor = Visitor(rig, address="192.0.2.7", base="https://testserver")
+    visitor.sign_in("ada")
+    secret = visitor.cookies["__Host-greenroom_session"]
+    assert is_in(visitor)
+    planted = Visitor(rig, {"greenroom_session": secret}, "192.0.2.7", "https://testserver")
+    assert not is_in(planted)
+    gone = visitor.post("/sign-out").headers.get_list("set-cookie")
+    assert any(
+        line.startswith("__Host-greenroom_session=") and "Max-Age=0" in line and "Secure" in line
+        for line in gone
+    )
+    assert not is_in(visitor)
 
 
 def test_a_session_gets_a_new_secret_at_sign_in_and_the_old_one_ends(rig: DashboardRig) -> None:

@@ -1,6 +1,7 @@
 """The dashboard on the control listener: pages for the people who run a sale, over the same use-cases as the API."""
 
-from greenroom.dashboard.app import PREFIX, Dashboard
+from greenroom.dashboard.app import Dashboard
+from greenroom.dashboard.request import PREFIX
 from greenroom.dashboard.services import Services
 from greenroom.dashboard.sign_in import LINK_PATH, SignIn, make_link
 

@@ -26,16 +26,14 @@ from greenroom.control.refusals import Refused
 from greenroom.control.slow_work import SlowWork
 from greenroom.dashboard.assets import Asset, installed_assets
 from greenroom.dashboard.live_feed import LiveFeed
-from greenroom.dashboard.request import SESSION_COOKIE, Form, PageRequest
+from greenroom.dashboard.request import PREFIX, Form, PageRequest, sent_cookie
 from greenroom.dashboard.routes import ROUTES
 from greenroom.dashboard.routing import PageRoute, RouteReach, Threads
 from greenroom.dashboard.services import LiveState, Services
 from greenroom.dashboard.sign_in import DashboardSession, SignIn
+from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
-
-PREFIX = "greenroom.prefix"
-"""Where in the scope a trusted proxy's path stands, such as `/greenroom`; empty when there is none."""
 
 FORM_MAX = 8 << 20
 """Bytes of a form: a template of one megabyte in which every character is escaped still fits."""
@@ -158,7 +156,7 @@ class Dashboard:
 
     def _who(self, request: Request) -> tuple[Configuration, DashboardSession | None]:
         known = self.services.config.store.read()
-        return known, self.sign_in.find(known, request.cookies.get(SESSION_COOKIE, ""))
+        return known, self.sign_in.find(known, sent_cookie(request, SESSION_COOKIE))
 
     async def _turned_back(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from anyio import from_thread
@@ -17,14 +17,28 @@ from greenroom.dashboard.rendering import Viewer, rendered
 from greenroom.dashboard.services import LiveState, Services
 from greenroom.dashboard.sign_in import BrowserFacts, DashboardSession, SignIn
 from greenroom.dashboard.undo import number_of_change
+from greenroom.decision.cookies import DEVICE_COOKIE, HOST_PREFIX
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
 
-SESSION_COOKIE, DEVICE_COOKIE = "greenroom_session", "greenroom_device"
+PREFIX = "greenroom.prefix"
+"""Where in the scope a trusted proxy's path stands, such as `/greenroom`; empty when there is none."""
+
 ANONYMOUS = Person("", 0, ("",), "", "")  # type: ignore[arg-type]  # the least role, in no zone that there can be
 
 Form = Mapping[str, Sequence[str]]
+
+
+def _cookie_name(request: Request, name: str) -> str:
+    """With `__Host-`, which neither a neighbouring host nor plain HTTP can set, where browsers take it: over TLS, without a prefix."""
+    hosted = request.url.scheme == "https" and not request.scope.get(PREFIX)
+    return HOST_PREFIX + name if hosted else name
+
+
+def sent_cookie(request: Request, name: str) -> str:
+    """The value of a cookie of the dashboard; empty without one."""
+    return request.cookies.get(_cookie_name(request, name), "")
 
 
 class PageRequest:
@@ -65,8 +79,32 @@ class PageRequest:
         """Where the request comes from."""
         client = self.request.client
         agent = self.request.headers.get("user-agent", "")
-        return BrowserFacts(
-            client.host if client else "", agent, self.request.cookies.get(DEVICE_COOKIE, "")
+        return BrowserFacts(client.host if client else "", agent, self.cookie(DEVICE_COOKIE))
+
+    def cookie(self, name: str) -> str:
+        """The value of a cookie of the dashboard; empty without one."""
+        return sent_cookie(self.request, name)
+
+    def set_cookie(
+        self,
+        answer: Response,
+        name: str,
+        value: str,
+        max_age_s: int,
+        samesite: Literal["lax", "strict"] = "lax",
+        path: str = "/",
+    ) -> None:
+        """Sets it out of reach of scripts; an empty value with age 0 removes it. `__Host-` allows no `path` but `/`."""
+        sent_name = _cookie_name(self.request, name)
+        answer.set_cookie(
+            sent_name,
+            value,
+            max_age_s,
+            expires=0 if not max_age_s else None,
+            path=self.prefix + (path if sent_name == name else "/"),
+            secure=self.request.url.scheme == "https",
+            httponly=True,
+            samesite=samesite,
         )
 
     @property

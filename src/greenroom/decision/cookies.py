@@ -23,6 +23,19 @@ TAILS_MAX = 4096
 HEADERS_REMEMBERED, HEADER_REMEMBERED_MAX = 2_048, 1_024
 """Cookie headers of which it is remembered what an origin sees of them, and their longest: 4 MB at most."""
 
+SESSION_COOKIE, DEVICE_COOKIE, OIDC_COOKIE = (
+    "greenroom_session",
+    "greenroom_device",
+    "greenroom_oidc",
+)
+HOST_PREFIX = "__Host-"
+DASHBOARD_COOKIES = frozenset(
+    (prefix + name).encode()
+    for name in (SESSION_COOKIE, DEVICE_COOKIE, OIDC_COOKIE)
+    for prefix in ("", HOST_PREFIX)
+)
+"""Secrets of the dashboard. Cookies ignore ports, so browsers send them to the visitors' listener of the same host too."""
+
 _SPACES_MAX = 8
 _SAME_SITE = {"none": b"None", "lax": b"Lax", "strict": b"Strict"}
 _DAYS = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from greenroom.core.hosts import KnownHosts
 from greenroom.core.routing import RouteTable
+from greenroom.decision.cookies import DASHBOARD_COOKIES
 from greenroom.decision.native_pass import pass_cookie_name
 from greenroom.decision.room_schedule import NEVER_MS, RoomSchedule
 
@@ -25,6 +26,7 @@ class RoomTable:
         stages = [schedule.now for schedule in self.rooms.values()]
         self.own_cookies = frozenset(
             [
+                *DASHBOARD_COOKIES,
                 *(stage.cookie_name for stage in stages),
                 *(pass_cookie_name(stage.room).encode() for stage in stages if stage.passes),
             ]

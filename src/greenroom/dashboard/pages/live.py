@@ -8,10 +8,11 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from greenroom.dashboard.live_action_table import ACTIONS, LiveAction
 from greenroom.dashboard.live_feed import UNSEEN, LiveWatcher, live_frame
 from greenroom.dashboard.pages.live_actions import UNDO_LABELS, configured_live, fits, undo_of
-from greenroom.dashboard.request import SESSION_COOKIE, PageRequest
+from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_minutes import MINUTE_S, LiveMinute, last_hour
 from greenroom.dashboard.routing import view
+from greenroom.decision.cookies import SESSION_COOKIE
 
 LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
 TABLE_MINUTES = 5
@@ -88,7 +89,7 @@ async def stream(page: PageRequest) -> Response:
         return PlainTextResponse("this address is for the EventSource of the live page\n", 406)
     if page.feed.is_full:
         return PlainTextResponse("too many live pages are open", 503, {"Retry-After": "10"})
-    secret, sees_all = page.request.cookies.get(SESSION_COOKIE, ""), not page.person.zone_ids
+    secret, sees_all = page.cookie(SESSION_COOKIE), not page.person.zone_ids
     watcher = LiveWatcher(room.id, room.parent, secret, sees_all=sees_all)
     return StreamingResponse(
         page.feed.watch(watcher),

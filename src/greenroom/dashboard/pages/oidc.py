@@ -13,13 +13,11 @@ from greenroom.dashboard.pages.session import safe_path, sign_in_form, signed_in
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import PUBLIC, view
 from greenroom.dashboard.sign_in import OIDC_MS, SignedIn
+from greenroom.decision.cookies import OIDC_COOKIE
 
 PATH = "/sign-in/oidc"
 RETURN_PATH = f"{PATH}/return"
 """Where the provider sends browsers back; it has to know this address."""
-
-COOKIE = "greenroom_oidc"
-"""Holds the secret of one sign-in, and where to go after it."""
 
 log = structlog.get_logger("greenroom.dashboard")
 
@@ -32,30 +30,21 @@ async def begin(page: PageRequest) -> Response:
     except Refused as refused:
         return await run_in_threadpool(sign_in_form, page, refused)
     answer = RedirectResponse(where, 303)
-    secure = page.request.url.scheme == "https"
     value = f"{secret}.{quote(after, safe='')}"
-    answer.set_cookie(
-        COOKIE,
-        value,
-        OIDC_MS // 1000,
-        path=page.url(PATH),
-        secure=secure,
-        httponly=True,
-        samesite="lax",
-    )
+    page.set_cookie(answer, OIDC_COOKIE, value, OIDC_MS // 1000, path=PATH)
     return answer
 
 
 async def finish(page: PageRequest) -> Response:
     """Where the provider sends the browser back. The secret in the cookie is used up in every case."""
-    secret, _, after = page.request.cookies.get(COOKIE, "").partition(".")
+    secret, _, after = page.cookie(OIDC_COOKIE).partition(".")
     try:
         answer = await run_in_threadpool(
             signed_in, page, await _done(page, secret), safe_path(unquote(after))
         )
     except Refused as refused:
         answer = await run_in_threadpool(sign_in_form, page, refused)
-    answer.delete_cookie(COOKIE, path=page.url(PATH))
+    page.set_cookie(answer, OIDC_COOKIE, "", 0, path=PATH)
     return answer
 
 

@@ -6,9 +6,10 @@ from starlette.responses import Response
 
 from greenroom.control import accounts
 from greenroom.control.refusals import Refused
-from greenroom.dashboard.request import DEVICE_COOKIE, SESSION_COOKIE, PageRequest
+from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import PUBLIC, Threads, action, view
 from greenroom.dashboard.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SecondStep, SignedIn
+from greenroom.decision.cookies import DEVICE_COOKIE, SESSION_COOKIE
 from greenroom.model.account import PASSWORD_LEAST, Role
 
 AFTER = "/rooms"
@@ -94,10 +95,10 @@ def take_link(page: PageRequest) -> Response:
 
 def leave(page: PageRequest) -> Response:
     """Signs out."""
-    page.sign_in.end(page.request.cookies.get(SESSION_COOKIE, ""))
+    page.sign_in.end(page.cookie(SESSION_COOKIE))
     provider = {"left": "oidc"} if page.session and page.session.row.facts else {}
     answer = page.redirect("/sign-in", notice="signed-out", **provider)
-    answer.delete_cookie(SESSION_COOKIE, path=f"{page.prefix}/")
+    page.set_cookie(answer, SESSION_COOKIE, "", 0)
     return answer
 
 
@@ -123,29 +124,11 @@ def _sent_on(page: PageRequest, path: str) -> Response:
 
 def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
     """The answer that gives the browser its new session; an older one of this browser ends."""
-    page.sign_in.end(page.request.cookies.get(SESSION_COOKIE, ""))
+    page.sign_in.end(page.cookie(SESSION_COOKIE))
     answer = _sent_on(page, path)
-    secure = page.request.url.scheme == "https"
-    root = f"{page.prefix}/"
-    answer.set_cookie(
-        SESSION_COOKIE,
-        done.secret,
-        max_age=LONGEST_MS // 1000,
-        path=root,
-        secure=secure,
-        httponly=True,
-        samesite="lax",
-    )
+    page.set_cookie(answer, SESSION_COOKIE, done.secret, LONGEST_MS // 1000)
     if done.device:
-        answer.set_cookie(
-            DEVICE_COOKIE,
-            done.device,
-            DEVICE_MS // 1000,
-            path=root,
-            secure=secure,
-            httponly=True,
-            samesite="strict",
-        )
+        page.set_cookie(answer, DEVICE_COOKIE, done.device, DEVICE_MS // 1000, "strict")
     return answer
 
 

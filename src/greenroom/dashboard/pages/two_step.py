@@ -8,9 +8,10 @@ from greenroom.core.totp import totp_uri
 from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.accounts import own_account
 from greenroom.dashboard.pages.session import signed_in
-from greenroom.dashboard.request import SESSION_COOKIE, PageRequest
+from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import Threads, action, view
 from greenroom.dashboard.two_step import enrolment
+from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.model.account import Role, recovery_hash
 
 PATH = "/account/two-step"
@@ -26,7 +27,7 @@ def turn_on(page: PageRequest) -> Response:
     account = own_account(page)
     if account is None:
         return page.redirect("/account")
-    offered = enrolment(page.request.cookies.get(SESSION_COOKIE, ""), page.field("seed"))
+    offered = enrolment(page.cookie(SESSION_COOKIE), page.field("seed"))
     hashes = [recovery_hash(code.replace("-", "")) for code in offered.recovery]
     plan = accounts.turn_on_two_step(account.id, offered.secret, hashes)
     try:
@@ -58,7 +59,7 @@ def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
     account = own_account(page)
     if account is None:
         return page.redirect("/account")
-    offered = enrolment(page.request.cookies.get(SESSION_COOKIE, ""), page.field("seed"))
+    offered = enrolment(page.cookie(SESSION_COOKIE), page.field("seed"))
     picture = segno.make(totp_uri(offered.secret, account.name), error="m", micro=False)
     old = faults.take("old")
     return page.render(

@@ -6,8 +6,7 @@
 Everything is simulated in virtual time with the code of the gateway, so a busy machine changes nothing, and the same seed gives the same
 figures. `overtaking`: the bound on what look-ahead lets a called visitor overtake, on the first part of some traces. `order`: the same
 crowd with other bounds, with one data center and with 20. `sleepers`: answers that are held and permits that are kept for visitors who try
-rarely (seeds 2 to 6). `threshold` and `patience`: when `confirm_newcomers = "auto"` switches the step on. `confirm`: its three values in a
-flood. `pausing`: a flood that stops when it is noticed.
+rarely (seeds 2 to 6). `confirm`: the three values of `confirm_newcomers` in a flood.
 """
 
 import argparse
@@ -18,15 +17,12 @@ from random import Random
 from statistics import fmean, quantiles
 from typing import Any
 
-from greenroom.admission.ledger import newcomers
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.queueing import methods
-from greenroom.model.room import Room
 from greenroom.simulator import lease_model
-from greenroom.simulator.arrivals import arrivals
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.report import report
-from greenroom.simulator.scenario import Behaviour, Fault, Scenario
+from greenroom.simulator.scenario import Behaviour, Scenario
 from greenroom.simulator.traces import TRACES, room
 from greenroom.simulator.world import World
 
@@ -163,74 +159,6 @@ def sleepers() -> None:
 # -- requests without cookies -----------------------------------------------------------------------------------------------------------
 
 
-def shop(
-    per_s: float, flood_per_s: float = 0.0, parts: bool = True, lasts_s: int = 300
-) -> Scenario:
-    """Room for 600, sessions of five minutes; a flood from the second minute on, to the last but one."""
-    faults = (Fault("flood", 60, lasts_s - 60, (0,), flood_per_s),) if flood_per_s else ()
-    found = arrivals(streams_of(1)("crowd"), lasts_s, lambda _: [per_s])
-    return Scenario(
-        "shop",
-        room(600, 600, minutes=5),
-        1,
-        found,
-        lasts_s + 30,
-        Behaviour(parts=parts, visit_s=40, page_gap_s=30),
-        faults=faults,
-    )
-
-
-def held(scenario: Scenario) -> float:
-    """The largest share of the room that the flood had."""
-    return report(ran(scenario)).flood or 0.0
-
-
-def seeing(scenario: Scenario) -> float:
-    """The share of visitors who saw the waiting page."""
-    visitors = ran(scenario).crowd.visitors
-    return sum(visitor.tries > 0 for visitor in visitors) / len(visitors)
-
-
-FLOOD, THREE_OF_FOUR, ONE_OF_TWO = (
-    shop(0.3, 100),
-    shop(1.2, 4, lasts_s=420),
-    shop(1.2, 1.2, lasts_s=420),
-)
-BUSY, THIRD = shop(1.6, parts=False, lasts_s=600), shop(0.6, parts=False, lasts_s=600)
-QUIET = shop(0.1, 0.05)
-
-
-def threshold() -> None:
-    print(
-        "| threshold | 100 a second into an empty room | 3 of 4 a flood | 1 of 2 a flood | see the step: busy, a third full | quiet |"
-    )
-    print("|---|---|---|---|---|---|")
-    for percent in (50, 60, 70, 80):
-        with changed((newcomers, "MOST_PERCENT", percent)):
-            cells = [f"{held(one):.0%}" for one in (FLOOD, THREE_OF_FOUR, ONE_OF_TWO)]
-            cells += [
-                ", ".join(f"{seeing(one):.1%}" for one in (BUSY, THIRD)),
-                f"{seeing(QUIET):.1%}",
-            ]
-        print(f"| {percent} % | " + " | ".join(cells) + " |", flush=True)
-    with changed((newcomers, "TRUST_MS", 0)):
-        print(
-            f"without trust see the step: busy {seeing(BUSY):.1%}, a third full {seeing(THIRD):.1%}",
-            flush=True,
-        )
-
-
-def patience() -> None:
-    for slots in (1, 2, 4):
-        ring = newcomers._SLOTS + slots + 1
-        patience_ms = (newcomers, "PATIENCE_MS", slots * newcomers.SLOT_MS)
-        with changed(patience_ms, (newcomers, "_PATIENT", slots), (newcomers, "_RING", ring)):
-            print(
-                f"waiting {slots * newcomers.SLOT_MS / 1000} s for a ticket: the flood holds {held(FLOOD):.0%}",
-                flush=True,
-            )
-
-
 def confirm() -> None:
     print(
         "| `confirm_newcomers` | half | 19 of 20 | the flood holds | see the waiting page | wait over 1.5 s |\n|---|---|---|---|---|---|"
@@ -247,32 +175,8 @@ def confirm() -> None:
         print(f"| `{str(value).lower()}` | {share} |", flush=True)
 
 
-def pausing() -> None:
-    """Floods of eight seconds, and the rule that the step outlasts what they got."""
-    print(
-        "| comes back after | for a minute: the flood holds | 19 of 20 | as it is | 19 of 20 |\n|---|---|---|---|---|"
-    )
-    scenario, configure = TRACES["flood-of-documents"](streams_of(1)), newcomers.Newcomers.configure
-
-    def forgetful(self: newcomers.Newcomers, room: Room, life_ms: int) -> None:
-        configure(self, room, life_ms)
-        self._least_ms = newcomers.WINDOW_MS + newcomers.PATIENCE_MS
-
-    for after_s in (75, 150, 320):
-        faults = tuple(
-            Fault("flood", at_s, at_s + 8, (0, 1, 2, 3), 100) for at_s in range(300, 900, after_s)
-        )
-        cells = []
-        for rule in (forgetful, configure):
-            with changed((newcomers.Newcomers, "configure", rule)):
-                found = report(ran(replace(scenario, faults=faults)))
-            cells.append(f"{found.flood or 0:.0%} | {found.waits_p95_s:.1f} s")
-        print(f"| {after_s} s | " + " | ".join(cells) + " |", flush=True)
-
-
 TABLES: dict[str, Callable[[], None]] = {
-    one.__name__: one
-    for one in (overtaking, order, sleepers, threshold, patience, confirm, pausing)
+    one.__name__: one for one in (overtaking, order, sleepers, confirm)
 }
 
 

@@ -281,8 +281,14 @@ class StartGreenroom:
         )
         return running.wait_until_ready() if ready else running
 
-    def room(self, origin: str, active: int = 10, minute: int = 100, *options: str) -> Running:
-        """One room in front of `origin`, by options."""
+    def room(self, origin: str, active: int = 100, minute: int = 100, *options: str) -> Running:
+        """One room in front of `origin`, by options; a small one lets newcomers in without their tickets, so that few of them fill it."""
+        if active < 10 and not any(option in options for option in ("--host", "--path")):
+            return self.config(
+                f'origin = "{origin}"\n[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\n'
+                f"new_users_per_minute = {minute}\nconfirm_newcomers = false\n",
+                *options,
+            )
         return self.serve(
             "--origin",
             origin,

@@ -71,7 +71,7 @@ def test_each_host_may_have_an_origin_of_its_own(
 ) -> None:
     running = greenroom.config(
         f'origin = "http://127.0.0.1:{refusing_port()}"\n[origins]\n"shop.example.com" = "{origin.url}"\n'
-        + ROOM.format(active=5)
+        + ROOM.format(active=50)
     )
     assert running.visitor().get().status == 200
     assert running.visitor("other.example.com").get().status == 502
@@ -240,7 +240,7 @@ def test_a_second_sigterm_does_not_wait(greenroom, origin) -> None:
 
 def test_a_drain_has_an_end(greenroom, origin) -> None:
     running = greenroom.config(
-        f'origin = "{origin.url}"\ndrain_seconds = 1\n' + ROOM.format(active=5)
+        f'origin = "{origin.url}"\ndrain_seconds = 1\n' + ROOM.format(active=50)
     )
     thread, _ = slow_request(running, 60)
     origin.wait_for_request()
@@ -384,7 +384,7 @@ def test_it_serves_over_tls_and_takes_up_a_renewed_certificate(greenroom, origin
     first = certificate(greenroom.folder, "first")
     running = greenroom.config(
         f'origin = "{origin.url}"\n[tls]\ncert = "cert.pem"\nkey = "key.pem"\n'
-        + ROOM.format(active=5)
+        + ROOM.format(active=50)
     )
     assert "visitors   https://" in running.output
     assert shown_certificate(running.address) == first

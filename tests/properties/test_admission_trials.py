@@ -13,6 +13,7 @@ from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import ledger as ledger_rules
 from greenroom.admission.ledger import sessions
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.newcomers import Newcomers
 from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing import line, methods
@@ -228,11 +229,26 @@ def gives_a_newcomer_a_place_without_a_ticket(patch: pytest.MonkeyPatch) -> None
 
 @broken(trials.walks)
 def does_not_confirm_newcomers(patch: pytest.MonkeyPatch) -> None:
-    def configure(original: Any, self: Ledger, room: Any, now_ms: int) -> None:
-        original(self, room, now_ms)
-        self.newcomers.confirms = False
+    patch.setattr(Newcomers, "confirms", lambda *_: False)
 
-    around(patch, Ledger, "configure", configure)
+
+@broken(trials.walks)
+def gives_the_last_place_to_a_newcomer_without_a_ticket(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Newcomers, "takes_the_last", lambda *_: False)
+
+
+@broken(trials.walks)
+def does_not_count_unconfirmed_sessions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        Newcomers,
+        "confirms",
+        lambda self, _, centers, now_ms, ask=Newcomers.confirms: ask(self, 0, centers, now_ms),
+    )
+
+
+@broken(trials.walks)
+def does_not_count_unconfirmed_admissions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Newcomers, "_count", lambda *_: None)
 
 
 @broken(trials.walks)

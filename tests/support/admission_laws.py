@@ -66,6 +66,9 @@ class GroundTruth:
             bytes, int
         ] = {}  # sessions of requests that cannot wait, until their ticket comes back
         self.passed: deque[int] = deque()
+        self.unshown: dict[
+            bytes, int
+        ] = {}  # admitted at once: when, until the ticket comes back or the minute and the session are over
         self.ended: dict[
             bytes, int
         ] = {}  # sessions that an operator ended: until when a proof may still let their visitors by
@@ -130,11 +133,8 @@ class GroundTruth:
         room_left = self._room_left()
         outcome = self._ask(self.ledger.arrive, one, key)
         if outcome.standing is Standing.ADMITTED:
-            self.law(
-                not self.ledger.ledger.newcomers.confirms
-                and self.room.confirm_newcomers is not True,
-                "a newcomer was not confirmed",
-            )
+            self.law(self.room.confirm_newcomers is not True, "a newcomer was not confirmed")
+            self._unconfirmed(one, room_left - waiting)
             if self.room.queueing_method != "passthrough":
                 self.law(
                     waiting < room_left,
@@ -228,6 +228,7 @@ class GroundTruth:
                 )
             if one in self.places:
                 self.from_line.append(self.now_ms)
+            self.unshown.pop(one, None)
             self._entered(one)
         elif outcome.standing is Standing.WAITING:
             self.law(
@@ -244,7 +245,7 @@ class GroundTruth:
     def peek(self, one: bytes) -> Outcome:
         before = repr(self.ledger.ledger.memory(self.now_ms))
         outcome = self._ask(self.ledger.peek, one, self.tickets[one])
-        if not self._claims(one, outcome):
+        if not self._claims(one, outcome, peeked=True):
             self.law(outcome.standing is Standing.WAITING, f"an early try is {outcome.standing!r}")
             self._estimated(outcome)
         self.law(repr(self.ledger.ledger.memory(self.now_ms)) == before, "a look changed the books")
@@ -252,6 +253,8 @@ class GroundTruth:
         return outcome
 
     def view(self, one: bytes) -> Outcome:
+        if self.living(one):
+            self.unshown.pop(one, None)
         outcome = self._ask(self.ledger.view, one)
         if not self.living(one):
             self.law(
@@ -299,6 +302,8 @@ class GroundTruth:
         self.places = dict(stay)
         self.room = replace(self.room, **changes)  # type: ignore[arg-type]
         self.ledger.configure(self.room)
+        if self.room.confirm_newcomers != "auto" or self.room.queueing_method == "passthrough":
+            self.unshown.clear()
         for one in self.places.keys() - self.ledger.ledger.line.slots.keys():
             self.law(
                 self.places[one].due_ms(0) <= self.now_ms, "new settings cost somebody a place"
@@ -328,6 +333,7 @@ class GroundTruth:
         self.ledger = MemoryLedger.restore(
             self.room, self.clock, self.bits, self.journal, list(self.journal.payloads)
         )
+        self.unshown = {one: ms for one, ms in self.unshown.items() if self.living(one)}
         ledgers = self.ledger.ledger
         kept = remember(self.ledger.snapshot())
         self._end_sessions()
@@ -420,9 +426,22 @@ class GroundTruth:
                 f"let in with room for {room_left}: {self.using()} active, {self.minute()} in the last minute",
             )
 
-    def _claims(self, one: bytes, outcome: Outcome) -> bool:
+    def _unconfirmed(self, one: bytes, free: int) -> None:
+        """A newcomer enters without having shown a ticket."""
+        total, per_minute = self.room.total_active_users, self.room.new_users_per_minute
+        if self.room.confirm_newcomers == "auto" and self.room.queueing_method != "passthrough":
+            active = sum(self.living(other) for other in self.unshown)
+            minute = sum(self.now_ms - ms <= 60_000 for ms in self.unshown.values())
+            self.law(active < max(1, total // 4), f"{active} unconfirmed of {total} are active")
+            self.law(minute < max(1, per_minute // 4), f"{minute} unconfirmed in this minute")
+            self.law(free > 1 or 1 in (total, per_minute), "the last place without a ticket")
+            self.unshown[one] = self.now_ms
+
+    def _claims(self, one: bytes, outcome: Outcome, peeked: bool = False) -> bool:
         """Whether this id has or had its session (or left), and the answer says so."""
         if self.living(one):
+            if outcome.standing is Standing.ACTIVE and not peeked:
+                self.unshown.pop(one, None)
             self.law(
                 outcome.standing is Standing.ACTIVE,
                 f"a waiting ticket with a living session is {outcome.standing!r}",

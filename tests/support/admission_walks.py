@@ -18,6 +18,7 @@ def walk(seed: int, steps: int, **start: object) -> list[str]:
     limits = {
         "total_active_users": draw.choice((1, 2, 5, 9)),
         "new_users_per_minute": draw.choice((1, 3, 6, 30)),
+        "confirm_newcomers": "auto" if seed % 2 else False,
     }
     ground_truth = GroundTruth(
         small_room(**{**limits, "queueing_method": draw.choice(("fifo", "random")), **start}), seed

@@ -313,22 +313,19 @@ class Twin:
         self.law(left == right, f"{left} units where {right} were granted")
 
     def _compare_newcomers(self, state: dict[str, Any]) -> None:
-        newcomers = self.ledgers.newcomers
+        newcomers, ledgers = self.ledgers.newcomers, self.ledgers
         if self.room.confirm_newcomers != "auto" or self.room.queueing_method == "passthrough":
             return
-        self.confirmed += newcomers.confirms
+        confirms, unshown = ledgers.confirms_newcomers(self.now_ms), ledgers.sessions.unshown
+        self.confirmed += confirms
         self.law(
-            newcomers.confirms == state["confirms"],
-            f"newcomers are confirmed: {newcomers.confirms} and {state['confirms']}",
+            confirms == state["confirm"],
+            f"newcomers are confirmed: {confirms} and {state['confirm']}",
         )
-        newest = max(newcomers._slot, state["slot"])
-        pure = counts_of(newest, newcomers._slot, newcomers._issued, newcomers._shown)
-        stored = (
-            counts_of(newest, state["slot"], state["issued"], state["shown"])
-            if state["issued"]
-            else {}
-        )
-        self.law(pure == stored, f"tickets of newcomers by slot: {pure} and {stored}")
+        stored = dict(self._server.zrange(f"{self.place}:unshown", 0, -1, withscores=True))
+        self.law(unshown == stored, f"unconfirmed sessions: {unshown} and {stored}")
+        slots = state["unshown_slots"]
+        self.law(newcomers._slots == slots, f"unconfirmed by slot: {newcomers._slots} and {slots}")
 
     def _same(self, what: str, pure: Outcome, stored: Outcome) -> Outcome:
         self.law(pure == stored, f"{what} differs:\n{pure}\n{stored}")
@@ -346,18 +343,6 @@ class Twin:
         self._server.set(f"{self.place}:clock", self.now_ms)
         function = TRIAL_LIBRARY.function(name).decode()
         return self._server.fcall(function, 1, self.place, self.settings, *arguments)
-
-
-def counts_of(
-    newest: int, slot: int, issued: list[int], shown: list[int]
-) -> dict[int, tuple[int, int]]:
-    """Slot -> tickets given and shown, as far as they still count."""
-    ring = len(issued)
-    return {
-        one: (issued[one % ring], shown[one % ring])
-        for one in range(newest - ring + 1, slot + 1)
-        if issued[one % ring]
-    }
 
 
 def in_order(up: SyncUp) -> SyncUp:

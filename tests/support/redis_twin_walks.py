@@ -41,6 +41,7 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
         queueing_method=method,
         refresh_max_seconds=draw.choice((2, 5, 20)),
         line_table=table,
+        confirm_newcomers="auto" if seed % 2 else False,
         **limits,
     )
     twin = Twin(
@@ -207,7 +208,7 @@ def _change(draw: Random) -> dict[str, object]:
 
 
 def flooded(server: redis.Redis, seed: int) -> Twin:
-    """A flood without cookies into an empty room, then a crowd that brings its tickets back, twice as dense at the end."""
+    """A flood without cookies into an empty room, then a crowd that brings its tickets back, and a second flood in it."""
     draw = Random(seed)
     twin = Twin(
         server,
@@ -244,7 +245,7 @@ def flooded_for_seconds(server: redis.Redis, seed: int) -> Twin:
         server,
         small_room(
             total_active_users=80,
-            new_users_per_minute=90,
+            new_users_per_minute=40,
             confirm_newcomers="auto",
             session_duration=2,
         ),
@@ -260,6 +261,46 @@ def flooded_for_seconds(server: redis.Redis, seed: int) -> Twin:
         if twin.found:
             break
     return twin
+
+
+def trickling(server: redis.Redis, seed: int) -> list[str]:
+    """Newcomers one by one in two data centers: most bring the ticket back, and sometimes only one place or admission is left."""
+    draw = Random(seed)
+    twin = Twin(
+        server,
+        small_room(
+            total_active_users=40,
+            new_users_per_minute=9,
+            session_duration=1,
+            confirm_newcomers="auto",
+        ),
+        seed,
+        (HERE, "there"),
+    )
+    for number in range(200):
+        twin.hear_from_there_alive(False)
+        twin.sync()
+        twin.advance(draw.choice((600, 1_500, 3_000, 6_000)))
+        one = ticket_id(number)
+        outcome = twin.arrive(one)
+        chance = draw.random()
+        if chance < 0.1:  # the application revokes the session with its very first answer
+            twin.leave(one)
+        elif chance < 0.85:
+            twin.advance(1_000)
+            if outcome.standing is Standing.ADMITTED:
+                twin.view(one)
+            else:
+                twin.poll(one, make_key(twin.now_ms, number))
+        if number % 40 == 20:
+            twin.configure(
+                total_active_users=draw.choice((3, 9, 40)),
+                new_users_per_minute=draw.choice((3, 9, 40)),
+            )
+        twin.compare()
+        if twin.found:
+            break
+    return twin.found
 
 
 def parting(server: redis.Redis, seed: int) -> list[str]:

@@ -209,11 +209,11 @@ _ROWS = (
     ),
     _room_type(
         "greenroom_newcomers_confirmed",
-        "Most tickets of new visitors do not come back",
-        'Requests without cookies would use up a waiting room with `confirm_newcomers = "auto"`, and new visitors are let in only after '
+        "Tickets of new visitors do not come back",
+        'Requests without cookies hold their share of a waiting room with `confirm_newcomers = "auto"`, and new visitors are let in only after '
         "their ticket came back; or no longer so.",
-        "Most new visitors of waiting room {subject} do not bring their ticket back, as a flood of requests without cookies. New visitors "
-        "are let in only after their ticket came back; {active} visitors are on the site.",
+        "New visitors of waiting room {subject} who do not bring their ticket back, such as monitors or a flood of requests without cookies, hold "
+        "a quarter of a limit. Others are let in only after their ticket came back; {active} visitors are on the site.",
         "New visitors of waiting room {subject} are let in at once again.",
         fields={"active": "visitors on the site"},
         example={"active": 1200},

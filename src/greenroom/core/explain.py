@@ -442,7 +442,7 @@ def _confirms(room: Room) -> tuple[str, str, str]:
     why = (
         ""
         if room.confirm_newcomers is True
-        else ", because most tickets of new visitors did not come back lately"
+        else ", because visitors whose ticket has not come back hold a quarter of either limit"
     )
     return (
         "waiting",

@@ -144,7 +144,7 @@ class Room:
     )
     confirm_newcomers: bool | str = spec(
         "let a new visitor in only when the ticket has come back, so that requests without cookies do not use up the room; "
-        "`auto`: while most tickets of new visitors do not come back, and would use a quarter of the room",
+        "`auto`: while visitors whose ticket has not come back hold a quarter of either limit",
         "auto",
         choices=(False, True, "auto"),
         extension=True,

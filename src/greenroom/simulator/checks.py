@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from greenroom.admission.laws import problems
+from greenroom.admission.ledger.newcomers import PART
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.model.visit import Outcome, Standing
 from greenroom.simulator.center import Center
@@ -219,6 +220,26 @@ def _provisional(watch: Watch) -> list[str]:
     )
 
 
+NO_SHARE = {"confirm newcomers", "end sessions", "limits", "passthrough", "session duration"}
+"""What operators do after which a flood may rightly hold more, or does not hold what its answers said."""
+
+
+def _unconfirmed(watch: Watch) -> list[str]:
+    scenario, crowd = watch.world.scenario, watch.world.crowd
+    kinds = {fault.kind for fault in scenario.faults}
+    if scenario.room.confirm_newcomers != "auto" or (FORGETFUL | NO_SHARE) & kinds:
+        return []
+    used = zip(
+        (crowd.most_flood, crowd.most_flood_minute), watch.world.ground_truth.largest, strict=True
+    )
+    parts = PART * scenario.centers
+    return [
+        f"requests without cookies used {most} of {limit}"
+        for most, limit in used
+        if most > scenario.centers * max(1, limit // parts)
+    ]
+
+
 def _nothing(_: Watch) -> list[str]:
     return []
 
@@ -269,6 +290,10 @@ CHECKS: dict[str, Check] = {
     "I13": Check(
         "when nothing has gone wrong for a session no unit is held for what may have been lost",
         _calm,
+    ),
+    "I14": Check(
+        "by itself a room gives a quarter of either limit, and one for each data center, to requests whose tickets never come back",
+        _unconfirmed,
     ),
 }
 

@@ -8,7 +8,7 @@ from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Outcome, Standing, arrival_ms_of
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, exponential, pareto
-from greenroom.simulator.ground_truth import GroundTruth
+from greenroom.simulator.ground_truth import WINDOW_MS, GroundTruth
 from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import CrowdListener, SimulatedVisitor, SystemUnderTest
 
@@ -54,11 +54,12 @@ class Crowd:
         """Sessions that ended before the moment that the last page had promised, and places of visitors who came back in time."""
         self.sent_back = 0
         """Visitors who were let in and told to wait later on, although nothing holds sessions that move."""
-        self.flooded = self.most_flood = 0
+        self.flooded = self.most_flood = self.most_flood_minute = 0
         """Requests without cookies, and the most units that they held at once."""
         self.listener: CrowdListener | None = None
         """Hears every answer before the visitor does."""
         self._flood_ends: deque[int] = deque()
+        self._flood_minute: deque[int] = deque()
         self._habits = scenario.behaviour
         self.reads_table = scenario.room.line_table
         self._strong = scenario.room.strong_sessions
@@ -165,6 +166,11 @@ class Crowd:
             ends.popleft()
         ends.append(promised_ms)
         self.most_flood = max(self.most_flood, len(ends))
+        minute = self._flood_minute
+        minute.append(now_ms)
+        while now_ms - minute[0] > WINDOW_MS:
+            minute.popleft()
+        self.most_flood_minute = max(self.most_flood_minute, len(minute))
 
     # -- waiting -------------------------------------------------------------------------------------------------------------
 

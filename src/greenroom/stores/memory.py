@@ -224,11 +224,11 @@ class MemoryLedger:
 
     def gauges(self) -> Gauges:
         """Counts of this moment; active may include sessions that ended within the last quarter of a second."""
-        ledger = self.ledger
-        ledger.lease.trim(self._now_ms())
+        ledger, now_ms = self.ledger, self._now_ms()
+        ledger.lease.trim(now_ms)
         return Gauges(
             len(ledger.sessions.inside), len(ledger.line), ledger.called, ledger.lease.permits, len(ledger.lease.window), ledger.halted,
-            ledger.newcomers.confirms,
+            ledger.confirms_newcomers(now_ms),
         )  # fmt: skip
 
     def tally(self) -> Taken:

@@ -29,7 +29,7 @@ from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
 from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.restoring import restore
-from greenroom.admission.ledger.sessions import BEGAN_BITS, Sessions
+from greenroom.admission.ledger.sessions import BEGAN_BITS, BEGAN_MASK, Sessions
 from greenroom.admission.messages.census import Census
 from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.sync import SyncDown, SyncUp
@@ -81,10 +81,11 @@ class Ledger(HeldVisitors):
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms, SWEEP_SLICE)
         source = self._newcomer_source(now_ms) if self._open and not self.halted else None
-        if source and not self.newcomers.confirms:
-            self.newcomers.admit(ticket_id, now_ms)
+        if source and not self._must_show_ticket(now_ms):
+            if self.newcomers.watches:
+                self.newcomers.admit(now_ms)
+                self.sessions.unshown[ticket_id] = now_ms
             return self._admit(ticket_id, source, now_ms, None)
-        self.newcomers.hold(now_ms)
         if not told:
             return self._untold(now_ms, random_bits, source is not None)
         return self._outside(
@@ -139,7 +140,6 @@ class Ledger(HeldVisitors):
                 return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
             slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
             self.census.place_taken(key, now_ms)
-            self.newcomers.join(arrival_ms_of(key) - self.lease.line_ahead_ms, now_ms)
             sessions.spent.pop(ticket_id, None)
             self.reporting.newcomers += 1
         rank = line.rank(key)
@@ -185,8 +185,8 @@ class Ledger(HeldVisitors):
         if session is None or now_ms >= (renewed_ms := session >> BEGAN_BITS) + self.life_ms:
             return GONE
         sessions.seen[ticket_id] = now_ms
-        if self.newcomers.unshown:
-            self.newcomers.see(ticket_id, now_ms)
+        if sessions.unshown:
+            self._see(ticket_id, now_ms)
         if now_ms - renewed_ms > self._renewal_age_ms and not self.lease.fenced(now_ms):
             begun_ms = self.provisional.fulfil(ticket_id)
             if self._renews or begun_ms is not None:
@@ -267,7 +267,9 @@ class Ledger(HeldVisitors):
             self._ended_to_ms = max(self._ended_to_ms, now_ms - self.life_ms)
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
         self.life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
-        self.newcomers.configure(room, self.life_ms)
+        self.newcomers.configure(room)
+        if not self.newcomers.watches:
+            self.sessions.unshown.clear()
         self._limits = (room.total_active_users, room.new_users_per_minute)
         self.sessions.change_life(self.life_ms, now_ms, self._expired)
         if room.sessions_ended_ms > self._told_ended_ms:
@@ -299,7 +301,6 @@ class Ledger(HeldVisitors):
         self.waits.lookahead(now_ms, len(self.line) > 0)
         self.lookahead.look(now_ms)
         self._unseen = self.line.unseen(self.line_ms(now_ms) // 1000)
-        self.newcomers.look(self.lease.data_centers, now_ms)
         return self.sessions.overdue(now_ms) or self.line.overdue(now_ms)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
@@ -309,8 +310,8 @@ class Ledger(HeldVisitors):
         ticket_id, source, place, paced = self._last
         self._last = None
         self.halted = True
+        self._see(ticket_id, now_ms)
         self.sessions.forget(ticket_id)
-        self.newcomers.unshown.pop(ticket_id, None)
         self.provisional.undo(ticket_id)
         self.lease.unspend(source, paced)
         if place is None:
@@ -326,6 +327,12 @@ class Ledger(HeldVisitors):
     def restore(self, memory: LedgerMemory, now_ms: int) -> None:
         """See `restoring.restore`."""
         restore(self, memory, now_ms, self.life_ms, self._told_ended_ms)
+        if self.newcomers.watches:  # which tickets came back is not written down: not those of sessions that were never renewed
+            self.newcomers.turn(now_ms)
+            for ticket_id, session in self.sessions.inside.items():
+                if session >> BEGAN_BITS == session & BEGAN_MASK:
+                    self.sessions.unshown[ticket_id] = session >> BEGAN_BITS
+                    self.newcomers.admit(session >> BEGAN_BITS)
 
     def memory(self, now_ms: int) -> LedgerMemory:
         """What `restore` needs. Overdue sessions are in it; their end is found again."""
@@ -363,7 +370,7 @@ class Ledger(HeldVisitors):
             or self.line.slots
             or not self._open
             or self.halted
-            or self.newcomers.confirms
+            or self.confirms_newcomers(now_ms)
         ):
             return 0
         return (
@@ -398,7 +405,22 @@ class Ledger(HeldVisitors):
         """New places and admissions, as the newest report said."""
         return self.reporting.arrivals_per_s
 
+    def confirms_newcomers(self, now_ms: int) -> bool:
+        """Whether new visitors have to show their ticket before they are admitted, even if there is room."""
+        return self.newcomers.confirms(len(self.sessions.unshown), self.lease.data_centers, now_ms)
+
     # -- inside -------------------------------------------------------------------------------------------------------------
+
+    def _must_show_ticket(self, now_ms: int) -> bool:
+        """Whether this newcomer, for whom there is a permit, has to show the ticket."""
+        return self.confirms_newcomers(now_ms) or self.newcomers.takes_the_last(
+            self.lease, len(self.line.slots), now_ms
+        )
+
+    def _see(self, ticket_id: bytes, now_ms: int) -> None:
+        begun_ms = self.sessions.unshown.pop(ticket_id, None)
+        if begun_ms is not None:
+            self.newcomers.see(begun_ms, now_ms)
 
     def _settled(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
         """The answer for a waiting ticket whose id has or had its session."""

@@ -1,181 +1,103 @@
-"""Whether new visitors must show their ticket before they are let in, in a room that leaves that to its ledgers.
+"""Whether a new visitor must show the ticket before being admitted, in a room that leaves that to its ledgers.
 
-Theory (`confirm_newcomers = "auto"`). A request without cookies that asks for a page is let in while there is room, and takes a unit for a
-whole session. A browser brings the ticket back within seconds; a flood of such requests never does, and would fill an empty room. So
-each ledger counts first tickets by the time at which they were given, and of those the ones that came back. The confirmation step is on
-while most of them have not come back, and only where those would use a part of the room that matters: a monitor in an empty room
-changes nothing.
+Theory (`confirm_newcomers = "auto"`). A request without cookies that asks for a page is admitted while there is room. A browser brings the
+ticket back within seconds; a monitor or a flood never does, and holds its place for a whole session. So a ledger limits the *share* of
+both limits that unconfirmed sessions may use, which are those whose ticket has not come back:
 
-- On: of the tickets given PATIENCE_MS to WINDOW_MS ago, MOST_PERCENT were never shown, and at that rate their sessions would use one
-  PART-th of either limit (at least FEWEST tickets). Each data center decides by what it sees itself, for an even part of the limits.
-- While it is on the waiting page asks for the ticket: browsers bring it back after two seconds, and a flood does not.
-- Off: fewer than FEW_PERCENT did not come back. If as many newcomers came as before, it was a false alarm: an application whose pages
-  have no parts in the room, so that visitors show their ticket with the next page only. It is then trusted for TRUST_MS. If fewer
-  came, the flood may only pause: it stays on until the sessions that the flood had got before are over. Else a flood that stops as soon as
-  the step is on, and comes back when it is off, would fill the room: each time it gets what fits into PATIENCE_MS, for a whole session.
-- Off, too, after that time, when so few newcomers came within QUIET_MS that they do not matter. If the flood only paused, it gets its
-  part once more, but not twice at the same time.
+- Unconfirmed sessions hold at most one PART-th of `total_active_users` (at least 1).
+- Of the admissions of any 60 s, at most one PART-th of `new_users_per_minute` (at least 1) is unconfirmed.
+- The last free place of the room, and the last admission of the minute, are never given to a newcomer who has not shown the ticket. Only
+  where a limit is 1 the share is that one.
 
-The numbers were chosen by simulation (tests/simulation/test_flood_of_documents.py). No limit rests on any of this.
+Beyond that a newcomer gets the waiting page, and is admitted when the ticket comes back a second later. Sessions keep their duration: the
+parts of a page may be outside the room, so that an honest reader stays unconfirmed until the next click.
+
+Each data center has an even part of the share. No limit of the room rests on any of this: it can only delay an admission.
 """
 
-from collections.abc import Iterator
-
-from greenroom.admission.messages.census import SOON_MS
+from greenroom.admission.lease import WINDOW_MS, Lease
 from greenroom.model.room import Room
 
 SLOT_MS = 2_500
-"""First tickets are counted by slots of this width."""
-
-PATIENCE_MS = 5_000
-"""A ticket that was given later may still come back with the parts of its page."""
-
-WINDOW_MS = 60_000
-"""Tickets that were given so long ago, and PATIENCE_MS, are not counted any more."""
-
-QUIET_MS = 20_000
-"""The step is no longer needed when so few came in this time."""
-
-MOST_PERCENT, FEW_PERCENT = 60, 40
-"""On at so many tickets that were not shown, off at so few."""
+"""Admissions of a minute are counted by slots of this width; a slot counts until all of it is more than 60 s old."""
 
 PART = 4
-"""On where those that do not come back would hold one part in so many of either limit."""
+"""Unconfirmed sessions use at most one part in so many of either limit, and at least 1."""
 
-FEWEST = 20
-"""Fewer tickets say nothing."""
-
-TRUST_MS = 600_000
-
-_PATIENT = PATIENCE_MS // SLOT_MS
-_SLOTS = WINDOW_MS // SLOT_MS
-_QUIET = QUIET_MS // SLOT_MS
-_RING = _SLOTS + _PATIENT + 1
+RING = WINDOW_MS // SLOT_MS + 1
 
 
 class Newcomers:
-    """Of one ledger. Times are its milliseconds."""
+    """Of one ledger. Times are its milliseconds. Which sessions are unconfirmed is in `Sessions.unshown`."""
 
     __slots__ = (
-        "_before", "_issued", "_least_ms", "_most", "_shown", "_since_ms", "_slot", "_trusted_ms", "_turns_ms", "_watches",
-        "confirms", "unshown",
-    )  # fmt: skip
+        "_always",
+        "_minute",
+        "_minute_limit",
+        "_slot",
+        "_slots",
+        "_total_limit",
+        "watches",
+    )
 
     def __init__(self) -> None:
-        self.confirms = False
-        """Whether newcomers must show their ticket before they are let in."""
-        self.unshown: dict[bytes, int] = {}
-        """Ids that were let in at once and have not been seen since -> when; the oldest first, as far as they still count."""
-        self._watches = False
-        self._most = 0  # admissions of one window that would use up a limit
-        self._least_ms = 0  # so long it stays on, unless it was a false alarm
-        self._slot = self._turns_ms = 0
-        self._issued, self._shown = [0] * _RING, [0] * _RING
-        self._since_ms = self._trusted_ms = 0
-        self._before = 0  # most newcomers of a slot when it was switched on
+        self.watches = False
+        """Whether the share is limited."""
+        self._always = False
+        self._total_limit = self._minute_limit = 1
+        self._slot = self._minute = 0
+        self._slots = [0] * RING
 
-    def configure(self, room: Room, life_ms: int) -> None:
-        """As the room says; `life_ms`: of a session. Where admissions have no limit there is nothing that could be used up."""
-        watches = room.confirm_newcomers == "auto" and room.queueing_method != "passthrough"
-        self._most = min(room.total_active_users * WINDOW_MS // life_ms, room.new_users_per_minute)
-        self._least_ms = max(life_ms, WINDOW_MS + PATIENCE_MS)
-        if not watches:
-            self.confirms = room.confirm_newcomers is True
-        elif not self._watches:
-            self.confirms, self._trusted_ms = False, 0
-            self._clear()
-        self._watches = watches
+    def configure(self, room: Room) -> None:
+        """As the room says. Where admissions have no limit there is nothing that could be used up."""
+        self._always = room.confirm_newcomers is True
+        self.watches = room.confirm_newcomers == "auto" and room.queueing_method != "passthrough"
+        self._total_limit, self._minute_limit = room.total_active_users, room.new_users_per_minute
+        if not self.watches:
+            self._slots, self._minute = [0] * RING, 0
 
-    def hold(self, now_ms: int) -> None:
-        """A newcomer got a ticket and the waiting page."""
-        if self._watches:
-            if now_ms >= self._turns_ms:
-                self._turn(now_ms)
-            self._issued[self._slot % _RING] += 1
-
-    def admit(self, ticket_id: bytes, now_ms: int) -> None:
-        """A newcomer got a ticket and was let in."""
-        if self._watches:
-            self.hold(now_ms)
-            self.unshown[ticket_id] = now_ms
-
-    def see(self, ticket_id: bytes, now_ms: int) -> None:
-        """The visitor of a session was seen: perhaps for the first time."""
-        issued_ms = self.unshown.pop(ticket_id, None)
-        if self._watches and issued_ms is not None and issued_ms > now_ms - WINDOW_MS - PATIENCE_MS:
-            self._show(issued_ms, now_ms)
-
-    def join(self, issued_ms: int, now_ms: int) -> None:
-        """A ticket that was given then takes a place: the first time, unless it was given long ago."""
-        if self._watches and now_ms - issued_ms <= SOON_MS:
-            self._show(issued_ms, now_ms)
-
-    def _show(self, issued_ms: int, now_ms: int) -> None:
-        self._turn(now_ms)
-        slot = issued_ms // SLOT_MS
-        at = slot % _RING
-        if self._slot - _RING < slot <= self._slot and self._shown[at] < self._issued[at]:
-            self._shown[at] += 1
-
-    def look(self, data_centers: int, now_ms: int) -> None:
-        """Time has passed. `data_centers`: how many share the limits."""
-        oldest_ms = now_ms - WINDOW_MS - PATIENCE_MS
-        while self.unshown:
-            ticket_id = next(iter(self.unshown))
-            if self.unshown[ticket_id] > oldest_ms:
-                break
-            del self.unshown[ticket_id]
-        if not self._watches:
-            return
-        floor = max(FEWEST, self._most // (PART * data_centers))
-        self._turn(now_ms)
-        issued = shown = busiest = 0
-        for at in self._judged(_SLOTS):
-            issued, shown, busiest = (
-                issued + self._issued[at],
-                shown + self._shown[at],
-                max(busiest, self._issued[at]),
-            )
-        absent = issued - shown
-        if not self.confirms:
-            if (
-                absent >= floor
-                and 100 * absent >= MOST_PERCENT * issued
-                and now_ms >= self._trusted_ms
-            ):
-                self._switch(now_ms, busiest)
-            return
-        lasted = now_ms - self._since_ms >= self._least_ms
-        if issued >= FEWEST and 100 * absent <= FEW_PERCENT * issued:
-            if 2 * busiest >= self._before:
-                self._trusted_ms = now_ms + TRUST_MS
-                self._switch(now_ms, 0)
-            elif lasted:
-                self._switch(now_ms, 0)
-        elif lasted and 2 * _SLOTS * self._absent_lately() < _QUIET * floor:
-            self._switch(now_ms, 0)
-
-    def _absent_lately(self) -> int:
-        return sum(self._issued[at] - self._shown[at] for at in self._judged(_QUIET))
-
-    def _judged(self, count: int) -> Iterator[int]:
-        """Where the newest `count` slots are that are over and were patiently waited for."""
-        return (
-            slot % _RING for slot in range(self._slot - _PATIENT - count, self._slot - _PATIENT)
+    def confirms(self, unshown: int, data_centers: int, now_ms: int) -> bool:
+        """Whether newcomers must show their ticket now, because `unshown` sessions use up the share, or always."""
+        if not self.watches:
+            return self._always
+        self.turn(now_ms)
+        parts = PART * data_centers
+        return unshown >= max(1, self._total_limit // parts) or self._minute >= max(
+            1, self._minute_limit // parts
         )
 
-    def _turn(self, now_ms: int) -> None:
-        """Slots begin."""
+    def takes_the_last(self, lease: Lease, waiting: int, now_ms: int) -> bool:
+        """Whether one more admission would use the last free place, or the last one of this minute, as far as this ledger knows."""
+        if not self.watches:
+            return False
+        free = lease.permits + lease.freed + (lease.pool if lease.connected(now_ms) else 0)
+        if self._total_limit > 1 and free <= waiting + 1:
+            return True
+        most = self._minute_limit - 1 - waiting
+        if self._minute_limit == 1 or len(lease.window) < most:
+            return False
+        lease.trim(now_ms)
+        return len(lease.window) >= most
+
+    def admit(self, begun_ms: int) -> None:
+        """A newcomer was admitted then, without having shown the ticket."""
+        self._count(begun_ms, 1)
+
+    def see(self, begun_ms: int, now_ms: int) -> None:
+        """The ticket of a newcomer who was admitted then came back, or the admission did not happen."""
+        self.turn(now_ms)
+        self._count(begun_ms, -1)
+
+    def turn(self, now_ms: int) -> None:
+        """Begins the slot of this moment, if it is a new one."""
         slot = now_ms // SLOT_MS
-        for new in range(max(self._slot, slot - _RING) + 1, slot + 1):
-            self._issued[new % _RING] = self._shown[new % _RING] = 0
+        for new in range(max(self._slot, slot - RING) + 1, slot + 1):
+            self._minute -= self._slots[new % RING]
+            self._slots[new % RING] = 0
         self._slot = max(self._slot, slot)
-        self._turns_ms = (self._slot + 1) * SLOT_MS
 
-    def _switch(self, now_ms: int, before: int) -> None:
-        self.confirms = not self.confirms
-        self._since_ms, self._before = now_ms, before
-        self._clear()
-
-    def _clear(self) -> None:
-        self._issued, self._shown = [0] * _RING, [0] * _RING
+    def _count(self, begun_ms: int, change: int) -> None:
+        slot = begun_ms // SLOT_MS
+        if self.watches and self._slot - RING < slot <= self._slot:
+            self._slots[slot % RING] += change
+            self._minute += change

@@ -30,7 +30,17 @@ def last_seen_ms(until_ms: int) -> int:
 class Sessions:
     """The living and the spent ticket ids of one room."""
 
-    __slots__ = ("_spent_wheel", "_wheel", "ended", "inside", "life_ms", "seen", "spent", "tally")
+    __slots__ = (
+        "_spent_wheel",
+        "_wheel",
+        "ended",
+        "inside",
+        "life_ms",
+        "seen",
+        "spent",
+        "tally",
+        "unshown",
+    )
 
     def __init__(self, life_ms: int) -> None:
         self.life_ms = life_ms
@@ -39,6 +49,8 @@ class Sessions:
         """When the visitor of a session was last seen, which a renewal need not say."""
         self.inside: dict[bytes, int] = {}
         """Living (or not yet swept) sessions: id -> last renewal << BEGAN_BITS | when it began."""
+        self.unshown: dict[bytes, int] = {}
+        """Unconfirmed sessions, of newcomers who have not shown their ticket (`newcomers`): id -> when it began."""
         self.spent: dict[bytes, int] = {}
         """Ids that never get a place or a session again: id -> until when that must be remembered."""
         self.ended = Ages()
@@ -56,6 +68,7 @@ class Sessions:
 
     def resume(self, ticket_id: bytes, renewed_ms: int, began_ms: int = 0) -> None:
         """A session that was renewed then; `began_ms` 0: it is not known when it began, unless it is here already."""
+        self.unshown.pop(ticket_id, None)
         self._enter(ticket_id, renewed_ms, began_ms or self.inside.get(ticket_id, 0) & BEGAN_MASK)
 
     def _enter(self, ticket_id: bytes, renewed_ms: int, began_ms: int) -> None:
@@ -70,6 +83,7 @@ class Sessions:
         """A session that never was, after all."""
         del self.inside[ticket_id]
         self.seen.pop(ticket_id, None)
+        self.unshown.pop(ticket_id, None)
 
     def begun(self) -> dict[bytes, int]:
         """When each session began, where that is known."""
@@ -107,6 +121,7 @@ class Sessions:
     def end(self, ticket_id: bytes, now_ms: int) -> int:
         """Ends a session; until when its id stays spent (0: needs no memory)."""
         session = self.inside.pop(ticket_id)
+        self.unshown.pop(ticket_id, None)
         began_ms, renewed_ms = session & BEGAN_MASK, session >> BEGAN_BITS
         seen_ms = self.seen.pop(ticket_id, 0)
         if began_ms:
@@ -122,6 +137,7 @@ class Sessions:
         ]
         self.inside.clear()
         self.seen.clear()
+        self.unshown.clear()
         return ended
 
     def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:

@@ -74,7 +74,7 @@ local function configure(keys, argv)
       call('UNLINK', k.drawn)
       state.drawn, state.everybody = 0, false
     end
-    newcomers.configure(before)
+    newcomers.configure()
     if s.life_ms ~= before.life_ms then free((end_sessions(now - before.life_ms, SWEEP_SYNC))) end
     if s.sessions_ended_ms > state.told_ended_ms then
       state.told_ended_ms, state.all_ended_ms = s.sessions_ended_ms, now
@@ -175,12 +175,11 @@ local function inspect(keys, argv)
   local room = keys[1]
   open_ledger(room, argv[1])
   trim_minute()
-  local found = {called = count_called(), now_ms = now}
+  local found = {called = count_called(), now_ms = now, confirm = newcomers.confirm()}
   for _, name in ipairs(FIELDS) do
     if name ~= 'settings' then found[name] = state[name] end
   end
   found.kept = state.kept ~= 0 -- an id is no text
-  found.confirm = newcomers.confirm()
   close_ledger(room)
   return cmsgpack.pack(found)
 end

@@ -80,7 +80,6 @@ local function sweep(limit)
   end
   state.lookahead = state.pace * state.gap_ms / 1000
   state.unseen = newcomers_unseen()
-  newcomers.look()
   state.swept = (more or ghosts) and -1 or floor(now / CELL_MS) -- what is left over is looked at by the next operation
 end
 
@@ -268,7 +267,7 @@ end
 
 -- How many permits to ask for while a newcomer waits.
 local function borrows()
-  if newcomers.confirm() or not may_borrow() then return 0 end
+  if not may_borrow() or newcomers.confirm() then return 0 end
   return max(1, ceil(0.5 * state.arrivals_per_s))
 end
 
@@ -277,11 +276,10 @@ local OPERATIONS = {}
 OPERATIONS[1] = function(id, _, _, low) -- arrive
   sweep_when_due()
   local source = s.open and newcomer_source() or nil
-  if source and not newcomers.confirm() then
-    newcomers.hold()
+  if source and not newcomers.must_show_ticket() then
+    newcomers.admit()
     return admit(id, source, nil, nil, s.watches)
   end
-  newcomers.hold()
   local flags = NEWCOMER + (borrows() > 0 and BORROWS or 0)
   return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, flags, state.unseen, source)
 end
@@ -358,7 +356,6 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
     attempted_ms = now
     join_line(id, key)
     if now - arrival_ms(key) > SOON_MS then state.lost = state.lost - 1 else state.joined = state.joined + 1 end
-    newcomers.join(arrival_ms(key) - state.line_ahead_ms)
     if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
     state.newcomers = state.newcomers + 1
   end

@@ -40,8 +40,10 @@ local FIELDS = {
   'joined', 'lost', 'strays', 'front_s',
   'born_ms', 'moving', 'given', 'arrived', 'unconfirmed', 'unseen',
   'gap_us', 'spent_until_us', 'contact_ms', 'fence_ms', 'shift_ms', 'seen_rows', 'kept', 'kept_ms',
-  'data_centers', 'confirms', 'switched_ms', 'before', 'trusted_ms', 'slot', 'issued', 'shown',
+  'data_centers',
+  'confirms', 'switched_ms', 'before', 'trusted_ms', 'slot', 'issued', 'shown', -- of an older greenroom; to be removed after one release
   'told_ended_ms', 'all_ended_ms', 'closing', 'closing_until_ms',
+  'unshown_slot', 'unshown_slots',
 }
 
 local KEYS_OF = {

@@ -92,6 +92,7 @@ local function take_over(id, renewed_ms)
   local known_ms, age = session_of(id)
   if waiter(id) then leave_line(id, key_of(id)) end
   call('ZREM', k.elsewhere, id)
+  call('ZREM', k.unshown, id)
   call('SREM', k.unknown, id)
   call('SREM', k.unknown_told, id)
   if known_ms then
@@ -115,6 +116,7 @@ local function give(id, to)
   local renewed_ms = session_of(id)
   if renewed_ms and now < renewed_ms + s.life_ms then
     call('ZREM', k.inside, id)
+    call('ZREM', k.unshown, id)
     forget_seen(id)
     state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)

@@ -76,6 +76,7 @@ end
 local function begin_session(id, unshown)
   state.inside_rows = state.inside_rows + write_session(id, now, unshown and UNSHOWN or 0)
   state.inside = state.inside + 1
+  if unshown then call('ZADD', k.unshown, now, id) end
 end
 
 local function spend_id(id, last_seen_ms)
@@ -85,6 +86,7 @@ end
 
 local function end_session(id, renewed_ms, age)
   call('ZREM', k.inside, id)
+  call('ZREM', k.unshown, id)
   state.inside, state.inside_rows = state.inside - 1, state.inside_rows - 1
   count_age(id, renewed_ms, age)
   spend_id(id, renewed_ms)
@@ -105,6 +107,7 @@ local function end_sessions(border, limit)
     if renewed_ms <= border then count_age(rows[place - 1], renewed_ms, age) end
   end
   local count = call('ZCOUNT', k.inside, low, string.format('(%.0f', (border + 1) * 2048))
+  if count > 0 then call('ZREMRANGEBYSCORE', k.unshown, '-inf', border) end
   state.ended_to, state.inside = border, state.inside - count
   return count, limited
 end
@@ -121,7 +124,7 @@ local function end_every_session()
     state.inside_rows = state.inside_rows - 1
     spend_id(rows[place], floor(tonumber(rows[place + 1]) / 2048))
   end
-  call('UNLINK', k.seen)
+  call('UNLINK', k.seen, k.unshown)
   state.inside, state.seen_rows = 0, 0
   return count + #rows / 2
 end

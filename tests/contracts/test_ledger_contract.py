@@ -224,6 +224,14 @@ def test_an_estimate_comes_from_the_minute_or_is_not_there(make: Make) -> None:
     assert wait_in_line(full, range(5, 6))[0].estimate is None
 
 
+def test_a_newcomer_is_told_no_wait_before_anybody_has_shown_a_ticket(make: Make) -> None:
+    ledger = make(total_active_users=100, new_users_per_minute=2)
+    held = arrivals(ledger, range(30))[2:]
+    assert {outcome.estimate for outcome in held} == {None}
+    assert wait_in_line(ledger, range(2, 3))[0].estimate is not None
+    assert arrivals(ledger, range(40, 41))[0].estimate is not None
+
+
 def test_the_room_may_ask_for_confirmed_newcomers(make: Make) -> None:
     ledger = make(confirm_newcomers=True)
     (held,) = arrivals(ledger, range(1))

@@ -65,3 +65,17 @@ def test_permits_of_a_quiet_minute_come_at_twice_the_even_pace_and_then_slower()
     assert [round(wait.p50_s, 1) for wait in waits if wait] == [0.6, 5.3, 17.3, 41.6]
     assert crowd_estimate(1, 600, 600, 0) is None
     assert crowd_estimate(200, 0, 600, 401) is None
+
+
+def test_a_crowd_of_one_second_is_not_told_that_the_line_is_empty() -> None:
+    def streams(name: str) -> Random:
+        return Random(f"7103/{name}")
+
+    part = shares(streams("part"), 20)
+    found = arrivals(streams("trace"), 1, lambda _: level(part, 3_000))
+    world = World(Scenario("crowd", room(1_000, 600), 20, found, 60, Behaviour()), streams)
+    world.run()
+    held = [visitor for visitor in world.crowd.visitors if visitor.tries]
+    told = [visitor.first_guess[2] for visitor in held if visitor.first_guess]
+    assert len(held) > 2_000
+    assert sum(guess < 5 for guess in told) <= len(held) / 20

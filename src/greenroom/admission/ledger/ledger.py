@@ -86,7 +86,8 @@ class Ledger(HeldVisitors):
                 self.newcomers.admit(now_ms)
                 self.sessions.unshown[ticket_id] = now_ms
             return self._admit(ticket_id, source, now_ms, None)
-        if not told:
+        unknown = source is None and not self.line.slots and not self.waits.outlook.current(now_ms)
+        if unknown or not told:  # no ticket has come back yet: nobody knows how many came before
             return self._untold(now_ms, random_bits, source is not None)
         return self._outside(
             now_ms,

@@ -19,6 +19,8 @@ from greenroom.model.visit import Estimate
 STALE_MS = 4_000
 """A table older than this is still used, said to be old, and believed less: a minute later its interval is twice as wide."""
 STALE_WIDENS_MS = 60_000
+LINE_OVER_MS = 10_000
+"""A table older than this may be of a line that is over."""
 SPREAD = (-1, 0, 1, 1)
 """Where each of `wait_table.SHARES` goes when less is known."""
 
@@ -66,6 +68,10 @@ class Outlook:
         self._read = -1
         self.age_s = 0.0
         self.decides = wait_table.learnt
+
+    def current(self, now_ms: int) -> bool:
+        """Whether there is a wait table, and of the line that is there now."""
+        return self.wait_table is not None and now_ms - self._made_ms < LINE_OVER_MS
 
     def expect(self, random: bool) -> None:
         """From now on wait tables are of this kind; a table of another kind is dropped."""

@@ -31,7 +31,7 @@ _HEAD = Struct("<dddddddd")
 _ANSWER = Struct("<BBddIIId")
 _TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
 _SHUT, _CONNECTED = 0, 1
-_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED = 1, 2, 4, 8, 16, 32
+_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED, _ROOM = 1, 2, 4, 8, 16, 32, 64
 
 _CONFIRMS: Mapping[bool | str, int] = {False: 0, True: 1, "auto": 2}
 _SKETCHES = msgpack.Decoder(WaitTable)
@@ -98,6 +98,11 @@ class Reader:
                 estimate = (
                     None
                     if flags & _UNTOLD
+                    or (
+                        not ahead
+                        and flags & (_NEWCOMER | _ROOM) == _NEWCOMER
+                        and not self._outlook.current(self.now_ms)
+                    )
                     else self._estimate(
                         position, waiting, int(second), wait_s, bool(flags & _CUT_OFF)
                     )

@@ -178,7 +178,7 @@ end
 -- Answers --------------------------------------------------------------------------------------------------------------------------
 
 local ADMITTED, ACTIVE, WAITING, GONE = 1, 2, 3, 4
-local IN_LINE, BORROWS, UNTOLD, CUT_OFF, NEWCOMER, CALLED = 1, 2, 4, 8, 16, 32 -- flags
+local IN_LINE, BORROWS, UNTOLD, CUT_OFF, NEWCOMER, CALLED, ROOM = 1, 2, 4, 8, 16, 32, 64 -- flags
 local UNKNOWN = -1
 
 local function answer(standing, flags, first, second, refresh_ms, ahead, waiting, wait_s)
@@ -280,7 +280,7 @@ OPERATIONS[1] = function(id, _, _, low) -- arrive
     newcomers.admit()
     return admit(id, source, nil, nil, s.watches)
   end
-  local flags = NEWCOMER + (borrows() > 0 and BORROWS or 0)
+  local flags = NEWCOMER + (borrows() > 0 and BORROWS or 0) + (source and ROOM or 0)
   return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, flags, state.unseen, source)
 end
 

@@ -26,8 +26,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from greenroom.core.health.memory import EventQuestion
-from greenroom.stores.health import SqlHealthStore, default_url
+from greenroom.health.rules.memory import EventQuestion
+from greenroom.health.store import SqlHealthStore, default_url
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 ACCOUNT = "67726565656e726f6f6d000000000001"

@@ -21,8 +21,8 @@ from greenroom.analytics.histogram import packed, record
 from greenroom.analytics.question import Order, Question, Wanted
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import RoomLimits
-from greenroom.stores.analytics.duck import SORTED, DuckEngine
-from greenroom.stores.analytics.keeper import GRACE_S, Keeper
+from greenroom.analytics.store.duck import SORTED, DuckEngine
+from greenroom.analytics.store.keeper import GRACE_S, Keeper
 
 DAY_S = 86_400
 BEGIN_S = 1_893_456_000

@@ -40,22 +40,22 @@ from hot_path import (
 from greenroom.asgi import WaitingRoom
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
-from greenroom.dialects.service import ProxyQuestions
-from greenroom.dialects.spoe.connection import SpoeAgent
-from greenroom.dialects.spoe.frames import (
+from greenroom.gateway.server import Gateway
+from greenroom.gateway.visitor.connection import VisitorConnection
+from greenroom.gateway.wire.header_lines import IN_QUESTIONS
+from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.question_heads import QuestionHeads
+from greenroom.proxies.service import ProxyQuestions
+from greenroom.proxies.spoe.connection import SpoeAgent
+from greenroom.proxies.spoe.frames import (
     HAPROXY_HELLO,
     NOTIFY,
     frame_bytes,
     pairs_bytes,
     string_bytes,
 )
-from greenroom.dialects.spoe.questions import SpoeQuestions
-from greenroom.dialects.verdict_store import VerdictStore
-from greenroom.gateway.server import Gateway
-from greenroom.gateway.visitor.connection import VisitorConnection
-from greenroom.gateway.wire.header_lines import IN_QUESTIONS
-from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.question_heads import QuestionHeads
+from greenroom.proxies.spoe.questions import SpoeQuestions
+from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.runtime.embedded import AppRequests
 from greenroom.runtime.entropy import Entropy
 

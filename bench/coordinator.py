@@ -20,10 +20,10 @@ from zlib import crc32
 
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.sync_schedule import SyncSchedule, phase_ms
+from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
+from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry
 from greenroom.model.room import Room
 from greenroom.model.visit import make_key
-from greenroom.sync.batch import ReportBatch, answer_of, encode
-from greenroom.sync.coordinator_registry import CoordinatorRegistry
 
 BAR_MS = 50.0
 LINK_MS = 40

@@ -20,6 +20,9 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from greenroom.analytics.rollup import SLOTS, GaugeTrack, Part, Rollup, RoomLimits
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper, RoomPlace
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard.routes import ROUTES
 from greenroom.model.change import Change, Put
 from greenroom.model.event import Event
@@ -27,9 +30,6 @@ from greenroom.model.health_check import HealthCheck, HttpCheck
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.zone import Zone
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper, RoomPlace
-from greenroom.stores.sql import SqlStore, default_url
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 LIMIT_MS = 50.0

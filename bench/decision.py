@@ -24,12 +24,12 @@ from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.keys.ticket_keys import KeyRing
+from greenroom.ledgers.draws import DrawFiles
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.answer import Answer
 from greenroom.model.room import Room
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.stores.draws import DrawFiles
-from greenroom.stores.keys import KeyRing
-from greenroom.stores.memory import MemoryLedger
 
 HEAD = (
     b"GET /shop/item/42?colour=red HTTP/1.1\r\nHost: shop.example.com\r\n"

@@ -20,11 +20,11 @@ from greenroom.health.alerts import Placed
 from greenroom.health.network import probe_policy, threaded_resolver
 from greenroom.health.probes import Equipment, probe
 from greenroom.health.service import HealthService
+from greenroom.health.store import SqlHealthStore, default_url
 from greenroom.health.tls import TlsContexts
 from greenroom.model.health_check import HealthCheck, HttpCheck
 from greenroom.outbound import Guard
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.stores.health import SqlHealthStore, default_url
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 CLOCK = MonotonicClock()

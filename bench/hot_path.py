@@ -25,8 +25,8 @@ from types import FrameType
 import uvloop
 from browser_heads import HOST, LINE, browsers, cookie_line, navigating
 
+from greenroom.analytics.collector.decisions import recording
 from greenroom.analytics.recorder import Recorder
-from greenroom.collector.decisions import recording
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observed_by import observed_by
 from greenroom.decision.room_schedule import compile_room
@@ -38,11 +38,11 @@ from greenroom.gateway.origin.connection import OriginConnection
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.gateway.wire.limits import Limits
+from greenroom.keys.ticket_keys import KeyRing
+from greenroom.ledgers.draws import DrawFiles
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.room import Room
 from greenroom.runtime.entropy import Entropy
-from greenroom.stores.draws import DrawFiles
-from greenroom.stores.keys import KeyRing
-from greenroom.stores.memory import MemoryLedger
 
 CONNECTIONS = 64
 INSIDE = 2_000

@@ -23,12 +23,12 @@ from typing import Any
 from awake import Client
 from gateway import ORIGIN, cpu_seconds
 
-from greenroom.core.routing import RouteTable
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Change, Put
 from greenroom.model.room import Room, Route
 from greenroom.model.rule import Rule, RuleSet
 from greenroom.model.zone import Zone
-from greenroom.stores.sql import SqlStore, default_url
+from greenroom.request.routing import RouteTable
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 LIMITS: dict[str, Any] = {"total_active_users": 1_000_000, "new_users_per_minute": 1_000_000}

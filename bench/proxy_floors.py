@@ -14,7 +14,7 @@ from typing import cast
 
 import uvloop
 
-from greenroom.dialects.spoe.frames import (
+from greenroom.proxies.spoe.frames import (
     ACK,
     AGENT_HELLO,
     HAPROXY_HELLO,
@@ -24,7 +24,7 @@ from greenroom.dialects.spoe.frames import (
     pairs,
     pairs_bytes,
 )
-from greenroom.dialects.spoe.questions import FORWARD
+from greenroom.proxies.spoe.questions import FORWARD
 
 YES_CONF = """
 worker_processes 1; daemon off; error_log stderr; pid {folder}/yes.pid; events {{ worker_connections 1024; }}

@@ -28,14 +28,14 @@ import uvloop
 from awake import BETWEEN_HEADS, END, Client, page, request
 
 from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.ledgers.redis.answers import settings_of
+from greenroom.ledgers.redis.clock import ServerClock
+from greenroom.ledgers.redis.ledger_store import RedisLedgerStore
+from greenroom.ledgers.redis.library import LEDGER_LIBRARY
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.room import Room
 from greenroom.model.visit import make_key
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.stores.redis.answers import settings_of
-from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.redis.ledger_store import RedisLedgerStore
-from greenroom.stores.redis.library import LEDGER_LIBRARY
-from greenroom.stores.redis.link import Link
 
 PORT, MEMORY, SHARED = 9120, 9121, 9122
 FILL = 5_000

@@ -17,10 +17,10 @@ import redis
 from greenroom.admission.records import NOBODY, NOTE, PLACE, pack
 from greenroom.config.room_entries import room_id
 from greenroom.decision.tickets import Sealer
+from greenroom.keys.ticket_keys import KeyRing
+from greenroom.ledgers.journal import FileJournal
+from greenroom.ledgers.redis.library import PARTS, Library, part
 from greenroom.model.visit import Ticket, make_key
-from greenroom.stores.journal import FileJournal
-from greenroom.stores.keys import KeyRing
-from greenroom.stores.redis.library import PARTS, Library, part
 
 CAME_WITHIN_MS, REFRESH_MS = 600_000, 60_000
 AT_ONCE = 2_000

@@ -19,8 +19,8 @@ from pathlib import Path
 from greenroom.admission.records import ADMIT, PLACE, pack
 from greenroom.cli.commands import ROOM_NAME
 from greenroom.config.room_entries import room_id
+from greenroom.ledgers.journal import FileJournal
 from greenroom.model.visit import make_key
-from greenroom.stores.journal import FileJournal
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 LIMITS = ["--total-active-users", "10000", "--new-users-per-minute", "10000"]

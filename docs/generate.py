@@ -10,10 +10,11 @@ from typing import Any
 import typer
 from prometheus_client.core import GaugeMetricFamily
 
-from greenroom.alerting.alert_types import ALERTS, example
-from greenroom.alerting.channels import CHANNELS
+from greenroom.alerts.policies import POLICIES_MAX
+from greenroom.alerts.rules.channels import CHANNELS
 from greenroom.api.app import PREFIX
 from greenroom.api.management import api_document
+from greenroom.api.metrics import EXPORTED, gateway_rows
 from greenroom.api.openapi import FORMS
 from greenroom.cli import app
 from greenroom.config.alert_entries import AlertPolicyEntry, PagerdutyServiceEntry, WebhookEntry
@@ -21,13 +22,8 @@ from greenroom.config.event_entries import TIMES, EventExtra
 from greenroom.config.health_check_entries import HealthCheckExtra
 from greenroom.config.room_entries import Extra
 from greenroom.config.settings import SECTIONS, OriginEntry, Server
-from greenroom.control.alert_policies import POLICIES_MAX
-from greenroom.control.api_schema import EXTENSION, ApiSchema
-from greenroom.control.metrics import EXPORTED, gateway_rows
-from greenroom.control.refusals import CODES
-from greenroom.core.rules import FIELDS, FUNCTIONS
-from greenroom.core.rules.functions import FunctionSpec
 from greenroom.gateway.counts import Counts
+from greenroom.model.alert_types import ALERTS, example
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import EVENTS_PER_ROOM, Event
 from greenroom.model.fields import Spec, plain_type, specs
@@ -44,6 +40,10 @@ from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.model.status_page import PageSettings
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
+from greenroom.rules import FIELDS, FUNCTIONS
+from greenroom.rules.functions import FunctionSpec
+from greenroom.web.api_schema import EXTENSION, ApiSchema
+from greenroom.web.refusals import CODES
 
 REFERENCE = Path(__file__).parent / "reference"
 NAMES = {

@@ -8,9 +8,9 @@ import random
 import time
 import tracemalloc
 
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.room import Room
 from greenroom.model.visit import make_key
-from greenroom.stores.memory import MemoryLedger
 
 CROWD = 50_000
 RESTARTED = 100_000

@@ -7,9 +7,14 @@ closure alone. The aim is 1 us for a rule of five terms.
 import time
 import timeit
 
-from greenroom.core.rules import NOTHING_KNOWN, RequestFacts, compile_bypass, compile_rule
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
+from greenroom.rules import (
+    NOTHING_KNOWN,
+    RequestFacts,
+    compile_bypass,
+    compile_rule,
+)
 
 NOW_MS = 1_700_000_000_000
 BROWSER = (

@@ -18,14 +18,26 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from analytics_material import ALL_WANTED, BEGIN_S, a_rollup, oracle, parts_of
 
 from greenroom.analytics.metrics import DIMENSIONS, ROOM
-from greenroom.analytics.question import AllOf, AnyOf, DimensionFilter, Order, Question, Wanted
+from greenroom.analytics.question import (
+    AllOf,
+    AnyOf,
+    DimensionFilter,
+    Order,
+    Question,
+    SlowAnswer,
+    Wanted,
+)
 from greenroom.analytics.rollup import Part
+from greenroom.analytics.store.click import ClickEngine
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.engine import Engine
+from greenroom.analytics.store.keeper import (
+    LATE_S,
+    Keeper,
+    Retention,
+    RoomPlace,
+)
 from greenroom.errors import StorageFailed
-from greenroom.ports import SlowAnswer
-from greenroom.stores.analytics.click import ClickEngine
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.engine import Engine
-from greenroom.stores.analytics.keeper import LATE_S, Keeper, Retention, RoomPlace
 
 FIRST = BEGIN_S // 60 + 130
 MINUTES = 150

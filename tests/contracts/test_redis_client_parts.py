@@ -1,4 +1,4 @@
-"""The parts of redis-py that stores/redis/wire.py uses are not documented: a version without them fails here, by name, and not under load."""
+"""The parts of redis-py that ledgers/redis/wire.py uses are not documented: a version without them fails here, by name, and not under load."""
 
 import inspect
 import re

@@ -12,12 +12,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from octorules_wirefilter import get_schema_info, parse_expression
 
-from greenroom.core.rules import FIELDS, FUNCTIONS, ListMembership, rule_problems
-from greenroom.core.rules.fields import ALIASES, absent
-from greenroom.core.rules.functions import ABSENT_FUNCTIONS
-from greenroom.core.rules.grammar import parse
-from greenroom.core.rules.kinds import INTEGER, IP, STRING, ValueKind
-from greenroom.core.rules.syntax import Logic, Node, show
+from greenroom.rules import (
+    FIELDS,
+    FUNCTIONS,
+    ListMembership,
+    rule_problems,
+)
+from greenroom.rules.fields import ALIASES, absent
+from greenroom.rules.functions import ABSENT_FUNCTIONS
+from greenroom.rules.grammar import parse
+from greenroom.rules.kinds import (
+    INTEGER,
+    IP,
+    STRING,
+    ValueKind,
+)
+from greenroom.rules.syntax import Logic, Node, show
 
 SCHEMA = get_schema_info()
 LISTS = {

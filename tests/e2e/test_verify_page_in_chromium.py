@@ -10,7 +10,12 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page
 
-from greenroom.core.draw import ScheduledDraw, entries, hold, receipt
+from greenroom.admission.draw import (
+    ScheduledDraw,
+    entries,
+    hold,
+    receipt,
+)
 
 START_MS = 1_790_000_000_000
 RECEIPTS = 10_000

@@ -149,9 +149,9 @@ def test_the_checks_catch_what_they_are_for() -> None:
         "README.md#no-such-place",
     ]
     assert missing_paths(
-        "see `docs/nowhere.md`, `core/nowhere.py`, `src/greenroom/errors.py` and `text/html`"
+        "see `docs/nowhere.md`, `rules/nowhere.py`, `src/greenroom/errors.py` and `text/html`"
     ) == [
         "docs/nowhere.md",
-        "core/nowhere.py",
+        "rules/nowhere.py",
     ]
     assert OWN_MACHINE.search("open(/home/somebody/notes)")

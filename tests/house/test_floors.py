@@ -66,7 +66,7 @@ def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
         ("pages/__init__.py", "import greenroom.ports"),
         ("attic.py", ""),
         ("gateway/visitor/contracts.py", "if TYPE_CHECKING:\n    import greenroom.gateway.server"),
-        ("sync/schedule.py", "import greenroom.stores.redis.link"),
+        ("ledgers/sync/batch.py", "import greenroom.ledgers.redis.link"),
     ],
     ids=[
         "an import that goes up",

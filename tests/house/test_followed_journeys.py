@@ -70,5 +70,5 @@ def test_the_page_has_few_steps(page: Path) -> None:
 
 
 def test_the_check_catches_a_name_that_is_gone() -> None:
-    text = "`Reception.receive` asks `DecisionService.decide_all`, `decide_all` and `DecisionService.receive` in `core/decide.py`"
+    text = "`Reception.receive` asks `DecisionService.decide_all`, `decide_all` and `DecisionService.receive` in `admission/decide.py`"
     assert unknown(text) == ["Reception.receive", "DecisionService.decide_all", "decide_all"]

@@ -20,6 +20,7 @@ from proxy_chain import Chain, chain_of
 from real_proxies import FILES
 from redis_world import RedisServer
 
+from greenroom.configuration.store import default_url
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
@@ -28,7 +29,6 @@ from greenroom.gateway.server import Gateway
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
-from greenroom.stores.sql import default_url
 
 PATIENCE_S = 40
 TICKET = b"__cfwaitingroom=sealed; Path=/; HttpOnly"

@@ -11,10 +11,10 @@ import trustme
 from receivers import WebReceiver, until
 from redis_world import RedisServer
 
-from greenroom.alerting.alert_types import ALERTS
+from greenroom.configuration.store import SqlStore, default_url
+from greenroom.model.alert_types import ALERTS
 from greenroom.model.change import Put
 from greenroom.model.notification import AlertPolicy, Webhook
-from greenroom.stores.sql import SqlStore, default_url
 
 HERE = '[outbound]\nports = []\nallow = ["127.0.0.1"]\n'
 LIMITS = {"greenroom_wait_time": "1", "greenroom_origin_errors": "50"}

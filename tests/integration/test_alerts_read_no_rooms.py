@@ -6,8 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+from greenroom.alerts.watcher import Watcher
 from greenroom.config.source import FileSource
-from greenroom.notify.watcher import Watcher
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 from greenroom.runtime.process import Process
@@ -30,7 +30,7 @@ def test_looking_for_alerts_asks_for_no_figures_and_an_operator_does(tmp_path: P
             process._ledgers = cast(ProcessLedgerStore, ledgers)
             notifications = process._notifications
             assert notifications is not None
-            await Watcher(notifications._look, process._store.outbox, lambda: 0).look_once()
+            await Watcher(notifications._look, notifications.outbox, lambda: 0).look_once()
             assert asked == [], "alerts look at rooms every second"
             process.state()
             assert asked == ["figures"], "an operator who looks gets fresh ones"

@@ -15,10 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from analytics_material import ALL_WANTED, BEGIN_S, oracle, parts_of
 
-from greenroom.analytics.question import Question, Wanted
-from greenroom.analytics.recorder import Recorder
-from greenroom.analytics.rollup import Part
-from greenroom.collector.shared import (
+from greenroom.analytics.collector.shared import (
     SILENT_MINUTES,
     SourceWatch,
     StreamCollector,
@@ -26,18 +23,21 @@ from greenroom.collector.shared import (
     _encode,
     send,
 )
-from greenroom.collector.writer import Writer
+from greenroom.analytics.collector.writer import Writer
+from greenroom.analytics.question import Question, Wanted
+from greenroom.analytics.recorder import Recorder
+from greenroom.analytics.rollup import Part
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper
 from greenroom.errors import StorageFailed
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper
-from greenroom.stores.redis.analytics_stream import RedisAnalyticsStream
+from greenroom.ledgers.redis.analytics_stream import RedisAnalyticsStream
 
 FIRST = BEGIN_S // 60
 EVERYTHING = Question(0, 1 << 32, metrics=tuple(Wanted(*wanted) for wanted in ALL_WANTED))
 
 
 def client(server: RedisServer) -> Any:
-    from greenroom.stores.redis.link import Link
+    from greenroom.ledgers.redis.link import Link
 
     return Link(server.url, "redis").client(2.0)
 

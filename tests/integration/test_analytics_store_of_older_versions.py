@@ -76,8 +76,8 @@ def test_a_file_of_the_first_version_answers_what_it_answered_then_and_is_writte
     tmp_path: Path,
 ) -> None:
     from greenroom.analytics.question import Question, Wanted
-    from greenroom.stores.analytics.duck import DuckEngine
-    from greenroom.stores.analytics.keeper import Keeper
+    from greenroom.analytics.store.duck import DuckEngine
+    from greenroom.analytics.store.keeper import Keeper
 
     path = older_file(tmp_path)
     for _ in range(2):
@@ -105,9 +105,9 @@ def test_the_next_version_adds_its_columns_to_a_store_of_the_first_and_keeps_its
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
     if engine == "duckdb":
+        from greenroom.analytics.store.duck import DuckEngine
+        from greenroom.analytics.store.keeper import Keeper
         from greenroom.errors import StorageFailed
-        from greenroom.stores.analytics.duck import DuckEngine
-        from greenroom.stores.analytics.keeper import Keeper
 
         with pytest.raises(StorageFailed, match=r"newer greenroom \(version 2"):
             Keeper(DuckEngine(tmp_path / "analytics.duckdb"))
@@ -121,7 +121,7 @@ def become_the_next_version() -> None:
     from greenroom.analytics import rollup
 
     rollup.OUTCOMES = (*rollup.OUTCOMES, NEW_OUTCOME)  # type: ignore[misc]
-    from greenroom.stores.analytics import tables
+    from greenroom.analytics.store import tables
 
     kept = (f"{NEW_OUTCOME}_sum",)
     tables.NEW_COLUMNS[2] = {"minutes": (NEW_OUTCOME,), "hours": kept, "days": kept}
@@ -130,14 +130,14 @@ def become_the_next_version() -> None:
 
 def first_version(engine: str, folder: Path) -> Any:
     """A store as the first version left it."""
-    from greenroom.stores.analytics.duck import DuckEngine
+    from greenroom.analytics.store.duck import DuckEngine
 
     if engine == "duckdb":
         return DuckEngine(older_file(folder))
     import clickhouse_connect
     import duckdb
 
-    from greenroom.stores.analytics.click import ClickEngine
+    from greenroom.analytics.store.click import ClickEngine
 
     where = f"chdb://{mkdtemp(dir=folder)}"
     client = clickhouse_connect.get_client(dsn=where)
@@ -157,7 +157,7 @@ def first_version(engine: str, folder: Path) -> Any:
 def upgrade(engine: str, folder: Path) -> None:
     """The scenario, in a process of the next version."""
     become_the_next_version()
-    from greenroom.stores.analytics.keeper import Keeper
+    from greenroom.analytics.store.keeper import Keeper
 
     store = first_version(engine, folder)
     assert [name for (name,) in store.select("SELECT name FROM facts WHERE value = 1")] == [

@@ -21,10 +21,10 @@ from analytics_material import BEGIN_S, a_rollup
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import Part, Rollup
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper
+from greenroom.analytics.store.tables import VERSION
 from greenroom.errors import StorageFailed
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper
-from greenroom.stores.analytics.tables import VERSION
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 FIRST = BEGIN_S // 60

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from api_in_process import ApiInProcess, api_in
 
-from greenroom.api.dependencies import permission_of
 from greenroom.api.management import ROUTES, api_document
-from greenroom.api.routing import ApiRoute
-from greenroom.control.authenticator import GRANTS, Authenticator, Credentials
-from greenroom.control.failures import FAILURES_MAX, FAILURES_MS, subscriber
-from greenroom.control.refusals import Refused
+from greenroom.configuration.store import SqlStore
 from greenroom.model.session import FAILED
 from greenroom.model.token import SCOPES
 from greenroom.model.zone import ACCOUNT_ID
-from greenroom.stores.sql import SqlStore
+from greenroom.web.authenticator import GRANTS, Authenticator, Credentials
+from greenroom.web.dependencies import permission_of
+from greenroom.web.failures import FAILURES_MAX, FAILURES_MS, subscriber
+from greenroom.web.refusals import Refused
+from greenroom.web.routing import ApiRoute
 
 CLIENT = "127.0.0.1"
 """Where the client of `ApiInProcess` asks from."""

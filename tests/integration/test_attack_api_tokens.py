@@ -2,7 +2,7 @@
 
 from api_rig import Api, create_token
 
-from greenroom.control.failures import FAILURES_MAX
+from greenroom.web.failures import FAILURES_MAX
 
 CONFIG = 'origin = "http://127.0.0.1:9"\n'
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from failing_origins import check, equipment, served
 
-from greenroom.alerting.message import Message
+from greenroom.alerts import delivery
+from greenroom.alerts.delivery import Delivery
+from greenroom.alerts.rules.message import Message
 from greenroom.errors import InvalidConfig
 from greenroom.health.probes import Equipment, probe
 from greenroom.model.notification import Webhook
-from greenroom.notify import delivery
-from greenroom.notify.delivery import Delivery
 from greenroom.outbound import (
     Guard,
     OutboundFailed,

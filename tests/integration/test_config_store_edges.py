@@ -9,10 +9,10 @@ from api_rig import Api, create_token
 from config_material import room, rules, zone
 from postgres import PASSWORD
 
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Put, Remove
 from greenroom.model.rule import ListItem, RuleList
 from greenroom.runtime.follow import POLL_S
-from greenroom.stores.sql import SqlStore, default_url
 
 HELD = {"total_active_users": 10, "new_users_per_minute": 10, "queue_all": True}
 FILE_ROOM = '[[rooms]]\nname = "fromfile"\nhost = "file.example.com"\ntotal_active_users = 10\nnew_users_per_minute = 10\nqueue_all = true\n'

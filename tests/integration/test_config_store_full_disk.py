@@ -15,11 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from config_material import room, zone
 
+from greenroom.configuration.copy import ConfigCopy
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.errors import StorageFailed
 from greenroom.model.change import Put
 from greenroom.model.configuration import Configuration
-from greenroom.stores.config_copy import ConfigCopy
-from greenroom.stores.sql import SqlStore, default_url
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 

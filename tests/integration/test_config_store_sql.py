@@ -17,13 +17,13 @@ from alembic.migration import MigrationContext
 from config_material import contents, old_database, one_of_each, room, rules, zone
 from postgres import PASSWORD, Postgres
 
+from greenroom.configuration.store import SqlStore, default_url, migrate
+from greenroom.database.engine import transaction
+from greenroom.database.migrate import VERSIONS
+from greenroom.database.tables import metadata
 from greenroom.errors import InvalidConfig, RevisionConflict, StorageFailed, TooNew
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import KINDS
-from greenroom.stores.sql import SqlStore, default_url, migrate
-from greenroom.stores.sql.engine import transaction
-from greenroom.stores.sql.migrate import VERSIONS
-from greenroom.stores.sql.tables import metadata
 
 ROUNDS = 12
 
@@ -293,7 +293,7 @@ def with_a_later_step(monkeypatch: pytest.MonkeyPatch, folder: Path, more: str =
     )
     monkeypatch.setattr(migrate, "_FOLDER", folder / "migrations")
     monkeypatch.setattr(migrate, "VERSIONS", (*VERSIONS, "later"))
-    monkeypatch.setattr("greenroom.stores.sql.store.VERSIONS", (*VERSIONS, "later"))
+    monkeypatch.setattr("greenroom.configuration.store.VERSIONS", (*VERSIONS, "later"))
     monkeypatch.setattr(migrate.bring_forward, "__defaults__", ("later",))
 
 
@@ -382,7 +382,7 @@ OTHER_PROCESS = """
 import sys
 from greenroom.model.change import Put
 from greenroom.model.token import Token
-from greenroom.stores.sql import SqlStore
+from greenroom.configuration.store import SqlStore
 store = SqlStore(sys.argv[1])
 token = Token(id=sys.argv[2], name=sys.argv[2], scopes=("read",), zone_ids=(), secret_sha256="a" * 64)
 store.write([Put(token)], expected=store.read().revision, author="other", now_ms=1)

@@ -9,10 +9,10 @@ import pytest
 from dashboard_rig import DashboardRig
 from live_rig import sale_parts
 
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper, RoomPlace
 from greenroom.dashboard.analytics_panels import opening_span
 from greenroom.errors import StorageFailed
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper, RoomPlace
 
 END_S = 1_700_000_100
 

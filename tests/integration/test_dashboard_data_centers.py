@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from dashboard_rig import DashboardRig, dashboard_in
 
-from greenroom.control.state import LostState, SyncState
+from greenroom.configuration.state import LostState, SyncState
 
 AT_ONE = "/processes/nyc/give-up"
 

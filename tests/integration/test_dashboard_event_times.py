@@ -5,8 +5,8 @@ import re
 import pytest
 from dashboard_rig import DashboardRig
 
-from greenroom.control.time_format import milliseconds
 from greenroom.model.event import Event
+from greenroom.web.time_format import milliseconds
 
 EVENT = "/zones/z1/rooms/r1/events/e5"
 SECOND_HALF_PAST_TWO = "2040-10-28T01:30:00Z"

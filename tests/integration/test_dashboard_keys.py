@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 from dashboard_rig import DashboardRig, dashboard_in
 
-from greenroom.stores.key_file import KEYS_MAX
-from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
+from greenroom.keys.key_file import KEYS_MAX
+from greenroom.keys.ticket_keys import (
+    ACTIVATION_DELAY_MS,
+    KEY_FILE,
+    KEY_OVERLAP_MS,
+    KeyRing,
+)
 
 
 @pytest.fixture

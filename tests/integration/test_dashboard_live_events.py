@@ -10,7 +10,7 @@ import pytest
 from config_material import room
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 
-from greenroom.control import rooms
+from greenroom.configuration import rooms
 from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.model.event import Event
 

@@ -6,8 +6,8 @@ import pytest
 from config_material import room
 from dashboard_rig import DashboardRig
 
-from greenroom.control.state import Figures, RoomState
-from greenroom.core.schedule import Effective
+from greenroom.admission.schedule import Effective
+from greenroom.configuration.state import Figures, RoomState
 from greenroom.model.visit import Estimate
 
 FIRST = [

@@ -9,7 +9,8 @@ from urllib.parse import quote
 import pytest
 from dashboard_rig import ORIGIN, DashboardRig, Visitor, dashboard_in
 
-from greenroom.control import zones as zone_changes
+from greenroom.configuration import zones as zone_changes
+from greenroom.configuration.store import SqlStore
 from greenroom.dashboard.app import CSP, HEADERS
 from greenroom.dashboard.assets import GZIP_LEAST
 from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
@@ -21,7 +22,6 @@ from greenroom.model.room import Room
 from greenroom.model.rule import RuleList
 from greenroom.model.token import Token, secret_hash
 from greenroom.model.zone import Zone
-from greenroom.stores.sql import SqlStore
 
 VALUES = {
     "zone_id": "z1",

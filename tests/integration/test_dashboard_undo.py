@@ -7,8 +7,8 @@ from dataclasses import replace
 import httpx
 from dashboard_rig import DashboardRig, Visitor
 
-from greenroom.control import list_items, rooms
-from greenroom.control.list_items import Operations
+from greenroom.configuration import list_items, rooms
+from greenroom.configuration.list_items import Operations
 from greenroom.dashboard.pages.rooms import LABELS
 
 ROOM = "/zones/z1/rooms/r1"

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from greenroom.control.refusals import Refused
 from greenroom.dashboard import app as dashboard_app
 from greenroom.runtime.lingering import LingeringApp, LingerLimits
 from greenroom.runtime.listener import AppListener
+from greenroom.web.refusals import Refused
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

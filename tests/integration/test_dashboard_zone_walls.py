@@ -8,13 +8,13 @@ import pytest
 from config_material import room, rules
 from dashboard_rig import DashboardRig
 
-from greenroom.control.explain_request import ExplainRequest
-from greenroom.core.canonical import Refusal
-from greenroom.core.explain import Explanation, RoomDefinition, explain
-from greenroom.core.rules import NOTHING_KNOWN, compile_lists
+from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.dashboard.live_feed import LiveFeed, LiveWatcher, OriginLastMinute
 from greenroom.decision.dry_run import dry_run
+from greenroom.decision.explain import Explanation, RoomDefinition, explain
 from greenroom.model.rule import RuleList
+from greenroom.request.canonical import Refusal
+from greenroom.rules import NOTHING_KNOWN, compile_lists
 
 SECRET = "s3cr3t-of-zone-two"
 TRY = "/zones/z1/rooms/r5/rules/try"

@@ -10,8 +10,8 @@ import pytest
 from redis_people import House, in_house
 from redis_world import RedisServer
 
-from greenroom.stores.redis.ledger_store import PAGE
-from greenroom.stores.redis.wire import Command, Wire
+from greenroom.ledgers.redis.ledger_store import PAGE
+from greenroom.ledgers.redis.wire import Command, Wire
 
 
 @pytest.fixture

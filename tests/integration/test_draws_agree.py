@@ -9,12 +9,18 @@ from random import Random
 import pytest
 from redis_world import RedisServer
 
+from greenroom.admission.draw import (
+    Draw,
+    Drawn,
+    ScheduledDraw,
+    entries,
+    hold,
+)
 from greenroom.cli import verify_draw
-from greenroom.core.draw import Draw, Drawn, ScheduledDraw, entries, hold
 from greenroom.errors import StorageFailed
-from greenroom.stores.draws import DrawFiles
-from greenroom.stores.redis.draws import RedisDraws
-from greenroom.stores.redis.link import Link
+from greenroom.ledgers.draws import DrawFiles
+from greenroom.ledgers.redis.draws import RedisDraws
+from greenroom.ledgers.redis.link import Link
 
 APPOINTMENT = ScheduledDraw("room", "sale", 1_790_000_000_000 - 3_600_000, 1_790_000_000_000)
 DRAW = APPOINTMENT.draw_id

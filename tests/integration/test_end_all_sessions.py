@@ -11,9 +11,9 @@ from dashboard_rig import DashboardRig
 from live_rig import LiveRig, plain_origin
 
 from greenroom.admission.lease import CLOSING_MS
-from greenroom.control import ended_sessions, rooms
+from greenroom.configuration import ended_sessions, rooms
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Standing
-from greenroom.stores.memory import MemoryLedger
 
 LIVE = "/zones/z2/rooms/r2/live"
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from greenroom.core.kept_form import FORM_BYTES_MAX
 from greenroom.decision.verdict import Hold, Verdict
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival, Held
 from greenroom.pages import compile_page
+from greenroom.request.form_replay import FORM_BYTES_MAX
 
 HELD = Held(
     1_790_000_000_000,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from api_in_process import ApiInProcess, api_in
 
-from greenroom.core.health.memory import HealthBatch
+from greenroom.health.rules.memory import HealthBatch
 from greenroom.model.change import Put
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason
 from greenroom.model.zone import Zone

@@ -8,12 +8,12 @@ from threading import Barrier
 import pytest
 from dashboard_rig import PASSWORD, DashboardRig, dashboard_in, quick_passwords
 
-from greenroom.control import accounts
-from greenroom.control.authenticator import Authenticator, Credentials, make_token
-from greenroom.control.failures import FAILURES_MAX, StoredFailures
-from greenroom.control.refusals import Refused
+from greenroom.accounts import people as accounts
 from greenroom.dashboard.sign_in import BrowserFacts, SecondStep
 from greenroom.dashboard.two_step import TRIES
+from greenroom.web.authenticator import Authenticator, Credentials, make_token
+from greenroom.web.failures import FAILURES_MAX, StoredFailures
+from greenroom.web.refusals import Refused
 
 AT_ONCE = 60
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from api_in_process import ApiInProcess, api_in
 
-from greenroom.control.config_service import ChangeContext
-from greenroom.control.export_import import exported, make_true
-from greenroom.control.refusals import Code
-from greenroom.core.health.memory import HealthBatch
+from greenroom.configuration.service import ChangeContext
+from greenroom.health.rules.memory import HealthBatch
 from greenroom.model.change import applied
 from greenroom.model.configuration import Configuration
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason
+from greenroom.transfer.export_import import exported, make_true
+from greenroom.web.refusals import Code
 
 FAMILIES = ("healthchecks", "smart_shield/healthchecks")
 NEEDED = {"name": "origin", "address": "origin.example.com"}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from health_rig import CLOCK, Origin, Sink, a_check, placed, serving, until
 
-from greenroom.core.health.memory import EventQuestion
+from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.service import HealthService
+from greenroom.health.store import SqlHealthStore, default_url
 from greenroom.model.probe import Reason
-from greenroom.stores.health import SqlHealthStore, default_url
 
 Story = Callable[[Path], Awaitable[None]]
 

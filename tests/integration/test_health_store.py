@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.core.health.condition import Condition
-from greenroom.core.health.memory import EventQuestion, HealthBatch
-from greenroom.core.health.roster import Agent
 from greenroom.errors import StorageFailed
+from greenroom.health import store as health
+from greenroom.health.rules.condition import Condition
+from greenroom.health.rules.memory import EventQuestion, HealthBatch
+from greenroom.health.rules.roster import Agent
+from greenroom.health.store import SqlHealthStore, default_url
 from greenroom.model.alert import Alert
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason
-from greenroom.stores import health
-from greenroom.stores.health import SqlHealthStore, default_url
 
 DAY_MS = 86_400_000
 NOW_MS = 20_000 * DAY_MS

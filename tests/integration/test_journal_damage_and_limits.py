@@ -10,12 +10,12 @@ import pytest
 from admission_world import small_room
 from structlog.testing import capture_logs
 
+from greenroom.ledgers.frames import FRAME_HEAD, HEADER_SIZE
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.ledger_store import LocalLedgerStore
-from greenroom.stores.frames import FRAME_HEAD, HEADER_SIZE
 
 LIMIT = 40
 

@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 from greenroom.errors import StorageFailed
-from greenroom.stores.frames import HEADER_SIZE, MAGIC, PAYLOAD_MAX, header
-from greenroom.stores.journal import CORRUPT_COPIES_MAX, FileJournal
+from greenroom.ledgers.frames import (
+    HEADER_SIZE,
+    MAGIC,
+    PAYLOAD_MAX,
+    header,
+)
+from greenroom.ledgers.journal import CORRUPT_COPIES_MAX, FileJournal
 
 
 def contents(path: Path) -> list[bytes]:

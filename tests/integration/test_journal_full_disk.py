@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from greenroom.errors import StorageFailed
-from greenroom.stores.journal import FileJournal
-from greenroom.stores.keys import KEY_AGE_MAX_MS, RETRY_MS, KeyRing
+from greenroom.keys.ticket_keys import KEY_AGE_MAX_MS, RETRY_MS, KeyRing
+from greenroom.ledgers.journal import FileJournal
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 NOW = 1_700_000_000_000

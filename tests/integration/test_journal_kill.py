@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.stores.journal import FileJournal
+from greenroom.ledgers.journal import FileJournal
 
 NUMBER = struct.Struct(">Q")
 ROUNDS = 60

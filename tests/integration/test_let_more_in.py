@@ -10,9 +10,9 @@ from dashboard_rig import DashboardRig
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.control import let_in as use_case
-from greenroom.control import rooms
-from greenroom.core.schedule import Phase, course, effective
+from greenroom.admission.schedule import Phase, course, effective
+from greenroom.configuration import let_in as use_case
+from greenroom.configuration import rooms
 from greenroom.model.event import Event
 from greenroom.model.room import LIMIT_MAX, Room
 from greenroom.model.visit import Standing

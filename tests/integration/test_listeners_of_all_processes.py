@@ -12,16 +12,16 @@ from config_material import zone
 from ports import free_port
 from starlette.responses import PlainTextResponse
 
+from greenroom.alerts.settings import Sending
 from greenroom.config.load import load_config
 from greenroom.config.settings import Address
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.gateway.wire.hop import marked_line
 from greenroom.model.change import Put
-from greenroom.notify.settings import Sending
 from greenroom.outbound import OutboundPolicy, OutboundRefused
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.dashboard import Running, control_listeners, open_dashboard
 from greenroom.runtime.listener import bind, bound
-from greenroom.stores.sql import SqlStore, default_url
 
 OUTBOUND = '[outbound]\nports = []\nallow = ["127.0.0.0/8"]\n'
 HERE = ("127.0.0.1", "localhost", "127.1", "[::ffff:127.0.0.1]")

@@ -11,17 +11,18 @@ import trustme
 from aiosmtpd.smtp import AuthResult, LoginPassword
 from notification_rig import HERE, alert, having, in_a_hurry, now_ms, policy, running
 from receivers import MailReceiver
+from store_with_outbox import StoreWithOutbox
 
-from greenroom.alerting.outbox import Due
-from greenroom.notify.delivery import Delivery, DeliveryOutcome
-from greenroom.notify.mail import MailServer
+from greenroom.alerts.delivery import Delivery, DeliveryOutcome
+from greenroom.alerts.mail import MailServer
+from greenroom.alerts.rules.outbox import Due
+from greenroom.configuration.store import default_url
 from greenroom.outbound import Guard
-from greenroom.stores.sql import SqlStore, default_url
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    found = SqlStore(default_url(tmp_path))
+def store(tmp_path: Path) -> Iterator[StoreWithOutbox]:
+    found = StoreWithOutbox(default_url(tmp_path))
     yield found
     found.close()
 
@@ -31,7 +32,9 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_hurry(monkeypatch)
 
 
-def test_mail_is_handed_in_and_a_busy_mail_server_is_tried_again(store: SqlStore, hurry) -> None:
+def test_mail_is_handed_in_and_a_busy_mail_server_is_tried_again(
+    store: StoreWithOutbox, hurry
+) -> None:
     mail = MailReceiver(lambda number: "451 busy" if number == 0 else "250 OK")
     try:
         having(store, policy(emails=("ann@example.com", "bob@example.com")))
@@ -54,7 +57,7 @@ def test_mail_is_handed_in_and_a_busy_mail_server_is_tried_again(store: SqlStore
 
 
 def test_an_address_that_the_mail_server_refuses_for_good_is_given_up_and_holds_no_one(
-    store: SqlStore, hurry
+    store: StoreWithOutbox, hurry
 ) -> None:
     mail = MailReceiver(lambda _n: "rcpt 550 no such user")
     try:
@@ -73,7 +76,7 @@ def test_an_address_that_the_mail_server_refuses_for_good_is_given_up_and_holds_
         mail.close()
 
 
-def test_mail_without_a_mail_server_waits_and_says_why(store: SqlStore, caplog) -> None:
+def test_mail_without_a_mail_server_waits_and_says_why(store: StoreWithOutbox, caplog) -> None:
     async def story() -> DeliveryOutcome:
         due = Due(1, alert(1), "p1", "Shop", "", "email:a@example.com", 0, 0)
         return await Delivery(Guard(HERE), now_ms).attempt(due, store.read())
@@ -88,7 +91,7 @@ def test_mail_without_a_mail_server_waits_and_says_why(store: SqlStore, caplog) 
 )  # where TLS is there from the first byte, the receiver does not see it
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
-    store: SqlStore, tmp_path: Path, monkeypatch, security: str, hurry
+    store: StoreWithOutbox, tmp_path: Path, monkeypatch, security: str, hurry
 ) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -125,7 +128,7 @@ def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
         assert tried() == ""
         with monkeypatch.context() as patch:
             patch.setattr(
-                "greenroom.notify.mail.TOTAL_S", 2.0
+                "greenroom.alerts.mail.TOTAL_S", 2.0
             )  # both sides wait for the other one's first word
             assert "cannot be used" in tried(
                 security="tls" if security == "starttls" else "starttls"

@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 
 import pytest
+from store_with_outbox import StoreWithOutbox
 
-from greenroom.alerting.alert_types import ALERTS, make
-from greenroom.alerting.outbox import HISTORY_KEPT_MS, INCIDENTS_KEPT_MS, WAITING_MAX
+from greenroom.alerts import store as outbox_module
+from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS, INCIDENTS_KEPT_MS, WAITING_MAX
 from greenroom.model.alert import Alert
+from greenroom.model.alert_types import ALERTS, make
 from greenroom.model.change import Put
 from greenroom.model.notification import AlertPolicy, Silence
-from greenroom.stores.sql import SqlStore
-from greenroom.stores.sql import outbox as outbox_module
 
 TYPE = "greenroom_rejecting"
 HOUR = 3_600_000
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[SqlStore]:
-    found = SqlStore(url)
+def store(url: str) -> Iterator[StoreWithOutbox]:
+    found = StoreWithOutbox(url)
     yield found
     found.close()
 
@@ -44,26 +44,26 @@ def policy(id: str = "p1", **changed) -> AlertPolicy:
     )
 
 
-def having(store: SqlStore, *records) -> SqlStore:
+def having(store: StoreWithOutbox, *records) -> StoreWithOutbox:
     store.write(
         [Put(record) for record in records], expected=store.read().revision, author="me", now_ms=0
     )
     return store
 
 
-def keys(store: SqlStore, now_ms: int) -> list[tuple[str, str, str]]:
+def keys(store: StoreWithOutbox, now_ms: int) -> list[tuple[str, str, str]]:
     return [
         (due.destination, due.alert.correlation_id, due.alert.state)
         for due in store.outbox.due(now_ms)
     ]
 
 
-def sender(store: SqlStore, name: str = "me") -> str:
+def sender(store: StoreWithOutbox, name: str = "me") -> str:
     assert store.outbox.take(name, store.outbox.lease())
     return name
 
 
-def deliver_all(store: SqlStore, now_ms: int) -> list[tuple[str, str, str]]:
+def deliver_all(store: StoreWithOutbox, now_ms: int) -> list[tuple[str, str, str]]:
     """In the order in which they are handed out."""
     holder, sent = sender(store), []
     while found := store.outbox.due(now_ms):
@@ -73,7 +73,7 @@ def deliver_all(store: SqlStore, now_ms: int) -> list[tuple[str, str, str]]:
     return sent
 
 
-def test_an_alert_is_kept_once_however_often_it_is_raised(store: SqlStore) -> None:
+def test_an_alert_is_kept_once_however_often_it_is_raised(store: StoreWithOutbox) -> None:
     having(store, policy(emails=("a@example.com", "b@example.com")))
     assert store.outbox.put([alert(), alert(at_ms=5)], 10) == 1
     assert store.outbox.put([alert()], 20) == 0
@@ -88,7 +88,7 @@ def test_an_alert_is_kept_once_however_often_it_is_raised(store: SqlStore) -> No
 
 
 def test_each_destination_has_its_own_order_and_a_failure_holds_only_its_own(
-    store: SqlStore,
+    store: StoreWithOutbox,
 ) -> None:
     having(store, policy(emails=("a@example.com", "b@example.com")))
     for number in range(3):
@@ -111,7 +111,7 @@ def test_each_destination_has_its_own_order_and_a_failure_holds_only_its_own(
     assert store.outbox.states()["email:a@example.com"] == (1_000, 10)
 
 
-def test_only_the_holder_of_the_lease_changes_anything(store: SqlStore) -> None:
+def test_only_the_holder_of_the_lease_changes_anything(store: StoreWithOutbox) -> None:
     having(store, policy())
     store.outbox.put([alert()], 0)
     (due,) = store.outbox.due(0)
@@ -133,7 +133,7 @@ def test_only_the_holder_of_the_lease_changes_anything(store: SqlStore) -> None:
     assert store.outbox.history(0, None, 0, 5)[1] == 1
 
 
-def test_an_incident_within_the_interval_is_told_late_or_never(store: SqlStore) -> None:
+def test_an_incident_within_the_interval_is_told_late_or_never(store: StoreWithOutbox) -> None:
     having(store, policy(alert_interval="1h"))
     store.outbox.put([alert("c1")], 0)
     store.outbox.put([alert("c1", "end")], 1)
@@ -149,7 +149,7 @@ def test_an_incident_within_the_interval_is_told_late_or_never(store: SqlStore) 
     assert [key[1:] for key in deliver_all(store, HOUR + 1)] == [("c3", "start"), ("c3", "end")]
 
 
-def test_what_began_in_a_silence_is_not_ended_behind_it(store: SqlStore) -> None:
+def test_what_began_in_a_silence_is_not_ended_behind_it(store: StoreWithOutbox) -> None:
     having(store, policy(), Silence(id="s1", policy_id="p1", start_ms=0, end_ms=100))
     store.outbox.put([alert("quiet")], 50)
     store.outbox.put([alert("quiet", "end"), alert("loud", subject="r2")], 200)
@@ -163,7 +163,7 @@ def test_what_began_in_a_silence_is_not_ended_behind_it(store: SqlStore) -> None
 
 
 def test_history_and_incidents_are_forgotten_in_their_time_and_open_ones_are_not(
-    store: SqlStore,
+    store: StoreWithOutbox,
 ) -> None:
     having(store, policy())
     store.outbox.put([alert("over"), alert("over", "end"), alert("open", subject="r2")], 0)
@@ -182,7 +182,7 @@ def test_history_and_incidents_are_forgotten_in_their_time_and_open_ones_are_not
     assert [found.correlation_id for found in store.outbox.open_incidents()] == ["open"]
 
 
-def test_history_is_paged_newest_first_within_its_bounds(store: SqlStore) -> None:
+def test_history_is_paged_newest_first_within_its_bounds(store: StoreWithOutbox) -> None:
     having(store, policy())
     for number in range(5):
         store.outbox.put([alert(f"c{number}", at_ms=number, subject=f"r{number}")], number)
@@ -197,7 +197,7 @@ def test_history_is_paged_newest_first_within_its_bounds(store: SqlStore) -> Non
 
 
 def test_a_destination_that_is_full_takes_no_more_and_the_history_says_so(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    store: StoreWithOutbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert WAITING_MAX >= 1_000
     monkeypatch.setattr(outbox_module, "WAITING_MAX", 2)
@@ -210,7 +210,7 @@ def test_a_destination_that_is_full_takes_no_more_and_the_history_says_so(
 
 
 def test_texts_from_outside_that_a_database_cannot_keep_are_kept_without_it(
-    store: SqlStore,
+    store: StoreWithOutbox,
 ) -> None:
     having(store, policy())
     odd = make(

@@ -14,19 +14,20 @@ from pathlib import Path
 import pytest
 from notification_rig import HERE, alert, having, hook, in_a_hurry, made, now_ms, policy, running
 from receivers import WebReceiver, until
+from store_with_outbox import StoreWithOutbox
 
-from greenroom.alerting.outbox import Due
+from greenroom.alerts import sender
+from greenroom.alerts.delivery import Delivery, DeliveryOutcome
+from greenroom.alerts.rules.outbox import Due
+from greenroom.alerts.sender import NotificationSender
+from greenroom.configuration.store import default_url
 from greenroom.model.notification import PagerdutyService
-from greenroom.notify import sender
-from greenroom.notify.delivery import Delivery, DeliveryOutcome
-from greenroom.notify.sender import NotificationSender
 from greenroom.outbound import Guard, OutboundPolicy
-from greenroom.stores.sql import SqlStore, default_url
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    found = SqlStore(default_url(tmp_path))
+def store(tmp_path: Path) -> Iterator[StoreWithOutbox]:
+    found = StoreWithOutbox(default_url(tmp_path))
     yield found
     found.close()
 
@@ -44,7 +45,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_webhook_gets_the_alert_and_its_secret_at_once(
-    store: SqlStore, web: WebReceiver, monkeypatch
+    store: StoreWithOutbox, web: WebReceiver, monkeypatch
 ) -> None:
     monkeypatch.setattr(
         sender, "LOOK_S", 120
@@ -80,7 +81,7 @@ def test_a_webhook_gets_the_alert_and_its_secret_at_once(
 
 
 def test_a_receiver_that_fails_hangs_and_closes_gets_everything_in_order(
-    store: SqlStore, web: WebReceiver, hurry
+    store: StoreWithOutbox, web: WebReceiver, hurry
 ) -> None:
     answers = [500, "hang", "close", 429, 302, 200]
     web.behave = lambda number: answers[number] if number < len(answers) else 200
@@ -108,7 +109,7 @@ def test_a_receiver_that_fails_hangs_and_closes_gets_everything_in_order(
 class SlowLook:
     """An outbox whose `due`, once a delivery is under way, gives its rows only after that delivery has ended: a busy machine."""
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: StoreWithOutbox) -> None:
         self._outbox = store.outbox
         self.sender: NotificationSender | None = None
         self.under_way = threading.Event()
@@ -126,7 +127,7 @@ class SlowLook:
 
 
 def test_a_message_that_is_delivered_while_the_outbox_is_read_is_not_sent_again(
-    store: SqlStore,
+    store: StoreWithOutbox,
 ) -> None:
     having(store, policy(emails=("ann@example.com",)))
     store.outbox.put([alert(1)], now_ms())
@@ -152,7 +153,9 @@ def test_a_message_that_is_delivered_while_the_outbox_is_read_is_not_sent_again(
     assert sent == ["c1", "c2"]
 
 
-def test_a_receiver_that_is_gone_for_a_while_gets_what_it_missed(store: SqlStore, hurry) -> None:
+def test_a_receiver_that_is_gone_for_a_while_gets_what_it_missed(
+    store: StoreWithOutbox, hurry
+) -> None:
     web = WebReceiver()
     port = web.port
     web.close()
@@ -169,7 +172,7 @@ def test_a_receiver_that_is_gone_for_a_while_gets_what_it_missed(store: SqlStore
 
 
 def test_one_receiver_that_hangs_keeps_no_other_waiting(
-    store: SqlStore, web: WebReceiver, hurry
+    store: StoreWithOutbox, web: WebReceiver, hurry
 ) -> None:
     stuck = WebReceiver(lambda _n: "hang")
     try:
@@ -183,7 +186,7 @@ def test_one_receiver_that_hangs_keeps_no_other_waiting(
 
 
 def test_a_fault_of_greenroom_is_a_failed_attempt_and_spins_for_no_one(
-    store: SqlStore, hurry
+    store: StoreWithOutbox, hurry
 ) -> None:
     tries = []
 
@@ -200,7 +203,7 @@ def test_a_fault_of_greenroom_is_a_failed_attempt_and_spins_for_no_one(
     assert store.outbox.history(0, None, 0, 1)[0][0].attempts == 4
 
 
-def test_what_no_longer_exists_is_given_up(store: SqlStore) -> None:
+def test_what_no_longer_exists_is_given_up(store: StoreWithOutbox) -> None:
     having(store, policy(webhook_ids=("gone",), pagerduty_ids=("gone",)))
     store.outbox.put([alert(1)], now_ms())
     running(store, lambda: store.outbox.waiting() == 0)
@@ -211,7 +214,7 @@ def test_what_no_longer_exists_is_given_up(store: SqlStore) -> None:
 
 
 def test_an_address_that_the_settings_do_not_allow_is_never_called(
-    store: SqlStore, web: WebReceiver
+    store: StoreWithOutbox, web: WebReceiver
 ) -> None:
     having(store, hook(web.url), policy(webhook_ids=("w1",)))
     store.outbox.put([alert(1)], now_ms())
@@ -224,7 +227,7 @@ def test_an_address_that_the_settings_do_not_allow_is_never_called(
     assert store.outbox.waiting() == 1
 
 
-def test_pagerduty_is_triggered_and_resolved(store: SqlStore, web: WebReceiver) -> None:
+def test_pagerduty_is_triggered_and_resolved(store: StoreWithOutbox, web: WebReceiver) -> None:
     having(
         store,
         PagerdutyService(id="d1", name="on call", routing_key="R0"),
@@ -244,11 +247,11 @@ def test_pagerduty_is_triggered_and_resolved(store: SqlStore, web: WebReceiver) 
 
 SENDING = """
 import asyncio, sys, time
-from greenroom.notify.delivery import Delivery
-from greenroom.notify.sender import NotificationSender
+from greenroom.alerts.delivery import Delivery
+from greenroom.alerts.sender import NotificationSender
 from greenroom.outbound import Guard, OutboundPolicy
-from greenroom.stores.sql import SqlStore
-store = SqlStore(sys.argv[1])
+from store_with_outbox import StoreWithOutbox
+store = StoreWithOutbox(sys.argv[1])
 now_ms = lambda: time.time_ns() // 1_000_000
 guard = Guard(OutboundPolicy(ports=(), allowed=("127.0.0.1",)))
 asyncio.run(NotificationSender(store.outbox, store.read, Delivery(guard, now_ms).attempt, now_ms, lambda: 0.5).run())
@@ -264,7 +267,7 @@ def test_of_two_processes_one_sends_and_the_other_takes_over_within_seconds_when
 ) -> None:
     """Killed in the middle of a request, so what was sent but not written down comes again, with the same id."""
     url = default_url(tmp_path)
-    store = SqlStore(url)
+    store = StoreWithOutbox(url)
     having(store, hook(web.url), policy(webhook_ids=("w1",)))
     web.behave = lambda number: "hang" if number == 20 else 200
     processes = {}
@@ -301,7 +304,7 @@ def test_of_two_processes_one_sends_and_the_other_takes_over_within_seconds_when
 
 
 def test_a_sender_that_was_away_too_long_changes_nothing_when_it_returns(
-    store: SqlStore, web: WebReceiver, monkeypatch
+    store: StoreWithOutbox, web: WebReceiver, monkeypatch
 ) -> None:
     """Its attempt takes longer than the other waits for a sign of life, which it cannot give (as if it had been stopped)."""
     monkeypatch.setattr(sender, "LOOK_S", 0.02)

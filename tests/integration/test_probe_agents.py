@@ -13,18 +13,18 @@ from greenroom.api.app import under_prefix
 from greenroom.api.management import management_api
 from greenroom.config.addresses import origin_problems
 from greenroom.config.settings import Address
-from greenroom.control.authenticator import make_token
-from greenroom.core.health.memory import EventQuestion
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.health.agent import ProbeAgent, ReportFailed
 from greenroom.health.agent_link import AgentLink
+from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.service import HealthService
+from greenroom.health.store import SqlHealthStore
+from greenroom.health.store import default_url as health_url
 from greenroom.model.change import Put
 from greenroom.model.health_check import REGIONS
 from greenroom.model.probe import AgentReport, CheckEvent, ProbeReport
 from greenroom.runtime.listener import AppListener, bind, bound
-from greenroom.stores.health import SqlHealthStore
-from greenroom.stores.health import default_url as health_url
-from greenroom.stores.sql import SqlStore, default_url
+from greenroom.web.authenticator import make_token
 
 Story = Callable[[Path], Awaitable[None]]
 

@@ -10,10 +10,10 @@ from admission_world import HandClock, small_room, ticket_id
 from redis_world import TRIAL_LIBRARY, RedisServer
 
 from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.ledgers.redis.clock import ServerClock
+from greenroom.ledgers.redis.ledger_store import RedisLedgerStore
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.visit import Outcome, Standing, make_key
-from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.redis.ledger_store import RedisLedgerStore
-from greenroom.stores.redis.link import Link
 
 ANSWERED_S = 50
 """On a slow machine."""

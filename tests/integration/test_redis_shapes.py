@@ -22,8 +22,8 @@ from redis_people import LONG_S, House, in_house
 from redis_world import RedisServer, wait_until
 
 from greenroom.errors import InvalidConfig
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.visit import Standing
-from greenroom.stores.redis.link import Link
 
 ROOT = Path(__file__).parents[2]
 NOBODY = bytes(12)

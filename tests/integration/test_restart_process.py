@@ -9,8 +9,8 @@ import pytest
 
 from greenroom.admission.records import ADMIT, PLACE, pack
 from greenroom.config.room_entries import room_id
+from greenroom.ledgers.journal import FileJournal
 from greenroom.model.visit import TICKET_ID_BYTES, make_key
-from greenroom.stores.journal import FileJournal
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 

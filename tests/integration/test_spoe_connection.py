@@ -12,9 +12,9 @@ from spoe_haproxy import HAProxy, arguments, notify_bytes
 from visitors import Site
 
 from greenroom.decision.verdict import Forward
-from greenroom.dialects.spoe import frames
-from greenroom.dialects.spoe.connection import PENDING_MAX
-from greenroom.dialects.spoe.frames import frame_bytes, pairs_bytes, string_bytes
+from greenroom.proxies.spoe import frames
+from greenroom.proxies.spoe.connection import PENDING_MAX
+from greenroom.proxies.spoe.frames import frame_bytes, pairs_bytes, string_bytes
 
 HEADERS = ((b"host", b"shop.example"), (b"accept", b"text/html"))
 QUESTION = arguments("GET", b"/sale", HEADERS)

@@ -11,21 +11,21 @@ from config_material import old_database, one_of_each
 from notification_rig import HERE, alert, having, hook, now_ms, policy, running
 from receivers import WebReceiver
 
-from greenroom.alerting.message import Message
+from greenroom.alerts.delivery import Delivery
+from greenroom.alerts.rules.message import Message
+from greenroom.configuration.copy import ConfigCopy
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.errors import StorageFailed
+from greenroom.keys.sealed_secrets import SECRETS_FILE, SealedSecrets, exchange_secret_keys
 from greenroom.model.account import Account
 from greenroom.model.change import Put
 from greenroom.model.configuration import KIND_OF, SEALED_KINDS, Configuration
 from greenroom.model.notification import PagerdutyService, Webhook
 from greenroom.model.sealed import is_sealed, key_of_sealed
-from greenroom.notify.delivery import Delivery
 from greenroom.outbound import Guard
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.local_config import config_service_beside
 from greenroom.runtime.stored_secrets import keep_sealed, rotate_secrets, seals_of
-from greenroom.stores.config_copy import ConfigCopy
-from greenroom.stores.sealed_secrets import SECRETS_FILE, SealedSecrets, exchange_secret_keys
-from greenroom.stores.sql import SqlStore, default_url
 
 RECORDS = (
     Webhook(
@@ -240,7 +240,7 @@ def test_a_command_on_another_machine_stores_secrets_for_a_process_to_seal(tmp_p
 def test_an_alert_waits_while_the_key_is_missing_and_arrives_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.alerting.retries.FIRST_MS", 100)
+    monkeypatch.setattr("greenroom.alerts.rules.retries.FIRST_MS", 100)
     web = WebReceiver()
     store = store_of(tmp_path)
     having(store, hook(web.url), policy(webhook_ids=("w1",)))

@@ -4,7 +4,7 @@ import re
 
 from api_rig import create_token
 
-from greenroom.stores.sql import SqlStore, default_url
+from greenroom.configuration.store import SqlStore, default_url
 
 
 def test_a_token_is_shown_once_and_never_kept(greenroom) -> None:

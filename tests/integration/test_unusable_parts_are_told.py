@@ -5,9 +5,9 @@ from pathlib import Path
 
 from dashboard_rig import DashboardRig, dashboard_in
 
-from greenroom.alerting.conditions import conditions
+from greenroom.alerts.rules.conditions import conditions
 from greenroom.config.load import read_config
-from greenroom.control.state import ConfigState, ProcessState
+from greenroom.configuration.state import ConfigState, ProcessState
 from greenroom.errors import Problem
 from greenroom.model.configuration import Configuration
 from greenroom.runtime.alert_picture import PictureTaker

@@ -10,10 +10,10 @@ from admission_world import small_room
 from redis_world import RedisServer
 
 from greenroom.config.shared import Shared
+from greenroom.ledgers.redis.clock import ServerClock
+from greenroom.ledgers.redis.link import Link
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.shared_ledger_store import SharedLedgerStore
-from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.redis.link import Link
 
 PATIENCE_S = 60.0
 

@@ -15,8 +15,8 @@ from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import LedgerMemory
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome
-from greenroom.stores.memory import MemoryLedger
 
 BROKEN: Broken = []
 

@@ -37,8 +37,8 @@ from greenroom.analytics.question import (
     span_of,
 )
 from greenroom.analytics.rollup import PERCENTS, Part, merge, minute_row
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper, Retention
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper, Retention
 
 times = st.lists(st.integers(0, histogram.HIGHEST_MS), min_size=1, max_size=60)
 

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
+from greenroom.configuration import store as store_module
+from greenroom.configuration.store import SqlStore
 from greenroom.errors import InvalidConfig, RevisionConflict
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import KIND_OF, KINDS, Configuration
 from greenroom.model.rule import ListItem, RuleList
-from greenroom.stores.sql import store as store_module
-from greenroom.stores.sql.store import SqlStore
 
 IDS = st.sampled_from(["1", "2", "3"])
 TEXT = st.sampled_from(["", "a", "b"])

@@ -7,9 +7,14 @@ from config_service_in_memory import DeskInMemory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.control import events, rooms, rules, zones
-from greenroom.control.time_format import milliseconds, moment, plain_moment
+from greenroom.configuration import (
+    events,
+    rooms,
+    rules,
+    zones,
+)
 from greenroom.model.room import LANGUAGES, METHODS
+from greenroom.web.time_format import milliseconds, moment, plain_moment
 
 EXAMPLES = 60
 names = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=20)

@@ -17,8 +17,8 @@ from greenroom.admission.coordinator.whole_line import WholeLine
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.sync import coordinator_registry
-from greenroom.sync.coordinator_registry import CoordinatorRegistry
+from greenroom.ledgers.sync import coordinator_registry
+from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry
 
 Break = Callable[[pytest.MonkeyPatch], None]
 

@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from greenroom.admission.draw import (
+    Drawn,
+    ScheduledDraw,
+    blinded,
+    entries,
+    hold,
+    receipt,
+)
 from greenroom.cli import app, verify_draw
-from greenroom.core.draw import Drawn, ScheduledDraw, blinded, entries, hold, receipt
 from greenroom.model.visit import make_key
 
 RECEIPTS = 10_000

@@ -33,8 +33,8 @@ from greenroom.admission.messages.wait_table import (
     WaitTable,
     between,
 )
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import CHANGES, Estimate, Standing, make_key
-from greenroom.stores.memory import MemoryLedger
 
 pasts = st.fixed_dictionaries(
     {

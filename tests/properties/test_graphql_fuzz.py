@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from graphql_rig import ROOM, ZONE, GraphqlRig, graphql_in
 
-from greenroom.api.graphql.datasets import DATASETS
-from greenroom.api.graphql.endpoint import CALLS_MS
-from greenroom.api.graphql.schema import sdl
+from greenroom.analytics.graphql.datasets import DATASETS
+from greenroom.analytics.graphql.endpoint import CALLS_MS
+from greenroom.analytics.graphql.schema import sdl
 
 SLOWEST_S = 2.0
 """An answer that took longer is asked for twice more before it counts: another program may have had the machine meanwhile."""

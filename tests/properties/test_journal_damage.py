@@ -10,9 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.errors import StorageFailed
-from greenroom.stores import frames
-from greenroom.stores.frames import FRAME_HEAD, HEADER_SIZE, PAYLOAD_MAX, header
-from greenroom.stores.journal import FileJournal
+from greenroom.ledgers import frames
+from greenroom.ledgers.frames import (
+    FRAME_HEAD,
+    HEADER_SIZE,
+    PAYLOAD_MAX,
+    header,
+)
+from greenroom.ledgers.journal import FileJournal
 
 payloads = st.lists(
     st.binary(min_size=1, max_size=60) | st.integers(1, 3).map(lambda n: bytes(n * 20)),

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from proxy_questions import POLICY, PROXY
 from spoe_haproxy import arguments
 
-from greenroom.core.canonical import Refusal
-from greenroom.core.path_readings import STRICT, PathPolicies, PathPolicy
 from greenroom.decision.arrival import ArrivalLimits, Sender
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.dialects.service import ProxyQuestions
-from greenroom.dialects.spoe.frames import BadFrame, string_bytes
-from greenroom.dialects.spoe.questions import ASKERS_BYTES, MESSAGE, SpoeQuestions
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
+from greenroom.proxies.service import ProxyQuestions
+from greenroom.proxies.spoe.frames import BadFrame, string_bytes
+from greenroom.proxies.spoe.questions import ASKERS_BYTES, MESSAGE, SpoeQuestions
+from greenroom.request.canonical import Refusal
+from greenroom.request.path_readings import STRICT, PathPolicies, PathPolicy
 
 TARGETS = st.sampled_from(
     (

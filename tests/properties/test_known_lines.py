@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.core.admissible import signs_of
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import ArrivalLimits, CheckedLines, checked_lines
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.known_lines import KnownLines
-from greenroom.dialects.spoe.frames import string_bytes
-from greenroom.dialects.spoe.questions import SpoeQuestions
+from greenroom.proxies.spoe.frames import string_bytes
+from greenroom.proxies.spoe.questions import SpoeQuestions
+from greenroom.request.admissible import signs_of
+from greenroom.request.canonical import Refusal
 from greenroom.runtime.embedded import AppRequests
 
 Pairs = list[tuple[bytes, bytes]]

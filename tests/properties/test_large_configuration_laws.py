@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 
 from greenroom.config.layers import LayeredStore
 from greenroom.config.load import read_config
-from greenroom.control.config_service import ChangeContext, ConfigService
-from greenroom.control.export_import import make_true
-from greenroom.control.refusals import Code, Refused
-from greenroom.control.rooms import ROOMS_MAX
-from greenroom.control.zones import ZONES_MAX
+from greenroom.configuration.rooms import ROOMS_MAX
+from greenroom.configuration.service import ChangeContext, ConfigService
+from greenroom.configuration.store import SqlStore, default_url
+from greenroom.configuration.zones import ZONES_MAX
 from greenroom.errors import Problem
 from greenroom.model.change import Change, Put, Remove, applied, carry_out
 from greenroom.model.configuration import KINDS, Configuration
 from greenroom.model.draft import Draft
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.stores.sql import default_url
-from greenroom.stores.sql.store import SqlStore
+from greenroom.transfer.export_import import make_true
+from greenroom.web.refusals import Code, Refused
 
 NUMBERS = count()
 

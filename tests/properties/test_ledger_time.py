@@ -12,9 +12,16 @@ from redis_world import TRIAL_LIBRARY, RedisServer
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.ledger_time import STEP_MS, Expectation, LedgerTime
+from greenroom.ledgers.redis.answers import (
+    ARRIVE,
+    EXPECTED,
+    QUESTION,
+    VIEW,
+    Reader,
+    settings_of,
+)
+from greenroom.ledgers.redis.sync_batch import arguments_of, report_of
 from greenroom.model.visit import Standing
-from greenroom.stores.redis.answers import ARRIVE, EXPECTED, QUESTION, VIEW, Reader, settings_of
-from greenroom.stores.redis.sync_batch import arguments_of, report_of
 
 HOUR_MS = 3_600_000
 steps = st.sampled_from((0, 0, 0, HOUR_MS, -HOUR_MS, 30_000, -30_000, 1_500, -1_500))

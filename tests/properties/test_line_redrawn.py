@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import remember
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import arrival_ms_of, make_key
-from greenroom.stores.memory import MemoryLedger
 
 KEYS = st.integers(0, 30).map(lambda number: make_key(START_MS + number * 300, number % 3))
 

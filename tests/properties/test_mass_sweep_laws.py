@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
 from greenroom.admission.records import END, RECORD, remember
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Standing, make_key
-from greenroom.stores.memory import MemoryLedger
 
 GHOSTS, FAITHFUL = 4 * SWEEP_SLICE + 7, 30
 

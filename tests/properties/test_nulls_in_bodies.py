@@ -8,20 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from greenroom.control.alert_destinations import PAGERDUTY, WEBHOOK
-from greenroom.control.alert_policies import POLICY
-from greenroom.control.api_schema import EXTENSION, NEEDED, ApiSchema, read_as
-from greenroom.control.events import EVENT
-from greenroom.control.health_checks import HEALTH_CHECK
-from greenroom.control.incident_notes import NOTE
-from greenroom.control.list_items import ITEM
-from greenroom.control.lists import LIST
-from greenroom.control.rooms import ROOM
-from greenroom.control.rules import RULE
-from greenroom.control.silences import SILENCE
-from greenroom.control.status_pages import PAGE
-from greenroom.control.zones import SETTINGS, ZONE
+from greenroom.alerts.destinations import PAGERDUTY, WEBHOOK
+from greenroom.alerts.incident_notes import NOTE
+from greenroom.alerts.policies import POLICY
+from greenroom.alerts.silences import SILENCE
+from greenroom.configuration.events import EVENT
+from greenroom.configuration.list_items import ITEM
+from greenroom.configuration.lists import LIST
+from greenroom.configuration.rooms import ROOM
+from greenroom.configuration.rules import RULE
+from greenroom.configuration.zones import SETTINGS, ZONE
+from greenroom.health.checks import HEALTH_CHECK
 from greenroom.model.zone import ACCOUNT_ID
+from greenroom.status_page.pages import PAGE
+from greenroom.web.api_schema import (
+    EXTENSION,
+    NEEDED,
+    ApiSchema,
+    read_as,
+)
 
 TIMES = {"event_start_time": "2040-01-01T00:00:00Z", "event_end_time": "2040-01-02T00:00:00Z"}
 LEAST: dict[str, tuple[ApiSchema, dict[str, Any]]] = {

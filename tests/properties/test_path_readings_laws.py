@@ -7,9 +7,12 @@ from urllib.parse import unquote
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.core.canonical import Refusal, Target, canonical_target
-from greenroom.core.decide import WELL_KNOWN_RULE, bypassed, is_well_known
-from greenroom.core.path_readings import (
+from greenroom.admission.decide import WELL_KNOWN_RULE, bypassed, is_well_known
+from greenroom.model.room import Route
+from greenroom.model.rule import Rule
+from greenroom.model.visit import Arrival
+from greenroom.request.canonical import Refusal, Target, canonical_target
+from greenroom.request.path_readings import (
     READINGS_MAX,
     STRICT,
     USUAL,
@@ -19,11 +22,8 @@ from greenroom.core.path_readings import (
     read_target,
     readings,
 )
-from greenroom.core.routing import RouteTable
-from greenroom.core.rules import RequestFacts, compile_rule
-from greenroom.model.room import Route
-from greenroom.model.rule import Rule
-from greenroom.model.visit import Arrival
+from greenroom.request.routing import RouteTable
+from greenroom.rules import RequestFacts, compile_rule
 
 PASS = PathPolicy("pass", False)
 ROOMS = ("/shop", "/open/inner", "/wiki")

@@ -6,20 +6,20 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.core.canonical import Refusal
-from greenroom.core.path_readings import PathPolicies, PathPolicy
 from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
-from greenroom.dialects.askers import Asker
-from greenroom.dialects.service import ProxyQuestions
-from greenroom.dialects.verdict_store import VerdictStore
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
+from greenroom.proxies.askers import Asker
+from greenroom.proxies.service import ProxyQuestions
+from greenroom.proxies.verdict_store import VerdictStore
+from greenroom.request.canonical import Refusal
+from greenroom.request.path_readings import PathPolicies, PathPolicy
 
 POLICY = ForwardedPolicy([ip_network("10.0.0.0/8")])
 LIMITS = Limits()

@@ -10,10 +10,10 @@ from urllib.parse import unquote_to_bytes
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from greenroom.core.canonical import Target
-from greenroom.core.path_readings import read_target
-from greenroom.core.routing import RouteTable
 from greenroom.model.room import Route
+from greenroom.request.canonical import Target
+from greenroom.request.path_readings import read_target
+from greenroom.request.routing import RouteTable
 
 ROOM = RouteTable([(Route("*", "/shop"), False, "room")])
 OPEN = b"/about"

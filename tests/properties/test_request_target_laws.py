@@ -5,7 +5,12 @@ from urllib.parse import unquote_to_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.core.canonical import Refusal, Target, canonical_target, matching_path
+from greenroom.request.canonical import (
+    Refusal,
+    Target,
+    canonical_target,
+    matching_path,
+)
 
 PIECES = [
     b"/", b"//", b"/.", b"/..", b".", b"..", b"%2e", b"%2E%2e", b"%2f", b"%5c", b"\\", b"%00", b"%25", b"%252e", b"%", b"%4",

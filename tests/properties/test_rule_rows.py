@@ -4,8 +4,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from greenroom.core.rules import ListMembership, rule_faults
-from greenroom.core.rules.kinds import BOOLEAN, INTEGER, IP, STRING, STRINGS_BY_NAME
 from greenroom.dashboard.rule_rows import (
     ROW_FIELDS,
     ROW_OPERATORS,
@@ -17,6 +15,14 @@ from greenroom.dashboard.rule_rows import (
     rows_of,
 )
 from greenroom.model.rule import EXPRESSION_MAX
+from greenroom.rules import ListMembership, rule_faults
+from greenroom.rules.kinds import (
+    BOOLEAN,
+    INTEGER,
+    IP,
+    STRING,
+    STRINGS_BY_NAME,
+)
 
 TEXT = st.text(
     st.characters(min_codepoint=0x21, max_codepoint=0x24F, exclude_characters="*\x7f\x85\xa0"),

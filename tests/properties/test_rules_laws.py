@@ -9,9 +9,17 @@ import rules_expressions as language
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.core.rules import Place, RequestFacts, compile_bypass, compile_rule, rule_problems
-from greenroom.core.rules.grammar import parse
-from greenroom.core.rules.syntax import (
+from greenroom.model.rule import Rule
+from greenroom.model.visit import Arrival
+from greenroom.rules import (
+    Place,
+    RequestFacts,
+    compile_bypass,
+    compile_rule,
+    rule_problems,
+)
+from greenroom.rules.grammar import parse
+from greenroom.rules.syntax import (
     Bare,
     Call,
     Compare,
@@ -27,8 +35,6 @@ from greenroom.core.rules.syntax import (
     Truth,
     show,
 )
-from greenroom.model.rule import Rule
-from greenroom.model.visit import Arrival
 
 NOW_MS = 1_700_000_000_007
 

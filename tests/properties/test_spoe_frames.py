@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.dialects.spoe import frames
-from greenroom.dialects.spoe.frames import BadFrame, SpoeFrame
+from greenroom.proxies.spoe import frames
+from greenroom.proxies.spoe.frames import BadFrame, SpoeFrame
 
 NAMES = st.binary(min_size=1, max_size=20)
 READERS: list[Callable[[bytes], object]] = [

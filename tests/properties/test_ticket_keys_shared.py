@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from greenroom.decision.tickets import Sealer
+from greenroom.keys.ticket_keys import KEY_AGE_MAX_MS, SEALS_MAX, KeyRing
 from greenroom.model.visit import PLACE_KEPT_MS, Ticket, make_key
-from greenroom.stores.keys import KEY_AGE_MAX_MS, SEALS_MAX, KeyRing
 
 NOW = 1_700_000_000_000
 TEND_EVERY_MS = 1_000

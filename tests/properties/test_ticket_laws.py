@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from greenroom.decision.tickets import FUTURE_MAX_MS, REFRESH_MAX_MS, SEALED_LENGTH, Sealer
+from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.visit import TICKET_ID_BYTES, Ticket, arrival_ms_of, make_key
-from greenroom.stores.keys import KeyRing
 
 NOW = 1_700_000_000_000
 SEALER = Sealer(KeyRing(Path(tempfile.mkdtemp()), NOW))

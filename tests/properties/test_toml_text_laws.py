@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.control.toml_text import toml_text
+from greenroom.configuration.toml_text import toml_text
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=12),

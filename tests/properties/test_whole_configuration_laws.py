@@ -10,17 +10,17 @@ from config_material import contents, one_of_each, room, zone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from greenroom.control.config_service import ChangeContext, ConfigService
-from greenroom.control.export_import import differences, exported, make_true
-from greenroom.control.refusals import Refused
-from greenroom.control.toml_text import toml_text
+from greenroom.configuration.service import ChangeContext, ConfigService
+from greenroom.configuration.store import SqlStore
+from greenroom.configuration.toml_text import toml_text
 from greenroom.errors import Problem
 from greenroom.model.change import Put, applied
 from greenroom.model.configuration import Configuration
 from greenroom.model.rule import ListItem
 from greenroom.model.token import Token, secret_hash
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.stores.sql import SqlStore
+from greenroom.transfer.export_import import differences, exported, make_true
+from greenroom.web.refusals import Refused
 
 CLOCK = MonotonicClock()
 

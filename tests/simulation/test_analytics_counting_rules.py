@@ -9,21 +9,21 @@ import pytest
 from admission_world import small_room
 from visitors import NAVIGATES, Browser, Site
 
+from greenroom.analytics.collector.decisions import OUTCOME_OF, recording
+from greenroom.analytics.collector.sampler import RoomLook, sample
 from greenroom.analytics.metrics import METRICS
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import SLOT_MS
-from greenroom.collector.decisions import OUTCOME_OF, recording
-from greenroom.collector.sampler import RoomLook, sample
-from greenroom.core.rules import NO_LISTS
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Decided, Observer
 from greenroom.decision.verdict import Forward
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.model.rule import Rule
+from greenroom.rules import NO_LISTS
 from greenroom.runtime.room_compiler import SEARCH_ENGINES, bypass
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper
 
 MINUTE_S = 60
 LIMITS = ("totalActiveUsersConfig", "newUsersPerMinuteConfig", "sessionDurationConfig")

@@ -19,18 +19,18 @@ from admission_world import small_room
 from analytics_material import nearest_rank
 from visitors import Browser, Site
 
+from greenroom.analytics.collector.decisions import recording
+from greenroom.analytics.collector.sampler import RoomLook, sample, wait_seconds
 from greenroom.analytics.metrics import METRICS
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import PERCENTS, SLOT_MS, Part
-from greenroom.collector.decisions import recording
-from greenroom.collector.sampler import RoomLook, sample, wait_seconds
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.decision.verdict import Forward
 from greenroom.model.visit import Estimate
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper
 
 MINUTES = 14
 STEP_MS = 1_000

@@ -13,8 +13,8 @@ from random import Random
 import pytest
 from admission_world import START_MS, HandClock, answer_of, small_room, ticket_id
 
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import TIE_BITS, Estimate, Standing, make_key
-from greenroom.stores.memory import MemoryLedger
 
 VISITORS, INSIDE, MINUTE = 20_000, 500, 600
 ARRIVING_MS = 15 * 60_000

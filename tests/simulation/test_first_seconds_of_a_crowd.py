@@ -7,8 +7,8 @@ from statistics import fmean
 import pytest
 
 from greenroom.admission import pacing
+from greenroom.admission.estimate import crowd_estimate
 from greenroom.admission.lease import Lease
-from greenroom.core.estimate import crowd_estimate
 from greenroom.simulator.arrivals import arrivals, shares
 from greenroom.simulator.scenario import START_MS, Behaviour, Scenario
 from greenroom.simulator.traces import level, room

@@ -14,8 +14,8 @@ import pytest
 from admission_world import START_MS, small_room
 from visitors import NAVIGATES, Browser, Site, header
 
+from greenroom.admission.schedule import Phase
 from greenroom.cli import verify_draw
-from greenroom.core.schedule import Phase
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event

@@ -15,13 +15,13 @@ from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.sync_schedule import BORROW_MS
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.checks import Watch, verdict
 from greenroom.simulator.report import report
 from greenroom.simulator.scenario import Behaviour, Fault, Scenario
 from greenroom.simulator.traces import room
 from greenroom.simulator.world import World
-from greenroom.stores.memory import MemoryLedger
 
 FLOOD_PER_S = 10_000
 STEP_MS = 20

@@ -21,8 +21,8 @@ from health_world import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.core.health.condition import patience_ms
-from greenroom.core.health.votes import HEALTHY, UNHEALTHY, UNKNOWN
+from greenroom.health.rules.condition import patience_ms
+from greenroom.health.rules.votes import HEALTHY, UNHEALTHY, UNKNOWN
 from greenroom.model.health_check import REGIONS
 
 MINUTE = 60_000

@@ -14,6 +14,7 @@ from greenroom.admission.ledger.provisional import PROVISIONAL_MS
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.queueing.methods import OVERTAKING_MS
 from greenroom.admission.records import remember
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.room import Room
 from greenroom.model.visit import (
     PLACE_KEPT_MS,
@@ -23,7 +24,6 @@ from greenroom.model.visit import (
     arrival_ms_of,
     make_key,
 )
-from greenroom.stores.memory import MemoryLedger
 
 LATE_MS = 2 * 256
 """Ends of sessions and ghosts may be noticed this late."""

@@ -118,7 +118,7 @@ def oracle(parts: Iterable[Part], question: Question) -> list[dict[Any, Any]]:
 
 
 def _dimension(name: str, t: int, room: str) -> Any:
-    from greenroom.stores.analytics.answers import _dimension as shown
+    from greenroom.analytics.store.answers import _dimension as shown
 
     width = DIMENSIONS[name].bucket_s
     return shown(name, t - t % width, {}) if width else room

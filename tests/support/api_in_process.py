@@ -12,23 +12,23 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
+from greenroom.analytics.graphql import endpoint
 from greenroom.api.app import PREFIX, under_prefix
-from greenroom.api.graphql import endpoint
 from greenroom.api.management import management_api, management_app
 from greenroom.config.addresses import origin_problems
 from greenroom.config.load import read_config
-from greenroom.control.authenticator import make_token
-from greenroom.control.explain_request import ExplainRequest
-from greenroom.control.state import LostState, RoomState, SyncState
-from greenroom.core.explain import Explanation
-from greenroom.core.rules import NOTHING_KNOWN
+from greenroom.configuration.explain_request import ExplainRequest
+from greenroom.configuration.state import LostState, RoomState, SyncState
+from greenroom.configuration.store import SqlStore, default_url
+from greenroom.decision.explain import Explanation
 from greenroom.health.service import HealthService
+from greenroom.health.store import SqlHealthStore
 from greenroom.model.change import Put
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult
+from greenroom.rules import NOTHING_KNOWN
 from greenroom.runtime.explain import explained
-from greenroom.stores.health import SqlHealthStore
-from greenroom.stores.sql import SqlStore, default_url
+from greenroom.web.authenticator import make_token
 
 RUNNING = read_config(
     'origin = "http://127.0.0.1:3000"\ndata = "."\n'

@@ -7,8 +7,8 @@ from greenroom.decision.cookies import CANDIDATES_MAX, VALUE_MAX, ticket_values
 from greenroom.decision.tickets import Sealer
 from greenroom.gateway.wire.body import BadBody, ChunkedBody
 from greenroom.gateway.wire.forwarded_head import without_cookies
+from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.visit import Ticket, make_key
-from greenroom.stores.keys import KeyRing
 
 NAME = b"__cfwaitingroom"
 ROOM = b"room"

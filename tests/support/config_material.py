@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+from greenroom.configuration.store import default_url
 from greenroom.model.account import Account
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.configuration import Configuration
@@ -20,7 +21,6 @@ from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
 from greenroom.model.token import Token, secret_hash
 from greenroom.model.zone import Zone
-from greenroom.stores.sql import default_url
 
 OLD_DATA = Path(__file__).resolve().parents[1] / "fixtures"
 HOUR_MS = 3_600_000

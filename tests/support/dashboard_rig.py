@@ -14,22 +14,28 @@ from api_in_process import StandingClock, health_of
 from argon2 import PasswordHasher
 from config_material import one_of_each, room, zone
 
+from greenroom.accounts import passwords
+from greenroom.accounts import people as accounts
+from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.config.addresses import origin_problems
-from greenroom.control import accounts, passwords
-from greenroom.control.config_service import ConfigService
-from greenroom.control.oidc_provider import OidcProvider
-from greenroom.control.state import ConfigState, ProcessState, RoomState, SyncState
+from greenroom.configuration.service import ConfigService
+from greenroom.configuration.state import (
+    ConfigState,
+    ProcessState,
+    RoomState,
+    SyncState,
+)
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard import Dashboard, Services
 from greenroom.dashboard.services import ExampleWait
 from greenroom.dashboard.sign_in import BrowserFacts
+from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put
 from greenroom.runtime.dashboard import KeyFile
 from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
 from greenroom.runtime.status_page import ShownStatusPages
 from greenroom.runtime.stored_secrets import seals_of
 from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
-from greenroom.stores.keys import KeyRing
-from greenroom.stores.sql import SqlStore, default_url
 
 ORIGIN = "http://testserver"
 PASSWORD = "correct horse battery"

@@ -9,12 +9,12 @@ from admission_world import small_room
 from plain_front_end import Given, Pairs, PlainFrontEnd
 from visitors import Site
 
-from greenroom.core.hosts import KnownHosts
 from greenroom.decision.observer import Decided
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.model.event import Event
 from greenroom.model.rule import Rule
+from greenroom.request.hosts import KnownHosts
 
 PAGE: Pairs = ((b"Accept", b"text/html"), (b"Sec-Fetch-Mode", b"navigate"))
 JSON: Pairs = ((b"Accept", b"application/json"),)

@@ -13,20 +13,20 @@ from analytics_material import oracle, parts_of
 from api_in_process import ApiInProcess, StandingClock
 from starlette.applications import Starlette
 
+from greenroom.analytics.graphql.room_datasets import room_answers
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.rollup import Part
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper, RoomPlace
 from greenroom.api.app import under_prefix
-from greenroom.api.graphql.room_datasets import room_answers
 from greenroom.api.management import management_api
 from greenroom.config.addresses import origin_problems
-from greenroom.core.health.memory import HealthBatch
+from greenroom.configuration.store import SqlStore, default_url
+from greenroom.health.rules.memory import HealthBatch
 from greenroom.model.change import Put
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper, RoomPlace
-from greenroom.stores.sql import SqlStore, default_url
 
 ZONE, OTHER_ZONE = "example-zone", "other-zone"
 ROOM, SECOND, ELSEWHERE = "example-waiting-room-id", "second-room", "room-elsewhere"

@@ -14,9 +14,9 @@ from admission_world import small_room
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
 from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
+from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry
 from greenroom.model.room import Room
-from greenroom.sync.batch import ReportBatch, answer_of, encode
-from greenroom.sync.coordinator_registry import CoordinatorRegistry
 
 OVER_MS = 70_000
 """By then sessions and the minute are over, regardless of what was forgotten before."""

@@ -10,11 +10,11 @@ from time import monotonic
 from greenroom.errors import StorageFailed
 from greenroom.health.alerts import Placed
 from greenroom.health.service import HealthService
+from greenroom.health.store import SqlHealthStore, default_url
 from greenroom.model.alert import Alert
 from greenroom.model.health_check import HealthCheck, effective
 from greenroom.model.probe import ProbeResult, Reason
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.stores.health import SqlHealthStore, default_url
 
 PATIENCE_S = 30.0
 CLOCK = MonotonicClock()

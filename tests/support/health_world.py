@@ -7,11 +7,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from greenroom.core.health import condition, roster, votes
-from greenroom.core.health.condition import Condition, Turn
-from greenroom.core.health.roster import Agent
-from greenroom.core.health.schedule import next_due_ms
-from greenroom.core.health.votes import NO_VOTE, UNKNOWN, HealthVerdict, Vote
+from greenroom.health.rules import condition, roster, votes
+from greenroom.health.rules.condition import Condition, Turn
+from greenroom.health.rules.roster import Agent
+from greenroom.health.rules.schedule import next_due_ms
+from greenroom.health.rules.votes import (
+    NO_VOTE,
+    UNKNOWN,
+    HealthVerdict,
+    Vote,
+)
 from greenroom.model.health_check import HealthCheck, effective
 
 REPORT_MS = 5_000

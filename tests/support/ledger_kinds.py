@@ -9,12 +9,12 @@ from admission_world import FlakyJournal, HandClock, bits
 from redis_world import TRIAL_LIBRARY, RedisServer
 
 from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.ledgers.memory import Gauges, MemoryLedger
+from greenroom.ledgers.redis.clock import ServerClock
+from greenroom.ledgers.redis.ledger_store import RedisLedgerStore
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
-from greenroom.stores.memory import Gauges, MemoryLedger
-from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.redis.ledger_store import RedisLedgerStore
-from greenroom.stores.redis.link import Link
 
 
 class InMemory:

@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from greenroom.analytics.histogram import bucket_of
 from greenroom.analytics.rollup import SLOTS, GaugeTrack, Part, Rollup, RoomLimits
-from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper, RoomPlace
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper, RoomPlace
 
 HOST = "shop.example"
 

@@ -4,17 +4,17 @@ import asyncio
 import time
 
 import pytest
+from store_with_outbox import StoreWithOutbox
 
-from greenroom.alerting.alert_types import ALERTS, make
+from greenroom.alerts import delivery, sender
+from greenroom.alerts.delivery import Delivery
+from greenroom.alerts.mail import MailServer
+from greenroom.alerts.sender import NotificationSender
 from greenroom.model.alert import Alert
+from greenroom.model.alert_types import ALERTS, make
 from greenroom.model.change import Put
 from greenroom.model.notification import AlertPolicy, Webhook
-from greenroom.notify import delivery, sender
-from greenroom.notify.delivery import Delivery
-from greenroom.notify.mail import MailServer
-from greenroom.notify.sender import NotificationSender
 from greenroom.outbound import Guard, OutboundPolicy, RequestLimits
-from greenroom.stores.sql import SqlStore
 
 TYPE = "greenroom_rejecting"
 HERE = OutboundPolicy(ports=(), allowed=("127.0.0.1",))
@@ -36,7 +36,7 @@ def alert(number: int, state: str = "start") -> Alert:
     )
 
 
-def having(store: SqlStore, *records) -> None:
+def having(store: StoreWithOutbox, *records) -> None:
     store.write(
         [Put(record) for record in records],
         expected=store.read().revision,
@@ -54,7 +54,10 @@ def hook(url: str, id: str = "w1", **changed) -> Webhook:
 
 
 def made(
-    store: SqlStore, policy: OutboundPolicy = HERE, mail: MailServer | None = None, attempt=None
+    store: StoreWithOutbox,
+    policy: OutboundPolicy = HERE,
+    mail: MailServer | None = None,
+    attempt=None,
 ) -> NotificationSender:
     deliver = Delivery(Guard(policy), now_ms, mail)
     return NotificationSender(
@@ -62,7 +65,7 @@ def made(
     )
 
 
-def running(store: SqlStore, done, seconds: float = 60.0, **options) -> None:
+def running(store: StoreWithOutbox, done, seconds: float = 60.0, **options) -> None:
     """Runs a sender until something has happened. `seconds`: when it has gone wrong, also on a busy machine; it takes a few."""
 
     async def story() -> None:
@@ -86,8 +89,8 @@ def running(store: SqlStore, done, seconds: float = 60.0, **options) -> None:
 
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries and waiting for a dead sender in tenths of the usual time."""
-    monkeypatch.setattr("greenroom.alerting.retries.FIRST_MS", 100)
-    monkeypatch.setattr("greenroom.alerting.retries.LONGEST_MS", 1_000)
+    monkeypatch.setattr("greenroom.alerts.rules.retries.FIRST_MS", 100)
+    monkeypatch.setattr("greenroom.alerts.rules.retries.LONGEST_MS", 1_000)
     monkeypatch.setattr(sender, "LOOK_S", 0.05)
     monkeypatch.setattr(
         delivery, "LIMITS", RequestLimits(total_s=1.0, connect_s=1.0, body_max=4_096)

@@ -9,7 +9,7 @@ import httpx
 from dashboard_rig import DashboardRig, Visitor
 from oidc_rig import CLIENT, RETURN, SECRET, Provider, provider_at
 
-from greenroom.control.oidc_provider import OidcProvider
+from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.dashboard.sign_in import HOUR_MS
 from greenroom.model.oidc import OidcEntry, OidcRole, OidcSettings
 from greenroom.model.session import SESSION

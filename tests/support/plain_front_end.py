@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.render import render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.request.canonical import Refusal
 
 Pairs = tuple[tuple[bytes, bytes], ...]
 Origin = Callable[[str, str], tuple[int, Pairs, bytes]]

@@ -7,14 +7,14 @@ from ipaddress import ip_network
 from plain_front_end import Given, Origin, Pairs
 from spoe_haproxy import HAProxy, arguments
 
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Verdict
-from greenroom.dialects.service import ProxyQuestions
-from greenroom.dialects.verdict_store import VerdictStore
 from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.proxies.service import ProxyQuestions
+from greenroom.proxies.verdict_store import VerdictStore
+from greenroom.request.canonical import Refusal
 
 PROXY = "10.0.0.1"
 POLICY = ForwardedPolicy([ip_network("10.0.0.0/8")])

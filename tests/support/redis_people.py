@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from admission_world import small_room
 
 from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.ledgers.redis.clock import ServerClock
+from greenroom.ledgers.redis.ledger_store import RedisLedgerStore
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, make_key
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.redis.ledger_store import RedisLedgerStore
-from greenroom.stores.redis.link import Link
 
 Result = TypeVar("Result")
 

@@ -15,9 +15,7 @@ from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.transfers.transfers import visit
-from greenroom.model.room import Room
-from greenroom.model.visit import Outcome, Standing
-from greenroom.stores.redis.answers import (
+from greenroom.ledgers.redis.answers import (
     ARRIVE,
     KEEP,
     LEAVE,
@@ -31,8 +29,10 @@ from greenroom.stores.redis.answers import (
     Reader,
     settings_of,
 )
-from greenroom.stores.redis.ledger_store import _taken
-from greenroom.stores.redis.sync_batch import arguments_of, report_of
+from greenroom.ledgers.redis.ledger_store import _taken
+from greenroom.ledgers.redis.sync_batch import arguments_of, report_of
+from greenroom.model.room import Room
+from greenroom.model.visit import Outcome, Standing
 
 HERE = "here"
 STAY_STEPS_MS = 2 * AGE_CELL_MS + 5_000

@@ -11,7 +11,7 @@ from pathlib import Path
 import redis
 from ports import free_port
 
-from greenroom.stores.redis.library import PARTS, Library, part
+from greenroom.ledgers.redis.library import PARTS, Library, part
 
 ENDING_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 """Runs a command that the kernel kills when the thread that started it has ended: a killed test worker stops no server. Linux only."""

@@ -5,8 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from greenroom.core.rules import Place
-from greenroom.core.rules.syntax import (
+from greenroom.model.visit import Arrival
+from greenroom.rules import Place
+from greenroom.rules.syntax import (
     Bare,
     Call,
     Compare,
@@ -21,7 +22,6 @@ from greenroom.core.rules.syntax import (
     Text,
     Truth,
 )
-from greenroom.model.visit import Arrival
 
 PIECES = [
     "",

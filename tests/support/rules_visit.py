@@ -2,8 +2,13 @@
 
 from typing import Any
 
-from greenroom.core.rules import Place, RequestFacts, compile_rule, rule_problems
 from greenroom.model.visit import Arrival
+from greenroom.rules import (
+    Place,
+    RequestFacts,
+    compile_rule,
+    rule_problems,
+)
 
 NOW_MS = 1_484_063_800_123
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from typing import Any
 
-from greenroom.dialects.service import ProxyQuestions
-from greenroom.dialects.spoe import frames
-from greenroom.dialects.spoe.connection import SpoeAgent, SpoeConnection
-from greenroom.dialects.spoe.frames import (
+from greenroom.proxies.service import ProxyQuestions
+from greenroom.proxies.spoe import frames
+from greenroom.proxies.spoe.connection import SpoeAgent, SpoeConnection
+from greenroom.proxies.spoe.frames import (
     SpoeFrame,
     frame_bytes,
     pairs,
@@ -17,7 +17,7 @@ from greenroom.dialects.spoe.frames import (
     string_bytes,
     value,
 )
-from greenroom.dialects.spoe.questions import SpoeQuestions
+from greenroom.proxies.spoe.questions import SpoeQuestions
 
 HELLO = {
     b"supported-versions": b"2.0",

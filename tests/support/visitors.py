@@ -7,7 +7,7 @@ from typing import Any
 
 from admission_world import HandClock, small_room
 
-from greenroom.core.schedule import effective
+from greenroom.admission.schedule import effective
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.native_pass import MakePasses
 from greenroom.decision.observed_by import observed_by
@@ -18,13 +18,13 @@ from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.keys.ticket_keys import KeyRing
+from greenroom.ledgers.draws import DrawFiles
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival
-from greenroom.stores.draws import DrawFiles
-from greenroom.stores.keys import KeyRing
-from greenroom.stores.memory import MemoryLedger
 
 NAVIGATES = (
     (b"accept", b"text/html,application/xhtml+xml,*/*;q=0.8"),

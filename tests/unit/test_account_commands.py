@@ -5,8 +5,8 @@ from pathlib import Path
 from dashboard_rig import PASSWORD, Visitor, dashboard_in
 from typer.testing import CliRunner, Result
 
+from greenroom.accounts import people as accounts
 from greenroom.cli import app
-from greenroom.control import accounts
 
 
 def run(data: Path, *arguments: str, typed: str = "") -> Result:

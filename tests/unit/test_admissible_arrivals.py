@@ -2,7 +2,9 @@
 
 import pytest
 
-from greenroom.core.admissible import (
+from greenroom.model.record import replace
+from greenroom.model.visit import Arrival
+from greenroom.request.admissible import (
     ASSETS,
     PREVIEW_AGENTS,
     is_crawler,
@@ -13,8 +15,6 @@ from greenroom.core.admissible import (
     signs_of,
     speculative,
 )
-from greenroom.model.record import replace
-from greenroom.model.visit import Arrival
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36"
 PAGE = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"

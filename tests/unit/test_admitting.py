@@ -9,10 +9,10 @@ from visitors import NAVIGATES, Browser, Site
 
 from greenroom.decision import admitting
 from greenroom.decision.verdict import Forward
+from greenroom.keys.ticket_keys import ACTIVATION_DELAY_MS
 from greenroom.model.answer import Answer
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
-from greenroom.stores.keys import ACTIVATION_DELAY_MS
 
 Open = Callable[..., Site]
 

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from greenroom.alerting.alert_types import ALERTS, example, make
-from greenroom.alerting.channels import CHANNELS, channel_of, shown_url
-from greenroom.alerting.message import Message
+from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
+from greenroom.alerts.rules.message import Message
+from greenroom.model.alert_types import ALERTS, example, make
 
 SECRET = "s3cret-value"
 ROW = ALERTS["greenroom_queueing"]

@@ -7,7 +7,7 @@ from config_material import event, room
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.alerting.conditions import (
+from greenroom.alerts.rules.conditions import (
     DAY_MS,
     AlertCondition,
     Certificate,
@@ -17,7 +17,7 @@ from greenroom.alerting.conditions import (
     conditions,
     speaks_for,
 )
-from greenroom.alerting.tracker import Tracker
+from greenroom.alerts.rules.tracker import Tracker
 
 MINUTE = 60_000
 LIMITS = {

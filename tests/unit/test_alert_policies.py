@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.alerting.matching import Destination, Told, bounds, filter_problems, verdicts
-from greenroom.alerting.retries import (
+from greenroom.alerts.rules.matching import (
+    Destination,
+    Told,
+    bounds,
+    filter_problems,
+    verdicts,
+)
+from greenroom.alerts.rules.retries import (
     FIRST_MS,
     GIVE_UP_MS,
     LONGEST_MS,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from greenroom.alerting.alert_types import ALERTS, example, make
-from greenroom.alerting.matching import wants
+from greenroom.alerts.rules.matching import wants
+from greenroom.model.alert_types import ALERTS, example, make
 from greenroom.model.notification import AlertPolicy
 
 every_type = pytest.mark.parametrize("row", ALERTS.values(), ids=list(ALERTS))

@@ -11,9 +11,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from greenroom.api.management import HANDLERS
-from greenroom.api.openapi import told
-from greenroom.api.routing import ApiRoute, Depends, Query, RouteGuard, Router
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.web.openapi import told
+from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.routing import (
+    ApiRoute,
+    Depends,
+    Query,
+    RouteGuard,
+    Router,
+)
 
 Line = Annotated[str, msgspec.Meta(pattern="^[^:]+:")]
 

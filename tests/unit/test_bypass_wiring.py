@@ -4,12 +4,17 @@ from pathlib import Path
 
 from visitors import Site
 
-from greenroom.core.rules import NO_LISTS, NOTHING_KNOWN, NothingKnown, Place
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
+from greenroom.rules import (
+    NO_LISTS,
+    NOTHING_KNOWN,
+    NothingKnown,
+    Place,
+)
 from greenroom.runtime.room_compiler import bypass
 
 VISIT = Arrival("GET", "https", "shop.example", "/", "", (), "192.0.2.1")

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.core.canonical import TARGET_MAX, Refusal, Target, canonical_target, matching_path
+from greenroom.request.canonical import (
+    TARGET_MAX,
+    Refusal,
+    Target,
+    canonical_target,
+    matching_path,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs/explanation/request-canonical-form.md").read_text()
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from greenroom.cli import app
+from greenroom.keys.ticket_keys import KEY_FILE, KeyRing
 from greenroom.runtime.compiled import is_compiled
-from greenroom.stores.keys import KEY_FILE, KeyRing
 
 GOOD = """
 origin = "http://127.0.0.1:3000"

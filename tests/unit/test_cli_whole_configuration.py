@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from greenroom.cli import app
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.runtime.stored_secrets import seals_of
-from greenroom.stores.sql import SqlStore, default_url
 
 DOCUMENT = """
 [[lists]]

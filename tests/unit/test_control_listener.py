@@ -8,10 +8,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from greenroom.api.app import control_app
+from greenroom.api.metrics import (
+    DEPRECATED,
+    EXPORTED,
+    Exposition,
+    gateway_rows,
+)
 from greenroom.config.addresses import exposure_notes
 from greenroom.config.settings import Address
-from greenroom.control.metrics import DEPRECATED, EXPORTED, Exposition, gateway_rows
-from greenroom.control.state import (
+from greenroom.configuration.state import (
     ConfigState,
     Figures,
     ProcessState,
@@ -19,7 +24,7 @@ from greenroom.control.state import (
     StoreState,
     SyncState,
 )
-from greenroom.control.status import status
+from greenroom.configuration.status import status
 from greenroom.errors import Problem
 from greenroom.gateway.counts import GAUGES, MEANINGS, Counts
 from greenroom.model.room import Room

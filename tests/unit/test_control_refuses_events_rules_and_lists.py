@@ -3,10 +3,17 @@
 import pytest
 from config_service_in_memory import DeskInMemory
 
-from greenroom.control import events, list_items, lists, rooms, rules, zones
-from greenroom.control.list_items import Catalogue, Operations
-from greenroom.control.refusals import Refused
+from greenroom.configuration import (
+    events,
+    list_items,
+    lists,
+    rooms,
+    rules,
+    zones,
+)
+from greenroom.configuration.list_items import Catalogue, Operations
 from greenroom.model.rule import RULES_MAX
+from greenroom.web.refusals import Refused
 
 ROOM = {
     "name": "shop",

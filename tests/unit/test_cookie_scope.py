@@ -4,8 +4,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.core.cookie_scope import PATH_MAX, CookieScope, cookie_scope, scope_clashes
 from greenroom.model.room import Room, Route
+from greenroom.request.cookie_scope import (
+    PATH_MAX,
+    CookieScope,
+    cookie_scope,
+    scope_clashes,
+)
 
 
 def scope(*routes: str, case_insensitive: bool = False) -> CookieScope:

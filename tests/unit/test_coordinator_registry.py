@@ -4,9 +4,9 @@ from admission_world import START_MS, bits, small_room
 
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown
+from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
+from greenroom.ledgers.sync.coordinator_registry import DORMANT_MS, CoordinatorRegistry
 from greenroom.model.room import Room
-from greenroom.sync.batch import ReportBatch, answer_of, encode
-from greenroom.sync.coordinator_registry import DORMANT_MS, CoordinatorRegistry
 
 FRA, NYC = "fra", "nyc"
 

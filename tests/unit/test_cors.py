@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from visitors import NAVIGATES, Browser, Site
 
-from greenroom.core.cors import NOT_IN_PREFLIGHTS, is_preflight
-from greenroom.core.explain import RoomDefinition, explain
-from greenroom.core.rules import NOTHING_KNOWN
+from greenroom.decision.explain import RoomDefinition, explain
 from greenroom.decision.render import origin_error
 from greenroom.decision.verdict import Forward
 from greenroom.errors import InvalidConfig
@@ -21,6 +19,8 @@ from greenroom.model.cors_origin import normal_origin
 from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival
+from greenroom.request.cors import NOT_IN_PREFLIGHTS, is_preflight
+from greenroom.rules import NOTHING_KNOWN
 
 ORIGIN = "https://www.example.com"
 LISTED = (b"origin", ORIGIN.encode())

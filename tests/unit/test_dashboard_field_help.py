@@ -4,12 +4,13 @@ import re
 
 import pytest
 
-from greenroom.control import health_checks, rooms, zones
+from greenroom.configuration import rooms, zones
 from greenroom.dashboard.field_help import HEALTH_CHECK, ROOM, ZONE
 from greenroom.dashboard.forms import Faults, field_view
 from greenroom.dashboard.pages import health
 from greenroom.dashboard.pages import rooms as room_pages
 from greenroom.dashboard.pages import zones as zone_pages
+from greenroom.health import checks as health_checks
 from greenroom.model.fields import specs
 from greenroom.model.health_check import HttpCheck
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from greenroom.analytics.question import AnalyticsAnswer, Question
-from greenroom.control.state import Figures
-from greenroom.core.schedule import Effective
+from greenroom.admission.schedule import Effective
+from greenroom.analytics.question import AnalyticsAnswer, Question, SlowAnswer
+from greenroom.configuration.state import Figures
 from greenroom.dashboard.live_feed import (
     KEPT,
     KEPT_EVERY_MS,
@@ -25,7 +25,6 @@ from greenroom.dashboard.room_minutes import LiveMinute, last_hour
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
-from greenroom.ports import SlowAnswer
 
 NOW_MS = 1_790_000_000_000
 ROOM = Room(

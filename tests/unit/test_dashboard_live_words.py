@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.control.state import Figures
-from greenroom.core.schedule import Effective, Phase
+from greenroom.admission.schedule import Effective, Phase
+from greenroom.configuration.state import Figures
 from greenroom.dashboard.live_words import LimitPlan, clearing_minutes, effect_of, limit_words
 from greenroom.dashboard.room_live import RoomLive
 from greenroom.model.event import Event

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from config_material import event, room, zone
 
-from greenroom.control import rooms
-from greenroom.control.refusals import ApiFault, Code
-from greenroom.control.state import Figures, RoomState
-from greenroom.core.schedule import Effective, Phase
+from greenroom.admission.schedule import Effective, Phase
+from greenroom.configuration import rooms
+from greenroom.configuration.state import Figures, RoomState
 from greenroom.dashboard.assets import Assets
 from greenroom.dashboard.forms import Faults, document_of, field_of, field_view, flat
 from greenroom.dashboard.pages.rooms import LABELS, worded
@@ -22,6 +21,7 @@ from greenroom.dashboard.services import ExampleWait
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.runtime.behind_proxy import BehindProxy
+from greenroom.web.refusals import ApiFault, Code
 
 KNOWN = Configuration().changed(
     1,

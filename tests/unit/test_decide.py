@@ -6,14 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.core.decide import RECEIPT_QUERY, ArrivalQuestion, Found, decide, decide_among, rank
+from greenroom.admission.decide import (
+    RECEIPT_QUERY,
+    ArrivalQuestion,
+    Found,
+    decide,
+    decide_among,
+    rank,
+)
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule
 from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Ticket, make_key
 
 NOW = 1_800_000_000_000
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "greenroom"
-DOCUMENTED = ast.get_docstring(ast.parse((SOURCE / "core" / "decide.py").read_text())) or ""
+DOCUMENTED = ast.get_docstring(ast.parse((SOURCE / "admission" / "decide.py").read_text())) or ""
 
 
 def ticket(*, arrived=NOW - 60_000, accepted=0, checked=NOW - 20_000, refresh=20_000, name=b"t"):
@@ -226,4 +233,4 @@ def test_only_the_decision_service_and_explain_ask_what_to_do() -> None:
                 alias.name == "may_take_place" for alias in node.names
             ):
                 users.append(str(path.relative_to(SOURCE)))
-    assert users == ["core/decide.py"]
+    assert users == ["admission/decide.py"]

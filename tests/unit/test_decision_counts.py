@@ -6,9 +6,9 @@ from admission_world import small_room
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.admission.schedule import Effective, effective
+from greenroom.analytics.collector.decisions import OUTCOME_OF, recording
 from greenroom.analytics.recorder import Recorder
-from greenroom.collector.decisions import OUTCOME_OF, recording
-from greenroom.core.schedule import Effective, effective
 from greenroom.decision.decision_counts import RESULTS, DecisionCounts
 from greenroom.decision.observer import Decided, DecisionEvent
 from greenroom.model.visit import Ticket, make_key

@@ -8,15 +8,20 @@ from typer.testing import CliRunner
 
 from greenroom.cli import app
 from greenroom.config.load import read_config
-from greenroom.control.explain_request import ExplainRequest
-from greenroom.core.explain import Explanation, RoomDefinition, Seats, explain
-from greenroom.core.rules import NOTHING_KNOWN
+from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.decision.dry_run import dry_run
+from greenroom.decision.explain import (
+    Explanation,
+    RoomDefinition,
+    Seats,
+    explain,
+)
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import Event
 from greenroom.model.room import Room, Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
+from greenroom.rules import NOTHING_KNOWN
 from greenroom.runtime.explain import explained
 
 NOW_MS = 1_000_000_000_000

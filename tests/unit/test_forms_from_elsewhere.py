@@ -7,13 +7,13 @@ import pytest
 from admission_world import small_room
 from visitors import NAVIGATES, Browser, Site
 
-from greenroom.core.cookie_scope import crosses_sites
-from greenroom.core.decide import comes_from_elsewhere
+from greenroom.admission.decide import comes_from_elsewhere
 from greenroom.decision.cookies import TicketCookies
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.model.room import CookieAttributes
 from greenroom.model.visit import Arrival
+from greenroom.request.cookie_scope import crosses_sites
 
 RETURN = (*NAVIGATES, (b"sec-fetch-site", b"cross-site"), (b"origin", b"https://pay.example"))
 OLD_RETURN = (

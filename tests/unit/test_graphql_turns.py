@@ -4,12 +4,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from greenroom.api.graphql.endpoint import AT_ONCE, GraphqlEndpoint
+from greenroom.analytics.graphql.endpoint import AT_ONCE, GraphqlEndpoint
 from greenroom.api.management import ALL_DATASETS
-from greenroom.control.authenticator import Caller
 from greenroom.model.configuration import Configuration
 from greenroom.model.token import Token
 from greenroom.runtime.clock import MonotonicClock
+from greenroom.web.authenticator import Caller
 
 QUERY = b'{"query": "{ __typename }"}'
 

@@ -4,13 +4,13 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import METHOD_MAX
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.request.canonical import Refusal
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 

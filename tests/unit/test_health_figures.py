@@ -2,9 +2,9 @@
 
 import pytest
 
-from greenroom.control.health_history import span, spread
-from greenroom.control.refusals import Refused
 from greenroom.health.alerts import in_words
+from greenroom.health.history import span, spread
+from greenroom.web.refusals import Refused
 
 
 def test_percentiles_are_values_that_were_measured() -> None:

@@ -9,14 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.core.kept_form import (
-    FIELDS_MAX,
-    FORM_BYTES_MAX,
-    FormField,
-    KeptForm,
-    form_of,
-    may_keep_form,
-)
 from greenroom.decision.render import render
 from greenroom.decision.verdict import Hold
 from greenroom.model.answer import Answer
@@ -25,6 +17,14 @@ from greenroom.model.visit import Arrival, Held
 from greenroom.pages import Page, compile_page
 from greenroom.pages.builtin import FORM_GOES_BEFORE
 from greenroom.pages.form_on_page import FORM_HTML_MAX, FORM_ID
+from greenroom.request.form_replay import (
+    FIELDS_MAX,
+    FORM_BYTES_MAX,
+    FormField,
+    KeptForm,
+    form_of,
+    may_keep_form,
+)
 
 URLENCODED = b"application/x-www-form-urlencoded"
 SAME = ((b"sec-fetch-mode", b"navigate"), (b"sec-fetch-site", b"same-origin"))

@@ -12,9 +12,8 @@ import pytest
 
 from greenroom.decision.tickets import Sealer
 from greenroom.errors import InvalidConfig, StorageFailed
-from greenroom.model.visit import Ticket, make_key
-from greenroom.stores.key_file import KEYS_MAX, KeysOnDisk
-from greenroom.stores.keys import (
+from greenroom.keys.key_file import KEYS_MAX, KeysOnDisk
+from greenroom.keys.ticket_keys import (
     ACTIVATION_DELAY_MS,
     KEY_AGE_MAX_MS,
     KEY_OVERLAP_MS,
@@ -22,6 +21,7 @@ from greenroom.stores.keys import (
     SEALS_MAX,
     KeyRing,
 )
+from greenroom.model.visit import Ticket, make_key
 
 NOW = 1_700_000_000_000
 ROOM = b"room"
@@ -269,7 +269,7 @@ def test_when_the_day_is_over_only_one_of_several_processes_makes_a_key(tmp_path
 
 
 def test_processes_that_start_together_agree_on_one_key(tmp_path: Path) -> None:
-    code = "import sys, pathlib; from greenroom.stores.keys import KeyRing; print(KeyRing(pathlib.Path(sys.argv[1]), 1).current.id)"
+    code = "import sys, pathlib; from greenroom.keys.ticket_keys import KeyRing; print(KeyRing(pathlib.Path(sys.argv[1]), 1).current.id)"
     started = [
         subprocess.Popen([sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE)
         for _ in range(6)

@@ -9,6 +9,7 @@ from config_material import event, full_room, room, rules, zone
 from greenroom.config.layers import FILE_ZONE_ID, CompileFaults, LayeredStore, merged
 from greenroom.config.load import read_config
 from greenroom.config.settings import Config
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Put, Remove, applied
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Route
@@ -17,7 +18,6 @@ from greenroom.model.zone import Zone
 from greenroom.runtime.assemble import origins
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.room_compiler import compile_faults
-from greenroom.stores.sql import SqlStore, default_url
 
 FILE = """
 origin = "http://127.0.0.1:3000"

@@ -16,10 +16,9 @@ from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.refresh import FIRST_REFRESH_MS
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.queueing.line_table import ranks, thinned
+from greenroom.admission.schedule import effective
 from greenroom.config.load import read_config
-from greenroom.control import events, rooms, zones
-from greenroom.control.refusals import Refused
-from greenroom.core.schedule import effective
+from greenroom.configuration import events, rooms, zones
 from greenroom.decision.observer import Decided
 from greenroom.decision.shared_table import STALE_MS, SharedTable, body_of
 from greenroom.decision.verdict import Forward
@@ -30,6 +29,7 @@ from greenroom.model.line_table import CHECK_IN_S, FRESH_MS, KNOTS_MAX, Knot, Li
 from greenroom.model.room import Room, Route
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.pages.builtin import hash_of
+from greenroom.web.refusals import Refused
 
 START_MS = 1_750_000_000_000
 HOUR_MS = 3_600_000

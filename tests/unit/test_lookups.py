@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from mmdb_file import mmdb
 
-from greenroom.core.rules import compile_bypass
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.lookups.confirmed_names import (
     BAD_FOR_MS,
@@ -26,6 +25,7 @@ from greenroom.lookups.places import CONTINENT_OF, EUROPEAN_UNION, UnusableDatab
 from greenroom.model.crawler import CRAWLERS, Crawler
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
+from greenroom.rules import compile_bypass
 
 LONDON = {
     "country": {"iso_code": "GB"},

@@ -8,10 +8,10 @@ import pytest
 from admission_world import small_room
 from visitors import NAVIGATES, Browser, Site
 
-from greenroom.core.admissible import signs_of
 from greenroom.model.answer import Answer
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
+from greenroom.request.admissible import signs_of
 
 Headers = tuple[tuple[bytes, bytes], ...]
 Open = Callable[..., Site]

@@ -8,10 +8,10 @@ from pathlib import Path
 from config_material import room
 
 from greenroom.admission.records import NOBODY, NOTE, pack
+from greenroom.ledgers.journal import FileJournal
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import JOURNAL_FILES, JOURNAL_KEPT_S, DataDir
 from greenroom.runtime.ledger_store import LocalLedgerStore
-from greenroom.stores.journal import FileJournal
 
 
 def journal(rooms: Path, room_id: str, age_s: float) -> None:

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from visitors import Browser, Site
 
-from greenroom.core.health.origin import (
+from greenroom.decision.room_schedule import RoomSchedule
+from greenroom.decision.verdict import Forward
+from greenroom.health.rules.origin import (
     RELEASE_MS,
     OriginChecks,
     OriginHold,
     held_after,
     origin_status,
 )
-from greenroom.decision.room_schedule import RoomSchedule
-from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event
 from greenroom.model.health_check import HealthCheck, HttpCheck

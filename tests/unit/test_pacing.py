@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from greenroom.admission import pacing
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Standing, make_key
-from greenroom.stores.memory import MemoryLedger
 
 
 def crowd_at_once(**changes: object) -> list[int]:

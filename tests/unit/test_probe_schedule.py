@@ -5,8 +5,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.core.health.roster import LOCAL, Agent, asked, lost_agents, remembered
-from greenroom.core.health.schedule import next_due_ms, phase_ms
+from greenroom.health.rules.roster import (
+    LOCAL,
+    Agent,
+    asked,
+    lost_agents,
+    remembered,
+)
+from greenroom.health.rules.schedule import next_due_ms, phase_ms
 from greenroom.model.health_check import HealthCheck
 
 ids = st.text("0123456789abcdef", min_size=4, max_size=32)

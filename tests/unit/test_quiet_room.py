@@ -2,8 +2,8 @@
 
 from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
 
+from greenroom.ledgers.memory import SYNC_MOST_MS, MemoryLedger
 from greenroom.model.visit import Standing, make_key
-from greenroom.stores.memory import SYNC_MOST_MS, MemoryLedger
 
 
 def test_an_arrival_rate_that_has_nearly_vanished_is_no_rate_to_divide_by() -> None:

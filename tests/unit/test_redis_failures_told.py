@@ -11,8 +11,8 @@ from redis.exceptions import (
 from structlog.testing import capture_logs
 
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.redis.wire import Unreachable
 from greenroom.runtime.redis_failures import AGAIN_S, OTHER, RedisFailures
-from greenroom.stores.redis.wire import Unreachable
 
 REFUSALS = [
     (OutOfMemoryError("command not allowed when used memory > 'maxmemory'."), "out of memory"),

@@ -13,12 +13,12 @@ from config_material import event, room
 
 from greenroom.config.load import read_config
 from greenroom.config.settings import Config
-from greenroom.core.rules import NOTHING_KNOWN
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.model.zone import Zone
+from greenroom.rules import NOTHING_KNOWN
 from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 
 EMPTY = read_config("", Path("/etc/greenroom.toml"))

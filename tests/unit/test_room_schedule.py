@@ -9,12 +9,12 @@ import pytest
 from admission_world import START_MS, FlakyJournal, bits, small_room
 from visitors import Browser, Site, header
 
+from greenroom.admission.schedule import Phase
 from greenroom.cli import verify_draw
-from greenroom.core.schedule import Phase
 from greenroom.decision.verdict import Forward
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event
-from greenroom.stores.memory import MemoryLedger
 
 MINUTE = 60_000
 JSON = ((b"accept", b"application/json"),)

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from config_material import event, room, zone
 
-from greenroom.control.room_status import status
-from greenroom.control.state import DrawState, Figures, RoomState
-from greenroom.control.status import announced
+from greenroom.configuration.room_status import status
+from greenroom.configuration.state import DrawState, Figures, RoomState
+from greenroom.configuration.status import announced
 from greenroom.model.configuration import Configuration, Entry, EntryIndex
 
 HOUR_MS = 3_600_000

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.core.routing import Coverage, RouteTable
 from greenroom.model.room import Route
+from greenroom.request.routing import Coverage, RouteTable
 
 
 def table(*routes, any_case=False):

@@ -3,9 +3,9 @@
 import pytest
 from rules_visit import holds, reasons
 
-from greenroom.core.rules import compile_bypass, compile_lists, rule_problems
 from greenroom.errors import InvalidConfig
 from greenroom.model.rule import EXPRESSION_MAX, Rule, RuleList
+from greenroom.rules import compile_bypass, compile_lists, rule_problems
 
 
 def test_every_fault_is_drawn_in_the_published_style() -> None:

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rules_visit import NOW_MS, Looked, arrival, holds, reasons
 
-from greenroom.core.rules import (
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.model.rule import Rule, RuleList
+from greenroom.model.visit import Arrival
+from greenroom.rules import (
     FIELDS,
     FUNCTIONS,
     Place,
@@ -19,11 +24,6 @@ from greenroom.core.rules import (
     compile_rule,
     rule_problems,
 )
-from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.gateway.wire.head_records import RequestHead
-from greenroom.gateway.wire.request_head import Peer, read_head
-from greenroom.model.rule import Rule, RuleList
-from greenroom.model.visit import Arrival
 
 DOCUMENTED = [
     ('ends_with(http.request.uri.path, "/userverified")', "/shop/userverified", "/userverified/x"),

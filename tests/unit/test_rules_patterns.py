@@ -9,8 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from octorules_wirefilter import parse_expression
 
-from greenroom.core.rules.patterns import PatternRefused, lower, search, translated, upper, wildcard
-from greenroom.core.rules.syntax import Compare, Field, Pattern, show
+from greenroom.rules.patterns import (
+    PatternRefused,
+    lower,
+    search,
+    translated,
+    upper,
+    wildcard,
+)
+from greenroom.rules.syntax import (
+    Compare,
+    Field,
+    Pattern,
+    show,
+)
 
 ATOMS = [
     "a",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.core.schedule import Phase, effective
+from greenroom.admission.schedule import Phase, effective
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import Event, schedule_problems
 from greenroom.model.room import Room

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from greenroom.errors import InvalidConfig, StorageFailed
-from greenroom.stores.key_file import KEYS_MAX
-from greenroom.stores.sealed_secrets import SECRETS_FILE, SealedSecrets, exchange_secret_keys
+from greenroom.keys.key_file import KEYS_MAX
+from greenroom.keys.sealed_secrets import SECRETS_FILE, SealedSecrets, exchange_secret_keys
 
 NOW = 1_790_000_000_000
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from dashboard_rig import Visitor, dashboard_in
 from starlette.concurrency import run_in_threadpool
 
-from greenroom.control import passwords
-from greenroom.control.refusals import Refused
-from greenroom.control.slow_work import SlowWork
+from greenroom.accounts import passwords
+from greenroom.web.refusals import Refused
+from greenroom.web.slow_work import SlowWork
 
 
 def test_what_is_quick_does_not_wait_and_too_much_is_refused() -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from greenroom.api.client_address import WithClientAddress
 from greenroom.config.addresses import origin_problems
 from greenroom.config.layers import zone_origin_problems
 from greenroom.config.load import read_config
@@ -31,6 +30,7 @@ from greenroom.gateway.wire.limits import Limits
 from greenroom.model.visit import Arrival
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.socket_file import listen_on_file
+from greenroom.web.client_address import WithClientAddress
 
 ROOM = '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'
 

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from greenroom.alerting.alert_types import ALERTS, make
-from greenroom.alerting.outbox import Incident
+from greenroom.model.alert import Incident
+from greenroom.model.alert_types import ALERTS, make
 from greenroom.model.status_page import PageSettings
 from greenroom.status_page.render import CSP, STYLE, atom, document, html
 from greenroom.status_page.view import DAYS, CheckFacts, NoteFacts, RoomFacts, StatusFacts, view

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from structlog.testing import capture_logs
 
-from greenroom.alerting.conditions import Picture
+from greenroom.alerts.rules.conditions import Picture
+from greenroom.alerts.sender import NotificationSender
+from greenroom.alerts.watcher import Watcher
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
-from greenroom.notify.sender import NotificationSender
-from greenroom.notify.watcher import Watcher
 
 
 class FailingStore:

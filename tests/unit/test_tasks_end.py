@@ -2,7 +2,7 @@
 
 import asyncio
 
-from greenroom.sync.ending import ended
+from greenroom.ledgers.sync.ending import ended
 
 
 async def deaf(deafness: list[int]) -> None:

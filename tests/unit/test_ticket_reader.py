@@ -13,8 +13,8 @@ from greenroom.decision.ticket_reader import (
     TicketReader,
 )
 from greenroom.decision.tickets import FUTURE_MAX_MS, Sealer
+from greenroom.keys.ticket_keys import ACTIVATION_DELAY_MS, KEY_OVERLAP_MS, KeyRing
 from greenroom.model.visit import Arrival, Ticket, make_key
-from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_OVERLAP_MS, KeyRing
 
 NOW = 1_700_000_000_000
 NAME, ROOM = b"__cfwaitingroom", b"room-1"

@@ -15,10 +15,10 @@ from greenroom.decision.tickets import (
     SEALED_LENGTH,
     Sealer,
 )
+from greenroom.keys.key_file import KEY_ID_BYTES
+from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.record import replace
 from greenroom.model.visit import TIE_BITS, Ticket, make_key
-from greenroom.stores.key_file import KEY_ID_BYTES
-from greenroom.stores.keys import KeyRing
 
 NOW = 1_700_000_000_000
 ROOM = b"room-1"

@@ -13,10 +13,10 @@ from visitors import Browser, Site
 
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.record import replace
 from greenroom.model.visit import Outcome
 from greenroom.ports import PromptLedger
-from greenroom.stores.memory import MemoryLedger
 
 
 class LedgerElsewhere:

@@ -8,8 +8,8 @@ associative, so the answer is the one that the minutes alone would give.
 Everything in a question is checked when it is made: what reaches a store is whole numbers and names from the tables of `metrics`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -320,3 +320,17 @@ class AnalyticsAnswer(NamedTuple):
     rows: Sequence[Row]
     incomplete: int = 0
     generated: int = 0
+
+
+class SlowAnswer(Exception):
+    """A question took longer than it may."""
+
+
+class AnalyticsStore(Protocol):
+    """What happened in every room, minute by minute (docs/explanation/analytics.md). Blocks: call it in a thread, also in several."""
+
+    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
+        """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""
+
+    def rooms_of(self, zone_id: str) -> Collection[str]:
+        """Ids of the rooms of this zone that anything is known of, also of rooms that are gone."""

@@ -1,7 +1,7 @@
 """What one process knows of one room and minute, how two such records become one, and the row that is kept of it.
 
 `merge` is associative and commutative (tests/properties/test_analytics_laws.py), so parts may be merged in any order and grouping. It is
-not idempotent: adding a part twice would count it twice. So the store keeps each part once, by its key (`stores/analytics/keeper.py`).
+not idempotent: adding a part twice would count it twice. So the store keeps each part once, by its key (`analytics/store/keeper.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -11,9 +11,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from greenroom.control.metrics import Exposition
-from greenroom.control.state import Observed
-from greenroom.control.status import status
+from greenroom.api.metrics import Exposition
+from greenroom.configuration.state import Observed
+from greenroom.configuration.status import status
 
 PREFIX = "/client/v4"
 """Where the management API is mounted."""

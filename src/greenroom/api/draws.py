@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from greenroom.control.state import Observed
-from greenroom.control.status import announced
+from greenroom.configuration.state import Observed
+from greenroom.configuration.status import announced
 from greenroom.errors import StorageFailed
 
 VERIFY_PAGE = "verify_draw.html"

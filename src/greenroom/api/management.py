@@ -13,43 +13,43 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from greenroom.alerts import incident_routes as incident_notes
+from greenroom.alerts import routes as alerting
+from greenroom.alerts.view import NoNotifications, NotificationView
+from greenroom.analytics.graphql.datasets import DATASETS, DatasetAnswer
+from greenroom.analytics.graphql.route import graphql_routes
 from greenroom.api import preview
-from greenroom.api.access_log import Front
 from greenroom.api.app import PREFIX
-from greenroom.api.envelope import broken, no_route, refused
-from greenroom.api.graphql.datasets import DATASETS, DatasetAnswer
-from greenroom.api.graphql.health_datasets import HEALTH_EVENTS, HEALTH_GROUPS, health_answers
-from greenroom.api.graphql.route import graphql_routes
+from greenroom.api.health_datasets import HEALTH_EVENTS, HEALTH_GROUPS, health_answers
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
-from greenroom.api.routes import (
+from greenroom.api.routes import data_centers
+from greenroom.configuration.explain_request import Explains
+from greenroom.configuration.list_items import Catalogue, Operations
+from greenroom.configuration.routes import (
     accounts,
-    alerting,
     audit,
-    data_centers,
     events,
     explain,
-    health_checks,
-    incident_notes,
     lists,
-    probe_agents,
     rooms,
     rules,
-    status_pages,
     zones,
 )
-from greenroom.control.authenticator import Authenticator
-from greenroom.control.config_service import ConfigService
-from greenroom.control.explain_request import Explains
-from greenroom.control.health_view import HealthView
-from greenroom.control.list_items import Catalogue, Operations
-from greenroom.control.notification_view import NoNotifications, NotificationView
-from greenroom.control.refusals import CODES, Code, Refused
-from greenroom.control.slow_work import SlowWork
-from greenroom.control.state import DataCenterView, Observed
-from greenroom.control.zones import OriginProblems
+from greenroom.configuration.service import ConfigService
+from greenroom.configuration.state import DataCenterView, Observed
+from greenroom.configuration.zones import OriginProblems
+from greenroom.health import agent_routes as probe_agents
+from greenroom.health import routes as health_checks
+from greenroom.health.view import HealthView
 from greenroom.ports import Clock, ConfigStore, SessionStore
+from greenroom.status_page import routes as status_pages
+from greenroom.web.access_log import Front
+from greenroom.web.authenticator import Authenticator
+from greenroom.web.envelope import broken, no_route, refused
+from greenroom.web.refusals import CODES, Code, Refused
+from greenroom.web.slow_work import SlowWork
 
 log = structlog.get_logger("greenroom.api")
 

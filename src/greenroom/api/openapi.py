@@ -3,35 +3,34 @@
 import inspect
 import re
 from collections.abc import Iterable
-from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
-from greenroom.api.dependencies import May, permission_of
-from greenroom.api.envelope import JSON
-from greenroom.api.routing import ApiRoute
-from greenroom.control.alert_destinations import PAGERDUTY, WEBHOOK
-from greenroom.control.alert_history import DISPATCH
-from greenroom.control.alert_policies import POLICY
-from greenroom.control.api_schema import ApiSchema
-from greenroom.control.api_shapes import Json
-from greenroom.control.audit import LOG
-from greenroom.control.data_centers import DATA_CENTER
-from greenroom.control.events import DETAILS, EVENT
-from greenroom.control.explain_request import explanation_schemas
-from greenroom.control.health_checks import HEALTH_CHECK
-from greenroom.control.health_history import CHECK_EVENT, FIGURES
-from greenroom.control.incident_notes import INCIDENT, NOTE
-from greenroom.control.list_items import ITEM, ITEM_DELETION, OPERATION
-from greenroom.control.lists import LIST
-from greenroom.control.probe_agents import AGENT, report_schemas
-from greenroom.control.refusals import CODES, Code
-from greenroom.control.room_status import STATUS
-from greenroom.control.rooms import ROOM
-from greenroom.control.rules import POSITION, RULE
-from greenroom.control.silences import SILENCE
-from greenroom.control.status_pages import PAGE
-from greenroom.control.zones import SETTINGS, ZONE
+from greenroom.alerts.destinations import PAGERDUTY, WEBHOOK
+from greenroom.alerts.history import DISPATCH
+from greenroom.alerts.incident_notes import INCIDENT, NOTE
+from greenroom.alerts.policies import POLICY
+from greenroom.alerts.silences import SILENCE
+from greenroom.configuration.audit import LOG
+from greenroom.configuration.data_centers import DATA_CENTER
+from greenroom.configuration.events import DETAILS, EVENT
+from greenroom.configuration.explain_request import explanation_schemas
+from greenroom.configuration.list_items import ITEM, ITEM_DELETION, OPERATION
+from greenroom.configuration.lists import LIST
+from greenroom.configuration.room_status import STATUS
+from greenroom.configuration.rooms import ROOM
+from greenroom.configuration.rules import POSITION, RULE
+from greenroom.configuration.zones import SETTINGS, ZONE
+from greenroom.health.checks import HEALTH_CHECK
+from greenroom.health.history import CHECK_EVENT, FIGURES
+from greenroom.health.probe_agents import AGENT, report_schemas
+from greenroom.status_page.pages import PAGE
+from greenroom.web.api_schema import ApiSchema
+from greenroom.web.api_shapes import Json
+from greenroom.web.dependencies import permission_of
+from greenroom.web.openapi import MESSAGES
+from greenroom.web.refusals import Code
+from greenroom.web.routing import ApiRoute
 
 FORMS: dict[str, ApiSchema] = {
     "Zone": ZONE,
@@ -62,7 +61,6 @@ FORMS: dict[str, ApiSchema] = {
 """Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit (PATCH)."""
 
 _SUFFIXES = {"": "answer", "Create": "whole", "Edit": "edit"}
-_MESSAGES = {"type": "array", "items": {"type": "object"}}
 _INFO = {
     "type": "object",
     "properties": {
@@ -178,21 +176,11 @@ _ERROR = {
                 "required": ["code", "message"],
             },
         },
-        "messages": _MESSAGES,
+        "messages": MESSAGES,
         "result": {"type": "null"},
     },
     "required": ["success", "errors", "messages", "result"],
 }
-_ALWAYS = (
-    Code.INVALID,
-    Code.NO_CREDENTIALS,
-    Code.DENIED,
-    Code.NO_OBJECT,
-    Code.SLOW_DOWN,
-    Code.UNEXPECTED,
-    Code.UNAVAILABLE,
-)
-_ON_CHANGE = (Code.TOO_LARGE, Code.CHANGED_MEANWHILE)
 SECURITY = {
     "token": {
         "type": "http",
@@ -212,68 +200,6 @@ SECURITY = {
         "description": "Legacy: the token.",
     },
 }
-
-
-def schema_of(name: str) -> Json:
-    """A reference to a schema by its name; `[Name]` is a list of them."""
-    if name.startswith("["):
-        return {"type": "array", "items": schema_of(name.strip("[]"))}
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def told(
-    answer: str,
-    *,
-    may: str = "",
-    body: str = "",
-    info: str = "",
-    change: bool = False,
-    bodiless: bool = False,
-) -> dict[str, Any]:
-    """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is Page or Cursor for lists.
-
-    `answer` empty: only that it was done.
-    `bodiless`: the body may be left out. `may`: what the token has to allow, where it does not matter who asks.
-    """
-    codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
-    statuses = sorted({CODES[code].status for code in codes})
-    keywords: dict[str, Any] = {
-        "guard": May(may) if may else None,
-        "responses": {
-            "200": {"description": "Done.", "content": {JSON: {"schema": _success(answer, info)}}}
-        }
-        | {
-            str(status): {
-                "description": HTTPStatus(status).phrase + ".",
-                "content": {JSON: {"schema": schema_of("Failure")}},
-            }
-            for status in statuses
-        },
-    }
-    if body:
-        keywords["body"] = {
-            "required": not bodiless,
-            "content": {JSON: {"schema": schema_of(body)}},
-        }
-    return keywords
-
-
-def _success(answer: str, info: str) -> Json:
-    properties: Json = {
-        "success": {"const": True},
-        "errors": {**_MESSAGES, "maxItems": 0},
-        "messages": _MESSAGES,
-    }
-    if answer:
-        properties["result"] = schema_of(answer)
-    if info:
-        properties["result_info"] = schema_of(f"{info}Info")
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def schemas() -> dict[str, Json]:

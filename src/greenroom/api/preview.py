@@ -9,14 +9,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.api.app import PREFIX
-from greenroom.api.dependencies import Document, WithConfig
-from greenroom.api.envelope import answered
-from greenroom.api.openapi import told
-from greenroom.api.routing import Router
-from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
-from greenroom.control.zones import zone_of
+from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.zones import zone_of
 from greenroom.pages import template_problems
 from greenroom.ports import Clock
+from greenroom.web.dependencies import Document
+from greenroom.web.envelope import answered
+from greenroom.web.openapi import told
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    faults_of,
+    refuse_if,
+)
+from greenroom.web.routing import Router
 
 PREVIEW_MS = 3_600_000
 """How long a preview can be looked at."""

@@ -39,7 +39,7 @@ def add(
     store: ExistingStoreOption = None,
 ) -> None:
     """Add an account. The password is asked for; only its hash is stored."""
-    from greenroom.control.accounts import add as plan
+    from greenroom.accounts.people import add as plan
     from greenroom.runtime.local_config import author_here
 
     password = _password(password_stdin)
@@ -56,7 +56,7 @@ def password(
     store: ExistingStoreOption = None,
 ) -> None:
     """Set a new password. It ends all sessions of the account."""
-    from greenroom.control.accounts import edit as plan
+    from greenroom.accounts.people import edit as plan
     from greenroom.runtime.local_config import author_here
 
     fresh = _password(password_stdin)
@@ -68,7 +68,7 @@ def password(
 @accounts.command("list")
 def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
     """List accounts."""
-    from greenroom.control.accounts import every
+    from greenroom.accounts.people import every
 
     with config_service_or_exit(data, store) as config_service:
         for entry in config_service.look(every):
@@ -83,7 +83,7 @@ def reset_two_step(
     name: NameArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None
 ) -> None:
     """Turn off two-step sign-in of an account whose phone is lost. It ends all sessions of the account."""
-    from greenroom.control.accounts import turn_off_two_step as plan
+    from greenroom.accounts.people import turn_off_two_step as plan
     from greenroom.runtime.local_config import author_here
 
     with config_service_or_exit(data, store) as config_service:
@@ -96,7 +96,7 @@ def remove(
     name: NameArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None
 ) -> None:
     """Remove an account. Its sessions end at once."""
-    from greenroom.control.accounts import remove as plan
+    from greenroom.accounts.people import remove as plan
     from greenroom.runtime.local_config import author_here
 
     with config_service_or_exit(data, store) as config_service:

@@ -82,7 +82,7 @@ class _Source(Protocol):
         """The id of a room by its name or id."""
 
     def answer(self, question: Question) -> AnalyticsAnswer:
-        """See `ports.AnalyticsStore`."""
+        """See `analytics.question.AnalyticsStore`."""
 
 
 @analytics.command()
@@ -314,7 +314,7 @@ def _ways(metric: Any, raw: bool) -> Sequence[str]:
 
 def _write(rows: list[dict[str, Any]], form: str, output: Path | None) -> None:
     if form == "parquet" and output is not None:
-        from greenroom.stores.analytics.parquet import write_parquet
+        from greenroom.analytics.store.parquet import write_parquet
 
         try:
             write_parquet(rows, output)

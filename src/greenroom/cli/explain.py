@@ -14,7 +14,7 @@ import typer
 from greenroom.cli.control_connection import control_connection
 from greenroom.cli.show import complain, complain_of, say
 from greenroom.config.settings import Server
-from greenroom.control.explain_request import CLIENT, ExplainRequest, as_plain
+from greenroom.configuration.explain_request import CLIENT, ExplainRequest, as_plain
 from greenroom.errors import InvalidConfig, StorageFailed
 
 BAD_CONFIG, CANNOT_ASK = 1, 2

@@ -38,8 +38,8 @@ def export(
     store: ExistingStoreOption = None,
 ) -> None:
     """Write the zones, rooms, events, rules, lists and alert policies of the store to standard output, without secrets."""
-    from greenroom.control.export_import import exported
-    from greenroom.control.toml_text import toml_text
+    from greenroom.configuration.toml_text import toml_text
+    from greenroom.transfer.export_import import exported
 
     with config_service_or_exit(data, store) as config_service:
         document = config_service.look(exported)
@@ -111,8 +111,8 @@ def _make_true(
     only_into_empty: bool = False,
 ) -> None:
     from greenroom.config.addresses import origin_problems
-    from greenroom.control.export_import import make_true
     from greenroom.runtime.local_config import author_here
+    from greenroom.transfer.export_import import make_true
 
     plan = make_true(document, origin_problems, only_into_empty=only_into_empty)
     with ExitStack() as stack:

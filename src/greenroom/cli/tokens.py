@@ -75,7 +75,7 @@ def create(
     store: ExistingStoreOption = None,
 ) -> None:
     """Create a token and print it once; only its hash is stored."""
-    from greenroom.control.tokens import create as plan
+    from greenroom.accounts.tokens import create as plan
 
     secret, token = _change(
         plan(name, scope or ["read"], zone or [], email, days), data, store, existing=False
@@ -94,7 +94,7 @@ def create(
 @tokens.command("list")
 def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
     """List tokens, without their secrets."""
-    from greenroom.control.tokens import every
+    from greenroom.accounts.tokens import every
 
     with config_service_or_exit(data, store) as config_service:
         for entry in config_service.look(every):
@@ -115,7 +115,7 @@ def revoke(
     store: ExistingStoreOption = None,
 ) -> None:
     """Revoke a token. Its next request is refused."""
-    from greenroom.control.tokens import revoke as plan
+    from greenroom.accounts.tokens import revoke as plan
 
     token = _change(plan(name), data, store)
     say(f"token {token.name} ({token.id}) has been revoked")
@@ -147,8 +147,8 @@ def config_service_or_exit(
 @contextmanager
 def stop_on_errors() -> Iterator[None]:
     """Says what was refused, or what is wrong with the store, and ends the command."""
-    from greenroom.control.refusals import Refused
     from greenroom.runtime.data_dir import CannotStart
+    from greenroom.web.refusals import Refused
 
     try:
         yield

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from greenroom.alerting.alert_types import ALERTS
-from greenroom.alerting.channels import CHANNELS, channel_of, shown_url
-from greenroom.alerting.matching import filter_problems
+from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX
+from greenroom.alerts.policies import POLICIES_MAX
+from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
+from greenroom.alerts.rules.matching import filter_problems
 from greenroom.config.records import read_record
 from greenroom.config.toml_lines import step
-from greenroom.control.alert_destinations import SERVICES_MAX, WEBHOOKS_MAX
-from greenroom.control.alert_policies import POLICIES_MAX
 from greenroom.errors import Problem
+from greenroom.model.alert_types import ALERTS
 from greenroom.model.fields import spec
 from greenroom.model.notification import (
     DESTINATIONS_MAX,

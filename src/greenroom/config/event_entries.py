@@ -10,10 +10,10 @@ from typing import Any
 from greenroom.config.records import unknown_keys
 from greenroom.config.template_entries import FILE_KEY, read_template
 from greenroom.config.toml_lines import step
-from greenroom.control.time_format import milliseconds
 from greenroom.errors import Problem
 from greenroom.model.event import EVENTS_PER_ROOM, Event, event_problems, schedule_problems
 from greenroom.model.fields import check_value, spec, specs
+from greenroom.web.time_format import milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,6 @@ from typing import Any, TypeVar
 
 from greenroom.config.addresses import loop_problems, origin_problems
 from greenroom.config.settings import Address, Config, UnitFault
-from greenroom.core.cookie_scope import CookieClaims
-from greenroom.core.hosts import KnownHosts, known_hosts
-from greenroom.core.path_readings import PathPolicy
-from greenroom.core.routing import Coverage
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import ZONE_POLICY
@@ -28,6 +24,10 @@ from greenroom.model.zone import Zone, in_zone
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.outbound.own_listeners import Listening
 from greenroom.ports import ConfigStore
+from greenroom.request.cookie_scope import CookieClaims
+from greenroom.request.hosts import KnownHosts, known_hosts
+from greenroom.request.path_readings import PathPolicy
+from greenroom.request.routing import Coverage
 
 RESOLVE_S = 3.0
 """How long a caller who saves a zone waits for the name of its origin."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from greenroom.alerts.mail import MailServer
+from greenroom.alerts.settings import NotificationSettings, Outbound, Sending
 from greenroom.config.toml_lines import step
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.notify.mail import MailServer
-from greenroom.notify.settings import NotificationSettings, Outbound, Sending
 from greenroom.outbound import OutboundPolicy
 
 PASSWORD_MAX = 1_000

@@ -13,15 +13,15 @@ from greenroom.config.rule_entries import read_rules
 from greenroom.config.settings import ROOMS_MAX
 from greenroom.config.template_entries import FILE_KEY, read_template
 from greenroom.config.toml_lines import step
-from greenroom.core.cookie_scope import cookie_scope, crosses_sites, scope_clashes
-from greenroom.core.routing import route_prefix, unreachable
-from greenroom.core.rules import NO_LISTS, ListMembership
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.event import Event, line_table_problems
 from greenroom.model.fields import NAME_WORDS, check_value, spec, specs
 from greenroom.model.room import CookieAttributes, Room, Route, room_problems
 from greenroom.model.rule import Rule
+from greenroom.request.cookie_scope import cookie_scope, crosses_sites, scope_clashes
+from greenroom.request.routing import route_prefix, unreachable
+from greenroom.rules import NO_LISTS, ListMembership
 
 ID_PATTERN = r"[A-Za-z0-9_-]+"
 CASELESS = ("queueing_method",)

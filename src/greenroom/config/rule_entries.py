@@ -6,10 +6,10 @@ from typing import Any
 
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.toml_lines import step
-from greenroom.core.rules import ListMembership, compile_lists, rule_problems
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import specs
 from greenroom.model.rule import RULES_MAX, Rule, RuleList, rule_field_problems
+from greenroom.rules import ListMembership, compile_lists, rule_problems
 
 LISTS_MAX = 1_000
 """More than any file needs; keeps a broken generated file from exhausting the memory."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from greenroom.alerts.settings import NotificationSettings, Outbound, Sending
 from greenroom.config.alert_entries import Alerting
 from greenroom.config.native_pass_entries import NativePass
 from greenroom.config.shared import NAME, NAME_MAX, NAME_PATTERN, Shared
-from greenroom.core.path_readings import PathPolicy
 from greenroom.decision.forwarded import TRUSTED_HEADERS
 from greenroom.decision.native_pass import PassKeys
 from greenroom.errors import Problem
@@ -23,7 +23,7 @@ from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.status_page import PageSettings
 from greenroom.model.zone import Zone
-from greenroom.notify.settings import NotificationSettings, Outbound, Sending
+from greenroom.request.path_readings import PathPolicy
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000

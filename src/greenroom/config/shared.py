@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.stores.redis.link import Link
+from greenroom.ledgers.redis.link import Link
 
 NAME_PATTERN, NAME_MAX = r"[A-Za-z0-9_.-]+", 63
 """Names of data centers, in every place where one is written."""

@@ -5,15 +5,16 @@ from typing import NamedTuple
 
 from greenroom.analytics.question import (
     AnalyticsAnswer,
+    AnalyticsStore,
     Order,
     Question,
     QuestionRefused,
     Row,
+    SlowAnswer,
     Wanted,
 )
-from greenroom.control.time_format import milliseconds
 from greenroom.errors import StorageFailed
-from greenroom.ports import AnalyticsStore, SlowAnswer
+from greenroom.web.time_format import milliseconds
 
 HOUR_S, DAY_S = 3_600, 86_400
 SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S

@@ -21,9 +21,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from greenroom.control.passwords import AT_ONCE as PASSWORDS_AT_ONCE
-from greenroom.control.refusals import Refused
-from greenroom.control.slow_work import SlowWork
+from greenroom.accounts.passwords import AT_ONCE as PASSWORDS_AT_ONCE
 from greenroom.dashboard.assets import Asset, installed_assets
 from greenroom.dashboard.live_feed import LiveFeed
 from greenroom.dashboard.request import PREFIX, Form, PageRequest, sent_cookie
@@ -34,6 +32,8 @@ from greenroom.dashboard.sign_in import DashboardSession, SignIn
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
+from greenroom.web.refusals import Refused
+from greenroom.web.slow_work import SlowWork
 
 FORM_MAX = 8 << 20
 """Bytes of a form: a template of one megabyte in which every character is escaped still fits."""

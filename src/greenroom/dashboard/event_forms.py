@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from greenroom.control import events, rooms
-from greenroom.control.api_shapes import Json
-from greenroom.control.time_format import milliseconds, plain_moment
+from greenroom.configuration import events, rooms
 from greenroom.dashboard.forms import Faults, FieldView, flat, read_value
 from greenroom.dashboard.local_times import from_input, local_input
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
 from greenroom.model.room import Room
+from greenroom.web.api_shapes import Json
+from greenroom.web.time_format import milliseconds, plain_moment
 
 TIMES = {
     "prequeue_start_time": (

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from greenroom.control.api_schema import EXTENSION, ApiField, ApiSchema
-from greenroom.control.api_shapes import Json, Plain
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.model.configuration import Configuration
 from greenroom.model.fields import written
+from greenroom.web.api_schema import EXTENSION, ApiField, ApiSchema
+from greenroom.web.api_shapes import Json, Plain
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 _SNAKE = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _WHOLE = re.compile(r"-?[0-9]{1,15}")

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from greenroom.control.api_schema import EXTENSION
-from greenroom.control.api_shapes import Json
-from greenroom.control.config_service import ConfigChange
-from greenroom.control.ended_sessions import end_sessions
-from greenroom.control.let_in import let_in
-from greenroom.control.refusals import ApiFault, Code, Refused
-from greenroom.control.time_format import plain_moment
-from greenroom.core.schedule import Phase
+from greenroom.admission.schedule import Phase
+from greenroom.configuration.ended_sessions import end_sessions
+from greenroom.configuration.let_in import let_in
+from greenroom.configuration.service import ConfigChange
 from greenroom.dashboard.forms import read_value
 from greenroom.dashboard.room_live import RoomLive
 from greenroom.model.account import Role
 from greenroom.model.event import EVENT_LEAST_MS
+from greenroom.web.api_schema import EXTENSION
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.time_format import plain_moment
 
 LIMITS = ("total_active_users", "new_users_per_minute")
 LIMIT_LABELS = {

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from greenroom.control.state import RoomState
+from greenroom.configuration.state import RoomState
 from greenroom.dashboard.live_words import limit_words
 from greenroom.dashboard.room_live import RoomLive, room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour

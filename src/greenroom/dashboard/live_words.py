@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from greenroom.core.schedule import Phase
+from greenroom.admission.schedule import Phase
 from greenroom.dashboard.rendering import duration, grouped
 from greenroom.dashboard.room_live import RoomLive
 

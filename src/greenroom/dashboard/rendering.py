@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
-from greenroom.control.time_format import milliseconds, plain_moment
 from greenroom.dashboard.assets import installed_assets
 from greenroom.dashboard.icons import icon
 from greenroom.dashboard.navigation import NOTICES, ROOM_TABS, current, visible
 from greenroom.dashboard.tour import tour_of
 from greenroom.dashboard.undo import offered
+from greenroom.web.time_format import milliseconds, plain_moment
 
 THEME_COOKIE, ZONE_COOKIE = "greenroom_theme", "greenroom_tz"
 THEMES = ("auto", "light", "dark")

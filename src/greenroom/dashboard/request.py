@@ -9,8 +9,8 @@ from anyio import from_thread
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from greenroom.control.config_service import ConfigChange, not_found
-from greenroom.control.state import ProcessState, RoomState
+from greenroom.configuration.service import ConfigChange
+from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.dashboard.live_feed import LiveFeed
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.rendering import Viewer, rendered
@@ -21,6 +21,7 @@ from greenroom.decision.cookies import DEVICE_COOKIE, HOST_PREFIX
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
+from greenroom.web.refusals import not_found
 
 PREFIX = "greenroom.prefix"
 """Where in the scope a trusted proxy's path stands, such as `/greenroom`; empty when there is none."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from math import isfinite
 from typing import NamedTuple
 
-from greenroom.control.state import Figures, RoomState
-from greenroom.core.schedule import Effective, Phase, effective
+from greenroom.admission.schedule import Effective, Phase, effective
+from greenroom.configuration.state import Figures, RoomState
 from greenroom.dashboard.rendering import duration
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room

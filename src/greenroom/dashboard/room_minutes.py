@@ -2,10 +2,17 @@
 
 from typing import NamedTuple
 
-from greenroom.analytics.question import Order, Question, QuestionRefused, Row, Wanted
-from greenroom.control.time_format import milliseconds
+from greenroom.analytics.question import (
+    AnalyticsStore,
+    Order,
+    Question,
+    QuestionRefused,
+    Row,
+    SlowAnswer,
+    Wanted,
+)
 from greenroom.errors import StorageFailed
-from greenroom.ports import AnalyticsStore, SlowAnswer
+from greenroom.web.time_format import milliseconds
 
 MINUTE_S = 60
 HOUR_MINUTES = 60

@@ -4,10 +4,15 @@ import contextlib
 import threading
 from typing import NamedTuple
 
-from greenroom.analytics.question import Question, QuestionRefused, Wanted
-from greenroom.control.time_format import milliseconds
+from greenroom.analytics.question import (
+    AnalyticsStore,
+    Question,
+    QuestionRefused,
+    SlowAnswer,
+    Wanted,
+)
 from greenroom.errors import StorageFailed
-from greenroom.ports import AnalyticsStore, SlowAnswer
+from greenroom.web.time_format import milliseconds
 
 FRESH_MS = 60_000
 HOUR_S, DAY_S = 3_600, 86_400

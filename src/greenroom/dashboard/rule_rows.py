@@ -8,12 +8,19 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from greenroom.core.rules import FIELDS, parse
-from greenroom.core.rules.faults import RuleRefused
-from greenroom.core.rules.kinds import BOOLEAN, INTEGER, IP, STRING, STRINGS_BY_NAME, ValueKind
-from greenroom.core.rules.literals import as_bytes_text, quoted
-from greenroom.core.rules.patterns import PatternRefused, wildcard
-from greenroom.core.rules.syntax import (
+from greenroom.rules import FIELDS, parse
+from greenroom.rules.faults import RuleRefused
+from greenroom.rules.kinds import (
+    BOOLEAN,
+    INTEGER,
+    IP,
+    STRING,
+    STRINGS_BY_NAME,
+    ValueKind,
+)
+from greenroom.rules.literals import as_bytes_text, quoted
+from greenroom.rules.patterns import PatternRefused, wildcard
+from greenroom.rules.syntax import (
     Bare,
     Call,
     Compare,

@@ -4,19 +4,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from greenroom.control.config_service import ConfigService
-from greenroom.control.explain_request import Explains
-from greenroom.control.health_view import HealthView
-from greenroom.control.notification_view import NotificationView
-from greenroom.control.oidc_provider import OidcProvider
-from greenroom.control.state import DataCenterView, Observed, ProcessState, RoomState
-from greenroom.control.zones import OriginProblems
+from greenroom.accounts.oidc_provider import OidcProvider
+from greenroom.alerts.view import NotificationView
+from greenroom.analytics.question import AnalyticsStore
+from greenroom.configuration.explain_request import Explains
+from greenroom.configuration.service import ConfigService
+from greenroom.configuration.state import (
+    DataCenterView,
+    Observed,
+    ProcessState,
+    RoomState,
+)
+from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.room_peaks import PeakCache
+from greenroom.health.view import HealthView
 from greenroom.model.oidc import OidcSettings
 from greenroom.model.status_page import PageSettings
 from greenroom.model.ticket_key import TicketKey
-from greenroom.ports import AnalyticsStore, SessionStore
+from greenroom.ports import SessionStore
 
 FRESH_MS = 500
 """How old the state may be that several requests share: a picture of 1,000 rooms costs some milliseconds of the event loop."""
@@ -47,7 +53,7 @@ class AsksAnalytics(Protocol):
 
 
 class TicketKeys(Protocol):
-    """The keys that seal tickets; see `stores.keys`. Both block, and raise StorageFailed and InvalidConfig."""
+    """The keys that seal tickets; see `keys.ticket_keys`. Both block, and raise StorageFailed and InvalidConfig."""
 
     def every(self) -> list[TicketKey]:
         """Those that open tickets, newest first."""

@@ -17,12 +17,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from greenroom.control import accounts
-from greenroom.control.authenticator import Credentials, known_token
-from greenroom.control.config_service import ConfigService
-from greenroom.control.failures import StoredFailures, subscriber
-from greenroom.control.passwords import password_fits
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.accounts import people as accounts
+from greenroom.accounts.passwords import password_fits
+from greenroom.configuration.service import ConfigService
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
 from greenroom.model.account import ROLES, Account, Role
@@ -31,6 +28,9 @@ from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
 from greenroom.model.session import DEVICE, LINK, SECOND, SESSION, USED, SessionRow
 from greenroom.model.token import Token
 from greenroom.ports import SessionStore
+from greenroom.web.authenticator import Credentials, known_token
+from greenroom.web.failures import StoredFailures, subscriber
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 HOUR_MS = 3_600_000
 IDLE_MS = 8 * HOUR_MS

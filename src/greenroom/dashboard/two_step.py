@@ -16,12 +16,12 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from greenroom.control.failures import StoredFailures
-from greenroom.control.refusals import ApiFault, Code, Refused
-from greenroom.core.totp import SECRET_BYTES, STEP_MS, totp_step
+from greenroom.accounts.totp import SECRET_BYTES, STEP_MS, totp_step
 from greenroom.model.account import RECOVERY_CODES, Account, recovery_hash
 from greenroom.model.sealed import is_sealed, key_of_sealed
 from greenroom.ports import Clock
+from greenroom.web.failures import StoredFailures
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 TRIES = 5
 TRIES_MS = 900_000

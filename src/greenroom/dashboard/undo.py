@@ -10,17 +10,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from greenroom.control import events, list_items, lists, rooms, rules
-from greenroom.control.api_schema import EXTENSION
-from greenroom.control.api_shapes import Json
-from greenroom.control.config_service import (
+from greenroom.configuration import (
+    events,
+    list_items,
+    lists,
+    rooms,
+    rules,
+)
+from greenroom.configuration.list_items import Operations
+from greenroom.configuration.service import (
     ChangeContext,
     ConfigChange,
     ConfigService,
     PlannedChange,
 )
-from greenroom.control.list_items import Operations
-from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.forms import flat, schema_field
 from greenroom.dashboard.person import Person
 from greenroom.model.account import Role
@@ -29,6 +32,9 @@ from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, Rule
+from greenroom.web.api_schema import EXTENSION
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 UNDO_MS = 30 * 60_000
 """For how long a change can be taken back."""

@@ -4,7 +4,6 @@ A page brings many requests with one ticket within a second, and all of them get
 with everything that it depends on, and given again while nothing of that has changed. A ticket is sealed once for longer than that.
 """
 
-from greenroom.core.admissible import UPDATE_HEADER
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
@@ -13,6 +12,7 @@ from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Outcome, Ticket
+from greenroom.request.admissible import UPDATE_HEADER
 
 ACTIVE, PROVISIONALLY = Decided.ACTIVE, Decided.PROVISIONAL
 

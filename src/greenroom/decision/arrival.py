@@ -12,11 +12,11 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
-from greenroom.core.canonical import Refusal, Target
-from greenroom.core.path_readings import PathPolicy, read_target
 from greenroom.decision.forwarded import ForwardedPolicy, Headers, parse_address
 from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.visit import Arrival
+from greenroom.request.canonical import Refusal, Target
+from greenroom.request.path_readings import PathPolicy, read_target
 
 METHOD_MAX = 24
 """Longest method: the longest registered one (UPDATEREDIRECTREF) has 17 characters."""

@@ -4,8 +4,8 @@ from collections.abc import Set
 from functools import lru_cache
 from time import gmtime
 
-from greenroom.core.cookie_scope import cookie_scope, crosses_sites
 from greenroom.model.room import Room
+from greenroom.request.cookie_scope import cookie_scope, crosses_sites
 
 CANDIDATES_MAX = 32
 """Cookies of one name that are opened: nested rooms and a stale one or two. More are not legitimate, but a neighbour under the same domain

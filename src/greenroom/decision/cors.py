@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from greenroom.core.cors import listed_origin
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
+from greenroom.request.cors import listed_origin
 
 HEADERS_REMEMBERED = 1_024
 """Headers with those of CORS that are kept, about 1 MB: of each kind of answer, for each origin that a room lists."""

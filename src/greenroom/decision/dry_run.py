@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.visit import Arrival
+from greenroom.request.canonical import Refusal
 
 
 def dry_run(

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import msgspec
 
-from greenroom.core.path_readings import PathPolicies
+from greenroom.request.path_readings import PathPolicies
 
 HOPS_MAX = 16
 """Most entries read from the right of a forwarding list: longer chains of own proxies do not exist, longer lists are abuse."""

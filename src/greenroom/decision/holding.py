@@ -1,7 +1,7 @@
 """The verdict about a visitor who waits: the facts of the waiting page, and the ticket with which to come back."""
 
-from greenroom.core.decide import PEEK, VIEW, ArrivalQuestion
-from greenroom.core.schedule import Phase
+from greenroom.admission.decide import PEEK, VIEW, ArrivalQuestion
+from greenroom.admission.schedule import Phase
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.prequeue_draw import NOT_TOLD

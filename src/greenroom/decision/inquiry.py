@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from greenroom.core.decide import Found
+from greenroom.admission.decide import Found
 from greenroom.decision.late_try import Done, LateTry
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.model.visit import Arrival

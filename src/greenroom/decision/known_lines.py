@@ -9,12 +9,12 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from greenroom.core.admissible import signs_of
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import ArrivalLimits, CheckedLines, checked_value, too_large
 from greenroom.decision.forwarded import Headers
 from greenroom.decision.remembered import Remembered
 from greenroom.model.arrival_kind import HeaderSigns
+from greenroom.request.admissible import signs_of
+from greenroom.request.canonical import Refusal
 
 KINDS_BYTES = 8_000_000
 """What each of two generations of known kinds may take, about: 1,000 of a browser's."""

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from greenroom.admission.ledger.keeping import HELD_MS
 from greenroom.admission.queueing.line import GRACE_MS
-from greenroom.core.admissible import kind_of
 from greenroom.decision.verdict import Verdict
 from greenroom.model.arrival_kind import ArrivalKind
 from greenroom.model.visit import Arrival, Outcome, Standing, Ticket
 from greenroom.ports import LedgerPort
+from greenroom.request.admissible import kind_of
 
 MARGIN_MS = 250
 """An answer that is held goes out so long before the time is up that the client gives it."""

@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from greenroom.core.routing import route_prefix
 from greenroom.decision.cookies import TicketCookies
 from greenroom.model.room import ANY_PASS, Room, Route
 from greenroom.model.visit import Arrival, Outcome
+from greenroom.request.routing import route_prefix
 
 COOKIE_NAME = "__greenroom_pass"
 """The cookie's name; a room with a cookie_suffix has it behind `_`, as in the name of its ticket."""

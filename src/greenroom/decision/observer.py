@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import msgspec
 
-from greenroom.core.schedule import Effective, Phase
+from greenroom.admission.schedule import Effective, Phase
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival, Outcome, Ticket, arrival_ms_of
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from greenroom.core.decide import Found
-from greenroom.core.draw import (
+from greenroom.admission.decide import Found
+from greenroom.admission.draw import (
     RECEIPT_FORMAT,
     Draw,
     Drawn,

@@ -5,9 +5,6 @@ Apart from deciding, so that it can happen later and elsewhere: it needs the ver
 
 from functools import lru_cache
 
-from greenroom.core.admissible import UPDATE_HEADER, is_data, shows_page, signs_in, speculative
-from greenroom.core.canonical import Refusal
-from greenroom.core.kept_form import form_of, may_keep_form, sent_by_form
 from greenroom.decision.cors import with_cors
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
@@ -16,6 +13,15 @@ from greenroom.model.visit import Arrival, Held
 from greenroom.pages import UNCACHEABLE, Page, asked_for, headers_of, left_page, origin_error_page
 from greenroom.pages.brand import NO_BRAND, Brand
 from greenroom.pages.language import FALLBACK
+from greenroom.request.admissible import (
+    UPDATE_HEADER,
+    is_data,
+    shows_page,
+    signs_in,
+    speculative,
+)
+from greenroom.request.canonical import Refusal
+from greenroom.request.form_replay import form_of, may_keep_form, sent_by_form
 
 UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 LEFT = b'{"greenroom":{"left":true}}'

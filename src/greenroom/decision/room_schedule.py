@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from greenroom.core.draw import scheduled_draw_of
-from greenroom.core.schedule import Effective, Phase, course
+from greenroom.admission.draw import scheduled_draw_of
+from greenroom.admission.schedule import Effective, Phase, course
 from greenroom.decision.cookies import TicketCookies
 from greenroom.decision.native_pass import MakePasses, PassWriter
 from greenroom.decision.prequeue_draw import PrequeueDraw

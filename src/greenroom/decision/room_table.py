@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from greenroom.core.hosts import KnownHosts
-from greenroom.core.routing import RouteTable
 from greenroom.decision.cookies import DASHBOARD_COOKIES
 from greenroom.decision.native_pass import pass_cookie_name
 from greenroom.decision.room_schedule import NEVER_MS, RoomSchedule
+from greenroom.request.hosts import KnownHosts
+from greenroom.request.routing import RouteTable
 
 PLACES_REMEMBERED = 4_096
 """Hosts with paths whose room is remembered, 3 MB at most: in a rush everybody asks for the same pages."""

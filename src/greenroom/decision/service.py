@@ -1,6 +1,6 @@
 """The decision service: finds the room of an arrival, opens its tickets, asks the ledger one question and gives a verdict.
 
-This is sequencing only. Which question to ask is `core.decide`'s business, the answer is the ledger's, the wording is `render`'s, and
+This is sequencing only. Which question to ask is `admission.decide`'s business, the answer is the ledger's, the wording is `render`'s, and
 counting is the observer's. One rule has precedence: when anything fails here, the visitor is held and never passed to the origin.
 """
 
@@ -9,8 +9,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
-from greenroom.core.canonical import Target
-from greenroom.core.decide import (
+from greenroom.admission.decide import (
     ARRIVE,
     PEEK,
     POLL,
@@ -57,6 +56,7 @@ from greenroom.model.visit import (
     make_key,
 )
 from greenroom.ports import Clock
+from greenroom.request.canonical import Target
 
 STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing.ACTIVE, Standing.WAITING, Standing.GONE
 ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROVISIONAL

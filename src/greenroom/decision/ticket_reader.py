@@ -7,10 +7,10 @@ in line gets a new ticket with each answer, so what held no accepted ticket is r
 
 from typing import Protocol
 
-from greenroom.core.admissible import UPDATE_HEADER
 from greenroom.decision.cookies import ticket_values, values_in
 from greenroom.decision.tickets import Sealer
 from greenroom.model.visit import Arrival, Ticket
+from greenroom.request.admissible import UPDATE_HEADER
 
 HEADERS_REMEMBERED = 4_096
 """Cookie headers whose tickets are remembered."""

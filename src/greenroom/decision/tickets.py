@@ -16,9 +16,9 @@ from collections.abc import Callable
 
 from cryptography.exceptions import InvalidTag
 
+from greenroom.keys.key_file import KEY_ID_BYTES
+from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.visit import HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
-from greenroom.stores.key_file import KEY_ID_BYTES
-from greenroom.stores.keys import KeyRing
 
 VERSION: int = 1
 NONCE_BYTES = 12

@@ -1,1 +1,1 @@
-"""Running health checks: probes, the agents that run them on time, and the monitor that turns their reports into verdicts."""
+"""Health checks: probes, the agents that run them, votes and verdicts, their store and API."""

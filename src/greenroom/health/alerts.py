@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from greenroom.alerting.alert_types import make
-from greenroom.core.health.condition import NO_FAILURES, Turn
-from greenroom.core.health.votes import UNHEALTHY, Vote
+from greenroom.health.rules.condition import NO_FAILURES, Turn
+from greenroom.health.rules.votes import UNHEALTHY, Vote
 from greenroom.model.alert import Alert, AlertState
+from greenroom.model.alert_types import make
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.zone import ACCOUNT_ID
 

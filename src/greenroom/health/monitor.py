@@ -11,10 +11,23 @@ from itertools import islice
 import msgspec
 import structlog
 
-from greenroom.core.health.condition import Condition, Turn, advanced, suspended
-from greenroom.core.health.memory import HealthMemory
-from greenroom.core.health.roster import LOCAL, Agent, AgentsByRegion, lost_agents, remembered
-from greenroom.core.health.votes import (
+from greenroom.health.alerts import Placed, status_alert
+from greenroom.health.outcome import Pending
+from greenroom.health.rules.condition import (
+    Condition,
+    Turn,
+    advanced,
+    suspended,
+)
+from greenroom.health.rules.memory import HealthMemory
+from greenroom.health.rules.roster import (
+    LOCAL,
+    Agent,
+    AgentsByRegion,
+    lost_agents,
+    remembered,
+)
+from greenroom.health.rules.votes import (
     HEALTHY,
     NO_VOTE,
     UNHEALTHY,
@@ -24,8 +37,6 @@ from greenroom.core.health.votes import (
     counted,
     judged,
 )
-from greenroom.health.alerts import Placed, status_alert
-from greenroom.health.outcome import Pending
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason, Report
 
@@ -134,11 +145,11 @@ class HealthMonitor:
     # -- what the API asks ----------------------------------------------------------------------------------------------------------
 
     def condition(self, check_id: str) -> Condition | None:
-        """See `control.health_view.HealthView`."""
+        """See `health.view.HealthView`."""
         return self._conditions.get(check_id)
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        """See `control.health_view.HealthView`."""
+        """See `health.view.HealthView`."""
         verdict = self._verdicts.get(check_id)
         return verdict.regions if verdict else {}
 

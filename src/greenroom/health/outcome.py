@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from greenroom.core.health.condition import Condition
-from greenroom.core.health.memory import HealthBatch
-from greenroom.core.health.roster import Agent
+from greenroom.health.rules.condition import Condition
+from greenroom.health.rules.memory import HealthBatch
+from greenroom.health.rules.roster import Agent
 from greenroom.model.alert import Alert
 from greenroom.model.probe import CheckEvent
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from greenroom.core.health.roster import LOCAL
 from greenroom.health.alerts import Placed
 from greenroom.health.monitor import HealthMonitor
 from greenroom.health.outcome import Nothing
+from greenroom.health.rules.roster import LOCAL
 from greenroom.health.runner import Probe, ProbeRunner
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult, Report

@@ -13,14 +13,14 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 import structlog
 
-from greenroom.core.health.condition import Condition
-from greenroom.core.health.memory import EventQuestion, HealthMemory, Uptime
-from greenroom.core.health.roster import LOCAL, Agent
 from greenroom.errors import AgentRefused, StorageFailed
 from greenroom.health.agent_sessions import AgentSessions
 from greenroom.health.alerts import Placed
 from greenroom.health.monitor import AGENTS_MAX, HealthMonitor
 from greenroom.health.previews import PreviewChecks
+from greenroom.health.rules.condition import Condition
+from greenroom.health.rules.memory import EventQuestion, HealthMemory, HealthStore, Uptime
+from greenroom.health.rules.roster import LOCAL, Agent
 from greenroom.health.runner import Probe, ProbeRunner, RunnerFigures
 from greenroom.health.writer import HealthWriter
 from greenroom.model.health_check import HealthCheck
@@ -32,7 +32,7 @@ from greenroom.model.probe import (
     ProbeResult,
     Report,
 )
-from greenroom.ports import AlertSink, HealthStore
+from greenroom.ports import AlertSink
 
 TERM_MS = 15_000
 RENEW_S = 5.0
@@ -94,7 +94,7 @@ class HealthService:
             self._monitor.hear(LOCAL, self._here, REPORT_EVERY_MS)
 
     def condition(self, check_id: str) -> Condition | None:
-        """See `control.health_view.HealthView`."""
+        """See `health.view.HealthView`."""
         if self.previews.monitor.condition(check_id):
             return self.previews.monitor.condition(check_id)
         return (
@@ -102,7 +102,7 @@ class HealthService:
         )
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        """See `control.health_view.HealthView`. Only the leader knows."""
+        """See `health.view.HealthView`. Only the leader knows."""
         return self.previews.monitor.regions(check_id) or (
             self._monitor.regions(check_id) if self.leads else {}
         )
@@ -161,17 +161,17 @@ class HealthService:
     # -- what was --------------------------------------------------------------------------------------------------------------------
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """See `ports.HealthStore`; blocks."""
+        """See `health.rules.memory.HealthStore`; blocks."""
         return self._store.events(question)
 
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
     ) -> list[tuple[str, str, str, int]]:
-        """See `ports.HealthStore`; blocks."""
+        """See `health.rules.memory.HealthStore`; blocks."""
         return self._store.counts(check_id, since_ms, until_ms)
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """See `ports.HealthStore`; blocks."""
+        """See `health.rules.memory.HealthStore`; blocks."""
         return self._store.uptimes(check_ids, since_day)
 
     # -- loops ----------------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from greenroom.core.health.schedule import next_due_ms
+from greenroom.health.rules.schedule import next_due_ms
 from greenroom.model.health_check import HealthCheck
 
 SOON_MAX = 100

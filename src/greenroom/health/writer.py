@@ -13,7 +13,8 @@ import structlog
 
 from greenroom.errors import StorageFailed
 from greenroom.health.outcome import Pending
-from greenroom.ports import AlertSink, HealthStore
+from greenroom.health.rules.memory import HealthStore
+from greenroom.ports import AlertSink
 
 WRITE_S = 1.0
 

@@ -1,8 +1,8 @@
 """Lookups of a visitor's address from local data: its location, and whether it is a verified crawler."""
 
-from greenroom.core.rules import Place
 from greenroom.lookups.crawlers import Crawlers
 from greenroom.lookups.places import Places
+from greenroom.rules import Place
 
 
 class LocalLookups:

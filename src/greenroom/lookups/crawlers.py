@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from greenroom.core.rules.addresses import address_range, client_key
-from greenroom.core.rules.compare import in_ranges
 from greenroom.model.crawler import CRAWLERS, Crawler
+from greenroom.rules.addresses import address_range, client_key
+from greenroom.rules.compare import in_ranges
 
 AGENT_MAX = 512
 """Characters of a User-Agent that are looked at: those of crawlers are shorter."""

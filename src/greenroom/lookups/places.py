@@ -9,7 +9,7 @@ from typing import Any
 import iptocc
 import maxminddb
 
-from greenroom.core.rules import Place
+from greenroom.rules import Place
 
 PLACES_REMEMBERED = 8_192
 """Addresses whose place is remembered, at most about 8 MB: the busiest visitors of a moment."""

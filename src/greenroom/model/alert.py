@@ -29,7 +29,7 @@ class Alert:
     """
 
     type: str
-    """Name of a row of the table of alert types (`notify.alerts.ALERTS`)."""
+    """Name of a row of the table of alert types (`alerts.alerts.ALERTS`)."""
     time_ms: int
     correlation_id: str
     text: str
@@ -68,3 +68,11 @@ class Alert:
     def identity(self) -> tuple[str, str, str]:
         """Equal for two alerts exactly when the second one is a repetition of the first."""
         return (self.type, self.correlation_id, self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """An incident by its alerts: what began it, and what ended it when it is over."""
+
+    start: Alert
+    end: Alert | None = None

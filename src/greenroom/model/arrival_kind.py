@@ -6,7 +6,7 @@ import msgspec
 
 
 class ArrivalKind(IntEnum):
-    """What sent an arrival and what it can show. The table is in `core.admissible`."""
+    """What sent an arrival and what it can show. The table is in `request.admissible`."""
 
     SPECULATION = 0
     SOCKET = 1

@@ -216,7 +216,7 @@ class Room:
         extension=True,
     )
     sessions_ended_ms: int = 0
-    """When an operator last ended all sessions; 0: never. Not a setting: no file and no request says it (`control.ended_sessions`)."""
+    """When an operator last ended all sessions; 0: never. Not a setting: no file and no request says it (`configuration.ended_sessions`)."""
     let_in: int = 0
     """By how many an operator raised both limits for a short time, which ends at `let_in_until_ms`. Not a setting either."""
     let_in_until_ms: int = 0

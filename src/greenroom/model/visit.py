@@ -48,7 +48,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     after trusted proxies; `scheme` is "http" or "https" as the visitor saw it. The rest is read by bypass rules only: `target` is
     the request target as it was sent (empty: not kept), `server` the address and port of the listener (port 0: unknown),
     `ray` a number that no other request has (0: none was given). `readings` is empty, but for a path that programs may read differently:
-    then it is every path that one may read (core.path_readings), `path` first, and `otherwise` is a `core.canonical.Target` or `Refusal`
+    then it is every path that one may read (core.path_readings), `path` first, and `otherwise` is a `request.canonical.Target` or `Refusal`
     that counts where they do not lead to the same room and rules; None: then the room of any reading counts.
     """
 

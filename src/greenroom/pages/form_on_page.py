@@ -6,9 +6,9 @@ when it is the visitor's turn, and on an operator's own page each time when that
 
 from html import escape
 
-from greenroom.core.kept_form import FormField, KeptForm
 from greenroom.pages.builtin import hash_of, source
 from greenroom.pages.language import Language
+from greenroom.request.form_replay import FormField, KeptForm
 
 FORM_HTML_MAX = 128 * 1024
 """Longest form on a page, bytes: an escaped sign takes up to six times its place, and the page is in memory until it has been read."""

@@ -4,8 +4,7 @@ from functools import lru_cache
 
 import msgspec
 
-from greenroom.core.decide import LINE_TABLE_QUERY
-from greenroom.core.kept_form import KeptForm
+from greenroom.admission.decide import LINE_TABLE_QUERY
 from greenroom.model.answer import AnswerHeaders
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.room import Room
@@ -33,6 +32,7 @@ from greenroom.pages.language import FALLBACK
 from greenroom.pages.language import language as words_of
 from greenroom.pages.template import Template, parse
 from greenroom.pages.variables import facts_of, ours, published
+from greenroom.request.form_replay import KeptForm
 
 UNCACHEABLE = (
     (b"Cache-Control", b"private, no-store"),

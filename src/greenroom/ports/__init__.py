@@ -3,16 +3,13 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from greenroom.admission.draw import Draw
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.analytics.question import AnalyticsAnswer, Question
-from greenroom.core.draw import Draw
-from greenroom.core.health.memory import EventQuestion, HealthBatch, HealthMemory, Uptime
 from greenroom.errors import Problem, StorageFailed
 from greenroom.model.alert import Alert
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.line_table import LineTable
-from greenroom.model.probe import CheckEvent
 from greenroom.model.room import Room
 from greenroom.model.session import SessionRow
 from greenroom.model.visit import Outcome
@@ -166,20 +163,6 @@ class Journal(Protocol):
         """Raises StorageFailed, having written nothing that a reader would see, when the disk refuses."""
 
 
-class SlowAnswer(Exception):
-    """A question took longer than it may."""
-
-
-class AnalyticsStore(Protocol):
-    """What happened in every room, minute by minute (docs/explanation/analytics.md). Blocks: call it in a thread, also in several."""
-
-    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
-        """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""
-
-    def rooms_of(self, zone_id: str) -> Collection[str]:
-        """Ids of the rooms of this zone that anything is known of, also of rooms that are gone."""
-
-
 class ConfigStore(Protocol):
     """What operators wrote down, shared by every process: read as one value at one revision, changed as one.
 
@@ -239,42 +222,6 @@ class AlertSink(Protocol):
         An alert that was put before (`Alert.identity`) is ignored. Blocks on the configuration store: call it in a thread.
         Raises StorageFailed, having kept nothing.
         """
-
-
-class HealthStore(Protocol):
-    """What health checks remember, in one database that several processes may share; one of them leads.
-
-    Methods block: call them in a thread. All raise StorageFailed.
-    """
-
-    def load(self) -> HealthMemory:
-        """Conditions and agents as they were written last."""
-
-    def save(self, batch: HealthBatch, now_ms: int) -> None:
-        """Writes all of it or nothing. Old events go by themselves."""
-
-    def alerts(self) -> list[tuple[int, Alert]]:
-        """Alerts that have not been handed on, oldest first, each with its number."""
-
-    def handed_on(self, numbers: Sequence[int]) -> None:
-        """These alerts are kept elsewhere now."""
-
-    def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """Newest first."""
-
-    def counts(
-        self, check_id: str, since_ms: int, until_ms: int
-    ) -> list[tuple[str, str, str, int]]:
-        """(region, scope, reason or empty, number of events) of one check."""
-
-    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """By check and day, oldest first."""
-
-    def lead(self, holder: str, term_ms: int) -> bool:
-        """Whether this process leads for so long from now on: takes the lead when no other process has it, and prolongs its own."""
-
-    def close(self) -> None:
-        """Gives connections back; nothing may be called after it."""
 
 
 class SecretBox(Protocol):

@@ -7,16 +7,16 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from greenroom.alerting.conditions import (
+from greenroom.alerts.rules.conditions import (
     BOUND_TYPES,
     Certificate,
     MinuteOfRequests,
     Picture,
     RoomPicture,
 )
-from greenroom.alerting.matching import bounds
+from greenroom.alerts.rules.matching import bounds
 from greenroom.config.settings import Config
-from greenroom.control.state import ProcessState, RoomState
+from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.errors import Problem
 from greenroom.model.configuration import Configuration
 

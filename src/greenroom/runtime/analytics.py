@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from greenroom.analytics.question import AnalyticsAnswer, Question, QuestionRefused
+from greenroom.analytics.collector.decisions import recording
+from greenroom.analytics.collector.sampler import Rooms, sample
+from greenroom.analytics.collector.shared import StreamCollector, send
+from greenroom.analytics.collector.writer import STOP_S, Writer, WriterState
+from greenroom.analytics.graphql.datasets import DatasetAnswer
+from greenroom.analytics.question import AnalyticsAnswer, AnalyticsStore, Question, QuestionRefused
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import SLOT_MS
-from greenroom.api.graphql.datasets import DatasetAnswer
-from greenroom.collector.decisions import recording
-from greenroom.collector.sampler import Rooms, sample
-from greenroom.collector.shared import StreamCollector, send
-from greenroom.collector.writer import STOP_S, Writer, WriterState
+from greenroom.analytics.store.engine import Engine
+from greenroom.analytics.store.keeper import Keeper, Retention, RoomPlace
 from greenroom.config.addresses import ANALYTICS_OFF, store_shown
 from greenroom.config.settings import AnalyticsRetention, Config
 from greenroom.config.shared import Shared
-from greenroom.control.state import AnalyticsState
+from greenroom.configuration.state import AnalyticsState
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.errors import StorageFailed
-from greenroom.ports import AnalyticsStore, Clock, ConfigStore
-from greenroom.stores.analytics.engine import Engine
-from greenroom.stores.analytics.keeper import Keeper, Retention, RoomPlace
+from greenroom.ports import Clock, ConfigStore
 
 if TYPE_CHECKING:
     from greenroom.simulator.recording import RecordedFigures, RunRecording
@@ -55,15 +55,15 @@ def open_keeper(
 
 def open_analytics_file(path: Path) -> Keeper:
     """The store of a greenroom that does not run. Raises StorageFailed."""
-    from greenroom.stores.analytics.duck import DuckEngine
+    from greenroom.analytics.store.duck import DuckEngine
 
     return Keeper(DuckEngine(path))
 
 
 def recorded_figures(recording: "RunRecording") -> "RecordedFigures":
     """What analytics say of a simulated run that is over, by way of a store in memory. Raises StorageFailed."""
+    from greenroom.analytics.store.duck import DuckEngine
     from greenroom.simulator.recording import WHOLE_RUN
-    from greenroom.stores.analytics.duck import DuckEngine
 
     keeper = Keeper(DuckEngine(None))
     try:
@@ -77,10 +77,10 @@ def recorded_figures(recording: "RunRecording") -> "RecordedFigures":
 def _engine(where: str, data: Path) -> Engine:
     """The libraries are large, so only the one that is needed is imported, when it is."""
     if where:
-        from greenroom.stores.analytics.click import ClickEngine
+        from greenroom.analytics.store.click import ClickEngine
 
         return ClickEngine(where, store_shown(where))
-    from greenroom.stores.analytics.duck import DuckEngine
+    from greenroom.analytics.store.duck import DuckEngine
 
     return DuckEngine(data / FILE)
 
@@ -155,7 +155,7 @@ class Analytics(NoAnalytics):
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
         """See `NoAnalytics`."""
-        from greenroom.api.graphql.room_datasets import room_answers
+        from greenroom.analytics.graphql.room_datasets import room_answers
 
         return room_answers(self._writer, self._known, self._clock)
 
@@ -202,8 +202,8 @@ class SharedAnalytics(NoAnalytics):
     def __init__(
         self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore
     ) -> None:
-        from greenroom.stores.redis.analytics_stream import RedisAnalyticsStream
-        from greenroom.stores.redis.leader_lease import TIMEOUT_S
+        from greenroom.ledgers.redis.analytics_stream import RedisAnalyticsStream
+        from greenroom.ledgers.redis.leader_lease import TIMEOUT_S
 
         self._now_ms = clock.now_ms
         self._clock = clock
@@ -233,7 +233,7 @@ class SharedAnalytics(NoAnalytics):
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
         """See `NoAnalytics`."""
-        from greenroom.api.graphql.room_datasets import room_answers
+        from greenroom.analytics.graphql.room_datasets import room_answers
 
         return room_answers(self, self._known, self._clock)
 
@@ -242,11 +242,11 @@ class SharedAnalytics(NoAnalytics):
         return self
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
-        """See `ports.AnalyticsStore`. Only the collector has the store open."""
+        """See `analytics.question.AnalyticsStore`. Only the collector has the store open."""
         return self._opened().answer(question, timeout_s)
 
     def rooms_of(self, zone_id: str) -> Collection[str]:
-        """See `ports.AnalyticsStore`."""
+        """See `analytics.question.AnalyticsStore`."""
         return self._opened().rooms_of(zone_id)
 
     def _opened(self) -> Writer:

@@ -6,14 +6,12 @@ from ipaddress import ip_network
 
 import structlog
 
+from greenroom.admission.schedule import Effective, effective
 from greenroom.config.settings import Config
 from greenroom.config.shared import Shared
-from greenroom.control.state import DrawState, Figures, RoomState
-from greenroom.core.explain import Seats
-from greenroom.core.path_readings import PathPolicies, PathPolicy
-from greenroom.core.rules import Lookups
-from greenroom.core.schedule import Effective, effective
+from greenroom.configuration.state import DrawState, Figures, RoomState
 from greenroom.decision.data_centers import DataCenters
+from greenroom.decision.explain import Seats
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.observed_by import observed_by
 from greenroom.decision.observer import Observer
@@ -26,15 +24,17 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
+from greenroom.keys.ticket_keys import KeyRing
+from greenroom.ledgers.draws import DrawFiles
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.lookups.confirmed_names import ConfirmedNames
 from greenroom.lookups.places import open_database
 from greenroom.model.room import Room
 from greenroom.ports import Clock, DrawStore
+from greenroom.request.path_readings import PathPolicies, PathPolicy
+from greenroom.rules import Lookups
 from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.entropy import Entropy
-from greenroom.stores.draws import DrawFiles
-from greenroom.stores.keys import KeyRing
 
 log = structlog.get_logger(__name__)
 
@@ -55,8 +55,8 @@ async def agreed_draws(
     """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
     if shared is None:
         return files
-    from greenroom.stores.redis.draws import RedisDraws
-    from greenroom.stores.redis.leader_lease import TIMEOUT_S
+    from greenroom.ledgers.redis.draws import RedisDraws
+    from greenroom.ledgers.redis.leader_lease import TIMEOUT_S
 
     draws = RedisDraws(
         shared.global_redis.client(TIMEOUT_S), files, shared.data_center, data_centers

@@ -12,39 +12,40 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.types import ASGIApp
 
-from greenroom.api.client_address import WithClientAddress
-from greenroom.api.graphql.datasets import DatasetAnswer
+from greenroom.accounts.oidc_provider import OidcProvider
+from greenroom.alerts.view import NotificationView
+from greenroom.analytics.graphql.datasets import DatasetAnswer
+from greenroom.analytics.question import AnalyticsStore
 from greenroom.api.management import ALL_DATASETS, all_answers
 from greenroom.config.settings import Address, Config
-from greenroom.control.authenticator import Caller
-from greenroom.control.config_service import ConfigService
-from greenroom.control.explain_request import Explains
-from greenroom.control.health_view import HealthView
-from greenroom.control.notification_view import NotificationView
-from greenroom.control.oidc_provider import OidcProvider
-from greenroom.control.state import DataCenterView, Observed
-from greenroom.control.zones import OriginProblems
+from greenroom.configuration.explain_request import Explains
+from greenroom.configuration.service import ConfigService
+from greenroom.configuration.state import DataCenterView, Observed
+from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard, Services
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.services import StatusPreview, TicketKeys
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.gateway.tls import server_context
+from greenroom.health.view import HealthView
+from greenroom.keys.ticket_keys import KeyRing, ticket_keys
 from greenroom.model.branding import LOGO_BYTES_MAX
 from greenroom.model.ticket_key import TicketKey
 from greenroom.model.token import Token
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 from greenroom.outbound.own_listeners import Listening
-from greenroom.ports import AnalyticsStore, Clock, ConfigStore, SessionStore
+from greenroom.ports import Clock, ConfigStore, SessionStore
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dry_runs import DryRunProcesses
 from greenroom.runtime.listener import AppListener
 from greenroom.runtime.rebinding import OwnNamesOnly
-from greenroom.stores.keys import KeyRing, ticket_keys
+from greenroom.web.authenticator import Caller
+from greenroom.web.client_address import WithClientAddress
 
 if TYPE_CHECKING:
-    from greenroom.api.graphql.endpoint import GraphqlEndpoint
+    from greenroom.analytics.graphql.endpoint import GraphqlEndpoint
 
 
 class Running(NamedTuple):
@@ -104,7 +105,7 @@ class AnalyticsQueries:
 def _endpoint(
     store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAnswer]
 ) -> "GraphqlEndpoint":
-    from greenroom.api.graphql.endpoint import GraphqlEndpoint
+    from greenroom.analytics.graphql.endpoint import GraphqlEndpoint
 
     return GraphqlEndpoint(store, clock, ALL_DATASETS, answers)
 

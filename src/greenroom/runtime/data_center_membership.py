@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.config.shared import Shared
-from greenroom.control.state import LostState, SyncState
+from greenroom.configuration.state import LostState, SyncState
+from greenroom.ledgers.redis.connect import Client
+from greenroom.ledgers.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
+from greenroom.ledgers.redis.sync_lock import RedisSyncLock
+from greenroom.ledgers.sync.data_center import DataCenterSync
+from greenroom.ledgers.sync.leader_loop import LeaderLoop
 from greenroom.model.room import Room
 from greenroom.ports import LedgerStore
-from greenroom.stores.redis.connect import Client
-from greenroom.stores.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
-from greenroom.stores.redis.sync_lock import RedisSyncLock
-from greenroom.sync.data_center import DataCenterSync
-from greenroom.sync.leader_loop import LeaderLoop
 
 
 class DataCenterMembership:
@@ -60,7 +60,7 @@ class DataCenterMembership:
         await self._sync.borrow(room_id, want)
 
     async def give_up(self, data_center: str) -> None:
-        """See `control.state.DataCenterView`."""
+        """See `configuration.state.DataCenterView`."""
         await self._sync.give_up(data_center)
 
     def state(self) -> SyncState:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from greenroom.analytics.rollup import Part
+from greenroom.analytics.store.keeper import RoomPlace
 from greenroom.config.addresses import address_of, address_problems
 from greenroom.config.layers import FILE_ZONE_ID
 from greenroom.config.settings import SOCKET_FILE, Address, AnalyticsRetention, Server
 from greenroom.config.source import OptionSource
-from greenroom.control.status import status
+from greenroom.configuration.status import status
 from greenroom.demo.browser import Browser
 from greenroom.demo.console import console_routes
 from greenroom.demo.crowd import DemoCrowd
@@ -31,7 +32,6 @@ from greenroom.runtime.logs import set_up_logs
 from greenroom.runtime.process import Process
 from greenroom.runtime.serve import run_in_loop
 from greenroom.simulator.history import history
-from greenroom.stores.analytics.keeper import RoomPlace
 
 ROOM = {
     "name": "shop",

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from greenroom.config.settings import Config
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import (
     USUAL_LIMITS,
     ArrivalLimits,
@@ -32,12 +31,13 @@ from greenroom.decision.known_lines import KnownLines, kind_of_pairs
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
-from greenroom.dialects.dialect import forwarded_as_sent
-from greenroom.dialects.service import refusal_answer
 from greenroom.errors import GreenroomError
 from greenroom.gateway.wire.answer_head import COMMAND, is_for_caches, private_caching
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
+from greenroom.proxies.dialect import forwarded_as_sent
+from greenroom.proxies.service import refusal_answer
+from greenroom.request.canonical import Refusal
 from greenroom.runtime import assemble
 from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.data_dir import CannotStart

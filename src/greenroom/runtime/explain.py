@@ -7,17 +7,22 @@ from pathlib import Path
 from greenroom.config.layers import merged, served_hosts
 from greenroom.config.load import load_config
 from greenroom.config.settings import Config
-from greenroom.control.explain_request import ExplainRequest
-from greenroom.core.canonical import Refusal
-from greenroom.core.explain import Explanation, RoomDefinition, Seats, explain
-from greenroom.core.rules import Lookups, compile_lists
+from greenroom.configuration.explain_request import ExplainRequest
+from greenroom.configuration.store import SqlStore, default_url, store_exists
 from greenroom.decision.dry_run import dry_run
+from greenroom.decision.explain import (
+    Explanation,
+    RoomDefinition,
+    Seats,
+    explain,
+)
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.room import Room
+from greenroom.request.canonical import Refusal
+from greenroom.rules import Lookups, compile_lists
 from greenroom.runtime.assemble import forwarded_policy, lookups
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.room_compiler import rules_of
-from greenroom.stores.sql import SqlStore, default_url, store_exists
 
 LOOK_S = 0.01
 

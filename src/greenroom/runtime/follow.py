@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from greenroom.control.state import StoreState
+from greenroom.configuration.copy import ConfigCopy
+from greenroom.configuration.state import StoreState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed, TooNew
 from greenroom.model.configuration import Configuration
 from greenroom.ports import ConfigStore
-from greenroom.stores.config_copy import ConfigCopy
 
 POLL_S = 0.4
 """Between two looks at the revision: with the time to compile, a change counts within a second everywhere."""

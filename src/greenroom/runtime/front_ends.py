@@ -14,10 +14,6 @@ from typing import Protocol
 from greenroom.config.settings import Config
 from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.service import DecisionService
-from greenroom.dialects.service import ProxyQuestions
-from greenroom.dialects.spoe.connection import SpoeAgent
-from greenroom.dialects.spoe.questions import SpoeQuestions
-from greenroom.dialects.verdict_store import VerdictStore
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
@@ -26,6 +22,10 @@ from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.outbound.own_listeners import Listening
+from greenroom.proxies.service import ProxyQuestions
+from greenroom.proxies.spoe.connection import SpoeAgent
+from greenroom.proxies.spoe.questions import SpoeQuestions
+from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
 from greenroom.runtime.callbacks import OnError

@@ -12,10 +12,14 @@ import structlog
 
 from greenroom.config.layers import file_records
 from greenroom.config.settings import Address, Config
-from greenroom.control.state import HealthState
-from greenroom.core.health.condition import shown_status
-from greenroom.core.health.memory import Uptime
-from greenroom.core.health.origin import (
+from greenroom.configuration.state import HealthState
+from greenroom.decision.room_table import RoomTable
+from greenroom.health.alerts import Placed
+from greenroom.health.network import probe_policy, threaded_resolver
+from greenroom.health.probes import Equipment, probe
+from greenroom.health.rules.condition import shown_status
+from greenroom.health.rules.memory import Uptime
+from greenroom.health.rules.origin import (
     HOLD,
     RELEASE_MS,
     OriginChecks,
@@ -23,11 +27,8 @@ from greenroom.core.health.origin import (
     held_after,
     origin_status,
 )
-from greenroom.decision.room_table import RoomTable
-from greenroom.health.alerts import Placed
-from greenroom.health.network import probe_policy, threaded_resolver
-from greenroom.health.probes import Equipment, probe
 from greenroom.health.service import HealthService
+from greenroom.health.store import SqlHealthStore, default_url
 from greenroom.health.tls import TlsContexts
 from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
@@ -37,7 +38,6 @@ from greenroom.outbound import Guard
 from greenroom.outbound.own_listeners import Listening
 from greenroom.ports import Clock
 from greenroom.runtime.assemble import origins
-from greenroom.stores.health import SqlHealthStore, default_url
 
 LOOK_S = 0.3
 """Between two looks at whether the configuration is another one."""
@@ -56,7 +56,7 @@ class Layers(NamedTuple):
 
 
 class AlertOutbox(Protocol):
-    """Where alerts are kept with their messages (`stores.sql.outbox`)."""
+    """Where alerts are kept with their messages (`alerts.store`)."""
 
     def put(self, found: Sequence[Alert], now_ms: int) -> int:
         """Keeps them."""
@@ -192,7 +192,7 @@ class ProcessHealth:
         return placed(self._layers())
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """See `ports.HealthStore`."""
+        """See `health.rules.memory.HealthStore`."""
         return self._store.uptimes(check_ids, since_day)
 
     def close(self) -> None:

@@ -9,9 +9,12 @@ from typing import Any, Protocol
 import structlog
 
 from greenroom.admission.records import RECORD, SESSION, LedgerMemory, remember, stand_ins
-from greenroom.collector.sampler import RoomLook, wait_seconds
-from greenroom.control.state import Figures, SyncState
+from greenroom.analytics.collector.sampler import RoomLook, wait_seconds
+from greenroom.configuration.state import Figures, SyncState
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.late_journal import LateJournal
+from greenroom.ledgers.memory import SNAPSHOT_RECORDS, MemoryLedger
+from greenroom.ledgers.sync.tick_loop import TickLoop
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
 from greenroom.ports import LedgerPort
@@ -19,9 +22,6 @@ from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.work_pieces import WorkPieces
-from greenroom.stores.late_journal import LateJournal
-from greenroom.stores.memory import SNAPSHOT_RECORDS, MemoryLedger
-from greenroom.sync.tick_loop import TickLoop
 
 JOURNAL_LEAST_BYTES = 1 << 20
 """A smaller journal is not worth compacting: it is read in milliseconds."""
@@ -90,10 +90,10 @@ class ProcessLedgerStore(Protocol):
         """How this process stands with the coordinator of all data centers; None where it is its own."""
 
     async def give_up(self, data_center: str) -> None:
-        """See `control.state.DataCenterView`."""
+        """See `configuration.state.DataCenterView`."""
 
     def looks(self, now_ms: int) -> Iterable[RoomLook]:
-        """See `collector.sampler.Rooms`."""
+        """See `analytics.collector.sampler.Rooms`."""
 
     def halted(self) -> Mapping[str, str]:
         """Names of the rooms whose admissions are stopped because the ledger cannot be written, with the reason."""
@@ -223,7 +223,7 @@ class LocalLedgerStore:
                 prepared[room.id].ledger.configure(room)
 
     def looks(self, now_ms: int) -> Iterator[RoomLook]:
-        """See `collector.sampler.Rooms`."""
+        """See `analytics.collector.sampler.Rooms`."""
         for found in self.open.values():
             gauges = found.ledger.gauges()
             wait_s = wait_seconds(found.figures(now_ms).estimate) if gauges.waiting else 0

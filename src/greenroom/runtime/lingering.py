@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from greenroom.config.load import default_data
-from greenroom.control.config_service import ConfigService
+from greenroom.configuration.service import ConfigService
+from greenroom.configuration.store import (
+    SqlStore,
+    default_url,
+    shown_url,
+    store_exists,
+)
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.stored_secrets import seals_for_command
-from greenroom.stores.sql import SqlStore, default_url, shown_url, store_exists
 
 
 @contextmanager

@@ -6,24 +6,25 @@ import contextlib
 from collections.abc import Callable
 from random import SystemRandom
 
-from greenroom.alerting.conditions import Picture
-from greenroom.alerting.matching import Destination
-from greenroom.alerting.message import Message
-from greenroom.alerting.outbox import Dispatch, Incident
+from greenroom.alerts.delivery import Delivery
+from greenroom.alerts.rules.conditions import Picture
+from greenroom.alerts.rules.matching import Destination
+from greenroom.alerts.rules.message import Message
+from greenroom.alerts.rules.outbox import Dispatch
+from greenroom.alerts.sender import NotificationSender
+from greenroom.alerts.store import SqlOutbox
+from greenroom.alerts.watcher import Watcher
 from greenroom.config.layers import with_alerting
 from greenroom.config.settings import Config
-from greenroom.control.state import NotificationState, ProcessState
+from greenroom.configuration.state import NotificationState, ProcessState
+from greenroom.configuration.store import SqlStore
 from greenroom.errors import StorageFailed
-from greenroom.model.alert import Alert
+from greenroom.model.alert import Alert, Incident
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy, Webhook
-from greenroom.notify.delivery import Delivery
-from greenroom.notify.sender import NotificationSender
-from greenroom.notify.watcher import Watcher
 from greenroom.outbound import Guard, read_target
 from greenroom.outbound.own_listeners import Listening
 from greenroom.runtime.alert_picture import PictureTaker
-from greenroom.stores.sql import SqlStore
 
 Look = Callable[[], tuple[ProcessState, Config, Configuration]]
 
@@ -35,7 +36,7 @@ TEST_S = 20.0
 
 
 class Notifications:
-    """See `control.notification_view.NotificationView`. Make it inside the event loop."""
+    """See `alerts.view.NotificationView`. Make it inside the event loop."""
 
     def __init__(
         self,
@@ -52,7 +53,8 @@ class Notifications:
         taker = PictureTaker()
         self._store = store
         self._file = config
-        store.outbox.layer = self._layered
+        self.outbox = SqlOutbox(store)
+        self.outbox.layer = self._layered
         self._now_ms = now_ms
         self.state = NotificationState()
         """For the metrics."""
@@ -73,7 +75,7 @@ class Notifications:
     async def run(self) -> None:
         """Sends, or waits to send while another process does; and raises the alerts that this process knows of."""
         sender = NotificationSender(
-            self._store.outbox,
+            self.outbox,
             self._read,
             self._delivery.attempt,
             self._now_ms,
@@ -81,15 +83,13 @@ class Notifications:
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sender.run())
-            tasks.create_task(Watcher(self._look, self._store.outbox, self._now_ms).run())
+            tasks.create_task(Watcher(self._look, self.outbox, self._now_ms).run())
             tasks.create_task(self._count())
 
     async def _count(self) -> None:
         while True:
             with contextlib.suppress(StorageFailed):
-                count, oldest_ms = await asyncio.to_thread(
-                    self._store.outbox.backlog, self._now_ms()
-                )
+                count, oldest_ms = await asyncio.to_thread(self.outbox.backlog, self._now_ms())
                 self.state = NotificationState(count, oldest_ms / 1000)
             await asyncio.sleep(COUNT_S)
 
@@ -106,7 +106,7 @@ class Notifications:
 
     def incidents(self, since_ms: int) -> list[Incident]:
         """Incidents since then, and those that go on. Blocks; raises StorageFailed."""
-        return self._store.outbox.incidents(since_ms)
+        return self.outbox.incidents(since_ms)
 
     @property
     def webhook_test(self) -> str:
@@ -131,25 +131,25 @@ class Notifications:
         except concurrent.futures.TimeoutError:
             waiting.cancel()
             problem = "the receiver did not answer in time"
-        self._store.outbox.note(
+        self.outbox.note(
             Destination("webhook", webhook.id).key, self._now_ms(), delivered=not problem
         )
         return problem
 
     def states(self) -> dict[str, tuple[int | None, int | None]]:
         """See NotificationView."""
-        return self._store.outbox.states()
+        return self.outbox.states()
 
     def waiting(self) -> int:
         """See NotificationView."""
-        return self._store.outbox.waiting()
+        return self.outbox.waiting()
 
     def history(
         self, since_ms: int, before_ms: int | None, skip: int, count: int
     ) -> tuple[list[Dispatch], int]:
         """See NotificationView."""
-        return self._store.outbox.history(since_ms, before_ms, skip, count)
+        return self.outbox.history(since_ms, before_ms, skip, count)
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
         """See NotificationView."""
-        self._store.outbox.put_test(policy, alert, self._now_ms())
+        self.outbox.put_test(policy, alert, self._now_ms())

@@ -20,22 +20,32 @@ from starlette.routing import BaseRoute
 from greenroom.api.app import control_app, under_prefix
 from greenroom.api.draws import draw_routes
 from greenroom.api.management import management_api
+from greenroom.api.metrics import EXPORTED, Exposition, gateway_rows
 from greenroom.config.layers import LayeredStore, listeners_of, merged, resolved_origin_problems
 from greenroom.config.settings import Address, Config
 from greenroom.config.source import ConfigSource, load_stamped
-from greenroom.control.explain_request import ExplainRequest
-from greenroom.control.metrics import EXPORTED, Exposition, gateway_rows
-from greenroom.control.state import HealthState, NotificationState, ProcessState, StoreState
-from greenroom.core.explain import Explanation
-from greenroom.core.rules import Lookups
+from greenroom.configuration.copy import ConfigCopy
+from greenroom.configuration.explain_request import ExplainRequest
+from greenroom.configuration.state import (
+    HealthState,
+    NotificationState,
+    ProcessState,
+    StoreState,
+)
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.decision.decision_counts import DecisionCounts
+from greenroom.decision.explain import Explanation
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.timekeeper import keep_time
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.gateway.counts import Counts
+from greenroom.keys.ticket_keys import KeyRing
+from greenroom.ledgers.draws import DrawFiles
+from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
+from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
@@ -71,11 +81,6 @@ from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 from greenroom.runtime.status_page import open_status_pages, status_preview
 from greenroom.runtime.stored_secrets import keep_sealed, seals_of
 from greenroom.runtime.tending import tend
-from greenroom.stores.config_copy import ConfigCopy
-from greenroom.stores.draws import DrawFiles
-from greenroom.stores.keys import KeyRing
-from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
 COMPILED = is_compiled()
@@ -253,7 +258,7 @@ class Process:
                 await asyncio.to_thread(published.read)
         layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
         self._health = ProcessHealth(
-            layers, data.path, store.outbox, self._clock, published.everywhere
+            layers, data.path, self._notifications.outbox, self._clock, published.everywhere
         )
         undo.callback(self._health.close)
         return LayeredStore(store, lambda: self._file, self._clock.now_ms, compile_faults)
@@ -265,7 +270,7 @@ class Process:
         return explained(self.config, asked, self._lookups(), now_ms, seats)
 
     async def give_up(self, data_center: str) -> None:
-        """See `control.state.DataCenterView`."""
+        """See `configuration.state.DataCenterView`."""
         if self._ledgers:
             await self._ledgers.give_up(data_center)
 

@@ -19,8 +19,8 @@ from redis.exceptions import (
 )
 
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.redis.wire import Unreachable
 from greenroom.runtime.callbacks import OnError
-from greenroom.stores.redis.wire import Unreachable
 
 AGAIN_S = 60.0
 """A cause that goes on, or that comes back, is told once in this time."""

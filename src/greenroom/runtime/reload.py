@@ -9,7 +9,7 @@ import structlog
 from greenroom.config.addresses import store_shown
 from greenroom.config.settings import Config
 from greenroom.config.source import ConfigSource, Stamp, load_stamped, stamp_since
-from greenroom.control.state import ConfigState
+from greenroom.configuration.state import ConfigState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 
 LOOK_S = 0.5

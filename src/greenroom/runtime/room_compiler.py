@@ -14,18 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from greenroom.admission.decide import WELL_KNOWN_RULE
 from greenroom.config.layers import held_room, served_hosts
 from greenroom.config.settings import Config, UnitFault
-from greenroom.core.decide import WELL_KNOWN_RULE
-from greenroom.core.rules import (
-    NOTHING_KNOWN,
-    BypassRules,
-    ListMembership,
-    Lookups,
-    compile_bypass,
-    compile_lists,
-    rule_problems,
-)
 from greenroom.decision.native_pass import no_pass_because, pass_writer
 from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
 from greenroom.decision.room_table import RoomTable
@@ -36,6 +27,15 @@ from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.pages import template_problems
 from greenroom.ports import DrawStore
+from greenroom.rules import (
+    NOTHING_KNOWN,
+    BypassRules,
+    ListMembership,
+    Lookups,
+    compile_bypass,
+    compile_lists,
+    rule_problems,
+)
 from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.ledger_store import OpenRoom
 from greenroom.runtime.work_pieces import WorkPieces

@@ -7,13 +7,18 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from greenroom.config.source import ConfigSource
+from greenroom.keys.ticket_keys import (
+    ACTIVATION_DELAY_MS,
+    KEY_FILE,
+    KEY_OVERLAP_MS,
+    KeyRing,
+)
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.logs import set_up_logs
 from greenroom.runtime.parts import EVERYTHING, ProcessParts
 from greenroom.runtime.process import Process
-from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
 
 
 def serve_until_stopped(

@@ -12,10 +12,15 @@ import structlog
 from redis.exceptions import RedisError
 
 from greenroom.admission.ledger.tally import Taken
-from greenroom.collector.sampler import RoomLook, wait_seconds
+from greenroom.analytics.collector.sampler import RoomLook, wait_seconds
 from greenroom.config.shared import Shared
-from greenroom.control.state import Figures, SyncState, TripState
+from greenroom.configuration.state import Figures, SyncState, TripState
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.memory import Gauges
+from greenroom.ledgers.redis.clock import ServerClock
+from greenroom.ledgers.redis.key_exchange import KeyExchange
+from greenroom.ledgers.redis.ledger import RedisLedger
+from greenroom.ledgers.redis.ledger_store import TIMEOUT_S, RedisLedgerStore
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
 from greenroom.runtime.data_center_membership import DataCenterMembership
@@ -23,11 +28,6 @@ from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.ledger_store import RoomsAt
 from greenroom.runtime.redis_failures import RedisFailures, cause_of
 from greenroom.runtime.work_pieces import WorkPieces
-from greenroom.stores.memory import Gauges
-from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.redis.key_exchange import KeyExchange
-from greenroom.stores.redis.ledger import RedisLedger
-from greenroom.stores.redis.ledger_store import TIMEOUT_S, RedisLedgerStore
 
 LOOK_S = 1.0
 """How old figures for operators may be. Looking at a room costs Redis 20 us."""
@@ -177,11 +177,11 @@ class SharedLedgerStore:
         return msgspec.structs.replace(self.membership.state(), trips=trips, figures_known=known)
 
     async def give_up(self, data_center: str) -> None:
-        """See `control.state.DataCenterView`."""
+        """See `configuration.state.DataCenterView`."""
         await self.membership.give_up(data_center)
 
     def looks(self, now_ms: int) -> Iterator[RoomLook]:  # noqa: ARG002 - as they were at the last look
-        """See `collector.sampler.Rooms`. One process of a data center tells the gauges: the one that syncs it."""
+        """See `analytics.collector.sampler.Rooms`. One process of a data center tells the gauges: the one that syncs it."""
         self._counting = telling = self.membership.state().syncing and not self.failing
         for found in self.open.values():
             room, gauges = found.ledger.room, found.gauges

@@ -6,10 +6,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from greenroom.api.client_address import WithClientAddress
+from greenroom.admission.schedule import Phase
 from greenroom.config.settings import Config
-from greenroom.control.state import RoomState
-from greenroom.core.schedule import Phase
+from greenroom.configuration.state import RoomState
 from greenroom.dashboard.services import ServedStatusPage, StatusDraft
 from greenroom.model.status_page import PageSettings
 from greenroom.runtime.assemble import process_policy
@@ -19,6 +18,7 @@ from greenroom.runtime.notifications import Look, Notifications
 from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
 from greenroom.status_page.render import CSP, html
 from greenroom.status_page.view import DAYS, view
+from greenroom.web.client_address import WithClientAddress
 
 DAY_MS = 86_400_000
 

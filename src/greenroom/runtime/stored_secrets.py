@@ -7,12 +7,12 @@ from pathlib import Path
 import structlog
 
 from greenroom.config.load import default_data
+from greenroom.configuration.sealed_fields import FieldSeals, NoSeals, SealedFields
+from greenroom.configuration.store import SqlStore, default_url
 from greenroom.errors import GreenroomError, StorageFailed
+from greenroom.keys.sealed_secrets import SECRETS_FILE, SealedSecrets
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
-from greenroom.stores.sealed_fields import FieldSeals, NoSeals, SealedFields
-from greenroom.stores.sealed_secrets import SECRETS_FILE, SealedSecrets
-from greenroom.stores.sql import SqlStore, default_url
 
 LOOK_S = 10.0
 """Between two looks at the revision of the store."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import structlog
 
 from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.keys.ticket_keys import KeyRing
 from greenroom.runtime.ledger_store import ProcessLedgerStore
-from greenroom.stores.keys import KeyRing
 
 TEND_S = 1.0
 """How often keys are looked at and journals are flushed to the disk itself; a power cut can take what came in between."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
-from greenroom.alerting.outbox import Incident
+from greenroom.model.alert import Incident
 from greenroom.model.status_page import PageSettings
 
 DAYS = 90

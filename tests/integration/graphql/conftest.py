@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from graphql_rig import GraphqlRig, graphql_in
 
-from greenroom.api.graphql.endpoint import CALLS_MS
+from greenroom.analytics.graphql.endpoint import CALLS_MS
 
 
 @pytest.fixture(scope="module")

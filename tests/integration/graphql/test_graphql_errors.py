@@ -8,9 +8,14 @@ import httpx
 import pytest
 from graphql_rig import ZONE, GraphqlRig
 
-from greenroom.api.graphql import endpoint
-from greenroom.api.graphql.endpoint import CALLS_MAX, CALLS_MS, WAITING_MAX
-from greenroom.api.graphql.lenient import DEPTH_MAX, FRAGMENTS_MAX, SAME_NAME_MAX, VALUES_MAX
+from greenroom.analytics.graphql import endpoint
+from greenroom.analytics.graphql.endpoint import CALLS_MAX, CALLS_MS, WAITING_MAX
+from greenroom.analytics.graphql.lenient import (
+    DEPTH_MAX,
+    FRAGMENTS_MAX,
+    SAME_NAME_MAX,
+    VALUES_MAX,
+)
 
 
 def dataset(arguments: str, selection: str = "{ count }") -> str:

@@ -23,10 +23,8 @@ from oidc_sign_in import (
     without,
 )
 
-from greenroom.api.client_address import WithClientAddress
+from greenroom.accounts.oidc_provider import RETRY_MS, OidcProvider
 from greenroom.config.settings import Address
-from greenroom.control.failures import FAILURES_MAX
-from greenroom.control.oidc_provider import RETRY_MS, OidcProvider
 from greenroom.dashboard import PREFIX
 from greenroom.dashboard.sign_in import HOUR_MS
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -35,6 +33,8 @@ from greenroom.model.session import LINK, SESSION
 from greenroom.outbound import OutboundPolicy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dashboard import sign_in_lines
+from greenroom.web.client_address import WithClientAddress
+from greenroom.web.failures import FAILURES_MAX
 
 
 def test_a_person_of_the_provider_gets_the_role_and_the_zones_of_the_first_row_that_fits(

@@ -11,11 +11,11 @@ import trustme
 from api_in_process import StandingClock
 from oidc_rig import CLIENT, Provider, provider_at
 
+from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.config.load import load_config
-from greenroom.control.oidc_provider import OidcProvider
-from greenroom.control.refusals import Refused
 from greenroom.errors import InvalidConfig
 from greenroom.outbound import OutboundPolicy
+from greenroom.web.refusals import Refused
 
 AUTHORITY = trustme.CA()
 

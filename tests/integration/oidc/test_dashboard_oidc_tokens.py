@@ -12,7 +12,7 @@ from joserfc import jwt
 from oidc_rig import CLIENT, KEY, OTHER_KEY, Provider
 from oidc_sign_in import is_in, reason, saying, sign_in, without
 
-from greenroom.control.oidc_provider import NEW_KEYS_MS
+from greenroom.accounts.oidc_provider import NEW_KEYS_MS
 from greenroom.model.session import SESSION
 
 

@@ -7,10 +7,7 @@ off uses its own units: it lets in about as many a minute as in the last one, in
 from collections.abc import Callable
 
 from greenroom.admission import pacing
-from greenroom.admission.lease import CUT_OFF_MS, Lease
-from greenroom.admission.ledger.tempo import Tempo
-from greenroom.admission.messages.outlook import Outlook
-from greenroom.core.estimate import (
+from greenroom.admission.estimate import (
     AT_ONCE,
     LONGEST_S,
     crowd_estimate,
@@ -19,6 +16,9 @@ from greenroom.core.estimate import (
     minute_estimate,
     random_estimate,
 )
+from greenroom.admission.lease import CUT_OFF_MS, Lease
+from greenroom.admission.ledger.tempo import Tempo
+from greenroom.admission.messages.outlook import Outlook
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 

@@ -5,11 +5,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from greenroom.api.dependencies import Editor, WithConfig
-from greenroom.api.envelope import answered
-from greenroom.api.openapi import told
-from greenroom.api.routing import Router
-from greenroom.control import data_centers
+from greenroom.configuration import data_centers
+from greenroom.configuration.dependencies import WithConfig
+from greenroom.web.dependencies import Editor
+from greenroom.web.envelope import answered
+from greenroom.web.openapi import told
+from greenroom.web.routing import Router
 
 router = Router(tags=["data centers"], prefix="/accounts/{account_id}/data_centers")
 log = structlog.get_logger("greenroom.api")

@@ -2,9 +2,7 @@
 
 from starlette.responses import Response
 
-from greenroom.control import accounts
-from greenroom.control.config_service import not_found
-from greenroom.control.refusals import Refused
+from greenroom.accounts import people as accounts
 from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.session import signed_in
 from greenroom.dashboard.request import PageRequest
@@ -13,6 +11,7 @@ from greenroom.dashboard.sign_in import oidc_name
 from greenroom.model.account import PASSWORD_LEAST, ROLES, Account, Role
 from greenroom.model.configuration import Entry
 from greenroom.model.session import SESSION
+from greenroom.web.refusals import Refused, not_found
 
 ROLE_WORDS = {
     "viewer": "Viewer: looks at everything in the zones",

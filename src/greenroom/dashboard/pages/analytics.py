@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.analytics.question import QuestionRefused
-from greenroom.control.refusals import ApiFault, Code, Refused
-from greenroom.control.time_format import plain_moment
+from greenroom.analytics.question import QuestionRefused, SlowAnswer
 from greenroom.dashboard.analytics_panels import (
     COMPARISONS,
     DEFAULT_SPAN,
@@ -29,7 +27,8 @@ from greenroom.dashboard.rendering import Viewer
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import view
 from greenroom.errors import StorageFailed
-from greenroom.ports import SlowAnswer
+from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.time_format import plain_moment
 
 ANALYTICS = "/zones/{zone_id}/rooms/{room_id}/analytics"
 REMOVED_MAX = 200

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from greenroom.control.refusals import ApiFault, Code, Refused
-from greenroom.core.schedule import effective
+from greenroom.admission.schedule import effective
 from greenroom.dashboard.forms import Faults, FieldView
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
@@ -17,6 +16,7 @@ from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
 from greenroom.model.room import Room
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 DRY_RUN = "/zones/{zone_id}/rooms/{room_id}/dry-run"
 LIMITS = ("total_active_users", "new_users_per_minute")

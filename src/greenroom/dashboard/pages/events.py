@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.control import events
-from greenroom.control.refusals import Refused
-from greenroom.control.state import DrawState
-from greenroom.control.time_format import milliseconds
+from greenroom.configuration import events
+from greenroom.configuration.state import DrawState
 from greenroom.dashboard.event_forms import (
     TIMES,
     document_of_event,
@@ -26,6 +24,8 @@ from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
 from greenroom.model.room import Room
+from greenroom.web.refusals import Refused
+from greenroom.web.time_format import milliseconds
 
 EVENTS = "/zones/{zone_id}/rooms/{room_id}/events"
 ONE = f"{EVENTS}/{{event_id}}"

@@ -5,7 +5,7 @@ from typing import Any
 from anyio import from_thread
 from starlette.responses import Response
 
-from greenroom.control.explain_request import (
+from greenroom.configuration.explain_request import (
     CLIENT,
     CLIENT_MAX,
     HEADER_MAX,

@@ -6,11 +6,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.control import health_checks, health_history
-from greenroom.control.api_shapes import Json
-from greenroom.control.config_service import ConfigChange
-from greenroom.control.health_view import HealthView, NoStates
-from greenroom.control.refusals import ApiFault, Refused
+from greenroom.configuration.service import ConfigChange
 from greenroom.dashboard import field_help
 from greenroom.dashboard.forms import (
     Faults,
@@ -22,11 +18,16 @@ from greenroom.dashboard.forms import (
 )
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
+from greenroom.health import checks as health_checks
+from greenroom.health import history as health_history
+from greenroom.health.view import HealthView, NoStates
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import specs
 from greenroom.model.health_check import CONFIGS, HealthCheck, HttpCheck
 from greenroom.model.zone import Zone
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import ApiFault, Refused
 
 CHECK_PATH = "/zones/{zone_id}/health/{check_id}"
 DAY_MS = 24 * 3_600_000

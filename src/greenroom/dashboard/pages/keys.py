@@ -3,12 +3,12 @@
 import structlog
 from starlette.responses import Response
 
-from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
 from greenroom.dashboard.services import TicketKeys
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.account import Role
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 log = structlog.get_logger("greenroom.dashboard")
 

@@ -4,13 +4,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from greenroom.control import list_items, lists
-from greenroom.control.list_items import Catalogue, Operations
-from greenroom.control.refusals import Refused
+from greenroom.configuration import list_items, lists
+from greenroom.configuration.list_items import Catalogue, Operations
 from greenroom.dashboard.forms import Faults, field_view, unchanged_since
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
+from greenroom.web.refusals import Refused
 
 LABELS = {"name": "Name", "kind": "Holds", "description": "Note"}
 KINDS = {"ip": "Addresses and networks", "hostname": "Host names", "asn": "Autonomous systems"}

@@ -4,9 +4,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from greenroom.control import events, rooms
-from greenroom.control.config_service import ConfigChange
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.configuration import events, rooms
+from greenroom.configuration.service import ConfigChange
 from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
 from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, LiveAction
 from greenroom.dashboard.live_words import LimitPlan, effect_of
@@ -19,6 +18,7 @@ from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.room import Room
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
 

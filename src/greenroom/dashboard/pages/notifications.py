@@ -6,21 +6,32 @@ from typing import Any
 
 from starlette.responses import Response
 
-from greenroom.alerting.alert_types import ALERTS
-from greenroom.alerting.channels.table import CHANNELS
-from greenroom.alerting.outbox import HISTORY_KEPT_MS
-from greenroom.control import alert_destinations, alert_history, alert_policies, silences
-from greenroom.control.api_shapes import Json
-from greenroom.control.config_service import ChangeContext, ConfigChange, opaque_id
-from greenroom.control.notification_view import NoNotifications, NotificationView
-from greenroom.control.refusals import Refused
-from greenroom.control.time_format import milliseconds, plain_moment
+from greenroom.alerts import (
+    destinations as alert_destinations,
+)
+from greenroom.alerts import (
+    history as alert_history,
+)
+from greenroom.alerts import (
+    policies as alert_policies,
+)
+from greenroom.alerts import (
+    silences,
+)
+from greenroom.alerts.rules.channels.table import CHANNELS
+from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
+from greenroom.alerts.view import NoNotifications, NotificationView
+from greenroom.configuration.service import ChangeContext, ConfigChange, opaque_id
 from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import Threads, action, view
 from greenroom.model.account import Role
+from greenroom.model.alert_types import ALERTS
 from greenroom.model.configuration import Entry
 from greenroom.model.notification import AlertPolicy
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import Refused
+from greenroom.web.time_format import milliseconds, plain_moment
 
 POLICY_PATH = "/notifications/policies/{policy_id}"
 PER_PAGE = 100

@@ -7,13 +7,13 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from greenroom.control.oidc_provider import OidcProvider
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.dashboard.pages.session import safe_path, sign_in_form, signed_in
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import PUBLIC, view
 from greenroom.dashboard.sign_in import OIDC_MS, SignedIn
 from greenroom.decision.cookies import OIDC_COOKIE
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 PATH = "/sign-in/oidc"
 RETURN_PATH = f"{PATH}/return"

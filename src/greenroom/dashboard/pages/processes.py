@@ -6,13 +6,12 @@ import structlog
 from anyio import from_thread
 from starlette.responses import Response
 
-from greenroom.control import data_centers
-from greenroom.control.config_service import not_found
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.configuration import data_centers
 from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
+from greenroom.web.refusals import ApiFault, Code, Refused, not_found
 
 log = structlog.get_logger("greenroom.dashboard")
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from greenroom.control import rooms
+from greenroom.configuration import rooms
 from greenroom.dashboard.forms import document_of, flat
 from greenroom.dashboard.rendering import grouped
 from greenroom.dashboard.request import PageRequest

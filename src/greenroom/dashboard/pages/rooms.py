@@ -5,10 +5,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.control import rooms
-from greenroom.control.api_schema import EXTENSION, NEEDED, UNSET
-from greenroom.control.api_shapes import Json
-from greenroom.control.refusals import Refused
+from greenroom.configuration import rooms
 from greenroom.dashboard import field_help
 from greenroom.dashboard.forms import (
     Faults,
@@ -29,6 +26,9 @@ from greenroom.model.configuration import Entry
 from greenroom.model.fields import written
 from greenroom.model.room import Room, Route
 from greenroom.model.zone import Zone
+from greenroom.web.api_schema import EXTENSION, NEEDED, UNSET
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import Refused
 
 PER_PAGE = 50
 SORTS = {

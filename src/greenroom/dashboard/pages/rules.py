@@ -6,20 +6,14 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from greenroom.control import rules
-from greenroom.control.api_shapes import Json
-from greenroom.control.config_service import not_found
-from greenroom.control.explain_request import (
+from greenroom.configuration import rules
+from greenroom.configuration.explain_request import (
     CLIENT,
     CLIENT_MAX,
     HEADERS_MAX,
     URL_MAX,
     ExplainRequest,
 )
-from greenroom.control.refusals import Refused
-from greenroom.core.explain import Explanation
-from greenroom.core.rules import FIELDS, FUNCTIONS, rule_faults
-from greenroom.core.rules.fields import ALIASES
 from greenroom.dashboard.forms import Faults, unchanged_since
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
@@ -34,9 +28,14 @@ from greenroom.dashboard.rule_rows import (
     operators_of,
     rows_of,
 )
+from greenroom.decision.explain import Explanation
 from greenroom.model.account import Role
 from greenroom.model.record import replace
 from greenroom.model.rule import EXPRESSION_MAX, Rule
+from greenroom.rules import FIELDS, FUNCTIONS, rule_faults
+from greenroom.rules.fields import ALIASES
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import Refused, not_found
 
 RULES_PATH = "/zones/{zone_id}/rooms/{room_id}/rules"
 NEW_ROW = ConditionRow("ip.src", "in")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from starlette.responses import RedirectResponse, Response
 
-from greenroom.control.rooms import ROOM
+from greenroom.configuration.rooms import ROOM
 from greenroom.dashboard.documents import documents
 from greenroom.dashboard.forms import schema_field
 from greenroom.dashboard.navigation import visible

@@ -4,13 +4,13 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from greenroom.control import accounts
-from greenroom.control.refusals import Refused
+from greenroom.accounts import people as accounts
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import PUBLIC, Threads, action, view
 from greenroom.dashboard.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SecondStep, SignedIn
 from greenroom.decision.cookies import DEVICE_COOKIE, SESSION_COOKIE
 from greenroom.model.account import PASSWORD_LEAST, Role
+from greenroom.web.refusals import Refused
 
 AFTER = "/rooms"
 """Where a person goes after signing in."""

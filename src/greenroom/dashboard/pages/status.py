@@ -7,10 +7,8 @@ from anyio import from_thread
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from greenroom.alerting.outbox import INCIDENTS_KEPT_MS
-from greenroom.control import incident_notes
-from greenroom.control.api_shapes import Json
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.alerts import incident_notes
+from greenroom.alerts.rules.outbox import INCIDENTS_KEPT_MS
 from greenroom.dashboard.forms import Faults, FieldView, unchanged_since
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
@@ -20,6 +18,8 @@ from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.notification import IncidentNote
 from greenroom.model.status_page import PageSettings
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 STATUS = "/status-page"
 NOTE = f"{STATUS}/messages/{{note_id}}"

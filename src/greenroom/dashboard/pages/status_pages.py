@@ -5,10 +5,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.control import status_pages
-from greenroom.control.api_shapes import Json
-from greenroom.control.config_service import refuse_read_only
-from greenroom.control.refusals import Refused
+from greenroom.configuration.service import refuse_read_only
 from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
 from greenroom.dashboard.pages.status import STATUS, drawn, problems_in_frame, unwritten
 from greenroom.dashboard.request import PageRequest
@@ -16,6 +13,9 @@ from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.status_page import StatusPage
+from greenroom.status_page import pages as status_pages
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import Refused
 
 PAGES_AT = f"{STATUS}/pages"
 PAGE = f"{PAGES_AT}/{{page_id}}"

@@ -2,12 +2,12 @@
 
 from starlette.responses import Response
 
-from greenroom.control import tokens
-from greenroom.control.refusals import Refused
+from greenroom.accounts import tokens
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
 from greenroom.model.token import SCOPES
+from greenroom.web.refusals import Refused
 
 SCOPE_WORDS = {
     "read": "Look at everything but analytics",

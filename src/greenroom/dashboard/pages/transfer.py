@@ -6,11 +6,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from greenroom.control.export_import import exported, make_true
-from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
+from greenroom.transfer.export_import import exported, make_true
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 
 def show(page: PageRequest) -> Response:

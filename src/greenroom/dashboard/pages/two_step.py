@@ -2,9 +2,8 @@
 
 from starlette.responses import Response
 
-from greenroom.control import accounts
-from greenroom.control.refusals import Refused
-from greenroom.core.totp import totp_uri
+from greenroom.accounts import people as accounts
+from greenroom.accounts.totp import totp_uri
 from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.accounts import own_account
 from greenroom.dashboard.pages.session import signed_in
@@ -13,6 +12,7 @@ from greenroom.dashboard.routing import Threads, action, view
 from greenroom.dashboard.two_step import enrolment
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.model.account import Role, recovery_hash
+from greenroom.web.refusals import Refused
 
 PATH = "/account/two-step"
 

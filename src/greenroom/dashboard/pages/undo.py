@@ -2,10 +2,10 @@
 
 from starlette.responses import Response
 
-from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action
 from greenroom.dashboard.undo import GONE, last_change
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 
 def undo(page: PageRequest) -> Response:

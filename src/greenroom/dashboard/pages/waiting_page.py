@@ -6,10 +6,8 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from greenroom.control import rooms
-from greenroom.control.api_shapes import Json
-from greenroom.control.config_service import ConfigChange
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.configuration import rooms
+from greenroom.configuration.service import ConfigChange
 from greenroom.dashboard.forms import Faults, flat, unchanged_since
 from greenroom.dashboard.page_forms import (
     LANGUAGE_NAMES,
@@ -31,6 +29,8 @@ from greenroom.model.room import Room
 from greenroom.pages import compile_page, template_problems
 from greenroom.pages.preview import SHOWN_STATES, THEMES, in_theme, preview_policy, still
 from greenroom.pages.variables import TEMPLATE_VARIABLES
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import ApiFault, Code, Refused
 
 PAGE_PATH = "/zones/{zone_id}/rooms/{room_id}/page"
 START_STATE = "fifo"

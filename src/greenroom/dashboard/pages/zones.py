@@ -5,8 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from greenroom.control import zones
-from greenroom.control.refusals import Refused
+from greenroom.configuration import zones
 from greenroom.dashboard import field_help
 from greenroom.dashboard.forms import (
     Faults,
@@ -19,6 +18,7 @@ from greenroom.dashboard.forms import (
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
+from greenroom.web.refusals import Refused
 
 LABELS: Mapping[str, str] = {
     "name": "Domain",

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from greenroom.core.canonical import Refusal
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
@@ -21,6 +20,7 @@ from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
+from greenroom.request.canonical import Refusal
 
 
 class Receiver(Protocol):

@@ -7,8 +7,6 @@ object carries bytes between them and keeps them from outrunning each other.
 
 from __future__ import annotations
 
-from greenroom.core.admissible import is_part
-from greenroom.core.kept_form import FORM_BYTES_MAX, may_keep_form
 from greenroom.decision.render import origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.origin.connection import OriginConnection
@@ -28,6 +26,8 @@ from greenroom.gateway.wire.answer_head import (
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.model.answer import Answer
+from greenroom.request.admissible import is_part
+from greenroom.request.form_replay import FORM_BYTES_MAX, may_keep_form
 
 REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 """Methods that may be sent a second time when the first may have reached the origin."""

@@ -1,8 +1,8 @@
 """What is refused before a head is read: too long, too many lines, or so far no HTTP at all."""
 
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import TOO_LARGE, TOO_LONG
 from greenroom.gateway.wire.limits import Limits
+from greenroom.request.canonical import Refusal
 
 _NOT_HTTP = Refusal(
     400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable"

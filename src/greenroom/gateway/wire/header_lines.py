@@ -11,8 +11,6 @@ Nothing here depends on the connection: who the visitor is, is found out in `req
 
 import re
 
-from greenroom.core.admissible import signs_of
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import (
     DROPPED,
     IS_NAME,
@@ -28,6 +26,8 @@ from greenroom.decision.remembered import Remembered
 from greenroom.gateway.wire.head_records import Facts, Frame, HeaderLines, RememberedLines
 from greenroom.gateway.wire.hop import HEADER, LOOPS, loops
 from greenroom.gateway.wire.limits import HEADER_LINES_MAX
+from greenroom.request.admissible import signs_of
+from greenroom.request.canonical import Refusal
 
 LENGTH_DIGITS_MAX = 18
 """Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""

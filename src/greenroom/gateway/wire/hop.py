@@ -7,7 +7,7 @@ then be forwarded until connections or memory run out. The name is one of this p
 import os
 from collections.abc import Iterable
 
-from greenroom.core.canonical import Refusal
+from greenroom.request.canonical import Refusal
 
 HEADER = b"cdn-loop"
 

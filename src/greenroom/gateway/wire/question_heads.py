@@ -10,12 +10,12 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from greenroom.core.canonical import Refusal
 from greenroom.decision.remembered import Remembered
 from greenroom.gateway.wire.head_records import Framing, HeaderLines, RequestHead
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import BLOCK_REMEMBERED_MAX, Peer, read_head
 from greenroom.model.visit import Arrival
+from greenroom.request.canonical import Refusal
 
 QUESTIONS_BYTES, QUESTION_BYTES = 12_000_000, 3_000
 """What each of two generations of known questions may take, about: 3,000 of them; and what one takes beside its bytes."""
@@ -29,7 +29,7 @@ A = TypeVar("A")
 
 
 class Again(Protocol[A]):
-    """What a receiver knows of questions that come again (`dialects.service.ProxyQuestions`)."""
+    """What a receiver knows of questions that come again (`proxies.service.ProxyQuestions`)."""
 
     def asker(self, question: Arrival, header: bytes) -> A | None:
         """What is to be remembered of this question but the value of this header; None: nothing."""

@@ -10,7 +10,6 @@ llhttp is the test oracle: it must read every request that is accepted here in t
 
 from collections import deque
 
-from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import (
     NO_HOST,
     TOO_LARGE,
@@ -37,6 +36,7 @@ from greenroom.gateway.wire.request_line import (
     remembered_line,
 )
 from greenroom.model.visit import Arrival
+from greenroom.request.canonical import Refusal
 
 BLOCK_REMEMBERED_MAX = 4_096
 """Longer heads are read each time; a browser's have 600 to 2,000 bytes."""

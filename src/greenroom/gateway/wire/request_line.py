@@ -5,9 +5,9 @@ from functools import lru_cache
 
 import msgspec
 
-from greenroom.core.canonical import Refusal, Target, canonical_target
-from greenroom.core.path_readings import has_readings
 from greenroom.decision.arrival import refused_method
+from greenroom.request.canonical import Refusal, Target, canonical_target
+from greenroom.request.path_readings import has_readings
 
 LINES_REMEMBERED, LINE_REMEMBERED_MAX = 4_096, 512
 """Request lines whose meaning is remembered, and their longest, so that what strangers can make us remember stays below 8 MB."""

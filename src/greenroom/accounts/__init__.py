@@ -1,0 +1,1 @@
+"""People and tokens: accounts, passwords, two-step codes, OpenID Connect."""

@@ -1,0 +1,337 @@
+"""Signing in through an OpenID Connect provider: authorization code flow with PKCE, state and nonce.
+
+State, nonce and code verifier are derived from one random secret, which only the browser keeps, in a cookie. So an answer that was made for
+another browser, or for an earlier sign-in, fits neither the cookie nor the nonce in the ID token, and its code cannot be redeemed.
+
+Requests to the provider pass the outbound guard. The issuer is written in the configuration file, so its own host may be private; every
+other host that its documents name has to pass `[outbound]`. Redirects are not followed.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+from greenroom.accounts.oidc_tokens import IdTokenRefused, UnknownKey, verified_claims
+from greenroom.errors import GreenroomError
+from greenroom.model.oidc import OidcPerson, OidcSettings, claims_wanted, oidc_person
+from greenroom.outbound import (
+    Guard,
+    OutboundAnswer,
+    OutboundFailed,
+    OutboundPolicy,
+    Request,
+    RequestLimits,
+    exchange,
+    read_target,
+    tls_context,
+)
+from greenroom.outbound.own_listeners import Listening
+from greenroom.outbound.policy import NEVER, PRIVATE
+from greenroom.ports import Clock
+from greenroom.web.refusals import ApiFault, Code, Refused
+
+LIMITS = RequestLimits(total_s=6.0, connect_s=3.0, body_max=256 * 1024)
+KEEP_MS = 3_600_000
+"""How long the provider's documents are used before they are fetched again."""
+
+RETRY_MS = 5_000
+"""After a failure the provider is asked again after so long: people who wait get its reason, the provider gets no storm."""
+
+NEW_KEYS_MS = 30_000
+"""Keys that do not fit are fetched again at most this often."""
+
+KEYS_MAX = 100
+WORDS_MAX = 200
+ENDPOINTS = (
+    "authorization_endpoint",
+    "token_endpoint",
+    "jwks_uri",
+    "userinfo_endpoint",
+    "end_session_endpoint",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The provider's documents, fetched at `at_ms`."""
+
+    document: Mapping[str, Any]
+    keys: tuple[Mapping[str, Any], ...]
+    at_ms: int
+
+
+class OidcProvider:
+    """One provider, asked from one event loop. Methods raise Refused with words for the person who signs in."""
+
+    def __init__(
+        self,
+        settings: OidcSettings,
+        outbound: Callable[[], OutboundPolicy],
+        clock: Clock,
+        listening: Listening = tuple,
+    ) -> None:
+        """`listening` gives greenroom's own listeners, which are never asked."""
+        self.settings = settings
+        self._outbound = outbound
+        self._clock = clock
+        self._listening = listening
+        self._known: _Known | None = None
+        self._failed = (0, "")
+        self._guard = asyncio.Lock()
+        self._tls = tls_context(settings.authorities) if settings.authorities else None
+
+    async def begin(self, secret: str, redirect_uri: str) -> str:
+        """Where to send a browser that keeps `secret`."""
+        known = await self._documents()
+        return await asyncio.to_thread(
+            self._authorization_url, known.document["authorization_endpoint"], secret, redirect_uri
+        )
+
+    def _authorization_url(self, endpoint: str, secret: str, redirect_uri: str) -> str:
+        from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]
+
+        entry = self.settings.entry
+        challenge = create_s256_code_challenge(derived(secret, "verifier"))
+        return str(
+            prepare_grant_uri(
+                endpoint,
+                entry.client_id,
+                "code",
+                redirect_uri,
+                " ".join(entry.scopes),
+                derived(secret, "state"),
+                nonce=derived(secret, "nonce"),
+                code_challenge=challenge,
+                code_challenge_method="S256",
+            )
+        )
+
+    async def finish(self, answer: Mapping[str, str], secret: str, redirect_uri: str) -> OidcPerson:
+        """The person, from the query with which the provider sent the browser back."""
+        entry = self.settings.entry
+        sent = answer.get("state", "")
+        if not secret or not hmac.compare_digest(
+            sent.encode("utf-8", "replace"), derived(secret, "state").encode()
+        ):
+            raise _refused(
+                "this sign-in was begun in another browser, or more than ten minutes ago: try again"
+            )
+        if answer.get("iss", entry.issuer) != entry.issuer:
+            raise _refused("the answer comes from another provider: try again")
+        if "error" in answer:
+            told = " ".join(filter(None, (answer["error"], answer.get("error_description", ""))))
+            raise _refused(f"{self.settings.label} refused: {_plain(told)}")
+        if not answer.get("code"):
+            raise _refused(f"{self.settings.label} sent no code: try again")
+        known = await self._documents()
+        tokens = await self._redeem(known.document, answer["code"], secret, redirect_uri)
+        access = tokens.get("access_token")
+        access = access if isinstance(access, str) else ""
+        claims = await self._claims(tokens.get("id_token"), access, derived(secret, "nonce"))
+        if (
+            claims_wanted(self.settings) - claims.keys()
+            and access
+            and known.document.get("userinfo_endpoint")
+        ):
+            claims = {
+                **await self._userinfo(known.document["userinfo_endpoint"], access, claims["sub"]),
+                **claims,
+            }
+        return oidc_person(self.settings, claims)
+
+    async def leaving(self, back: str) -> str:
+        """Where a browser signs out of the provider too; empty when the provider has no such place."""
+        known = await self._documents()
+        endpoint = known.document.get("end_session_endpoint", "")
+        if not endpoint:
+            return ""
+        query = urlencode(
+            {"client_id": self.settings.entry.client_id, "post_logout_redirect_uri": back}
+        )
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
+
+    async def _claims(self, token: Any, access_token: str, nonce: str) -> dict[str, Any]:
+        if not isinstance(token, str):
+            raise _refused(
+                f"{self.settings.label} sent no ID token: does the client have the scope openid?"
+            )
+        for again in (False, True):
+            known = await self._documents(newer_keys=again)
+            try:
+                return await asyncio.to_thread(
+                    verified_claims,
+                    token,
+                    known.keys,
+                    self.settings,
+                    nonce=nonce,
+                    access_token=access_token,
+                    now_ms=self._clock.now_ms(),
+                )
+            except UnknownKey as error:
+                reason: IdTokenRefused = error
+            except IdTokenRefused as error:
+                reason = error
+                break
+        raise _refused(f"{self.settings.label} did not prove who you are: {reason}")
+
+    async def _redeem(
+        self, document: Mapping[str, Any], code: str, secret: str, redirect_uri: str
+    ) -> Mapping[str, Any]:
+        entry = self.settings.entry
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": derived(secret, "verifier"),
+        }
+        headers = [
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Accept", "application/json"),
+        ]
+        methods = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        if self.settings.secret and "client_secret_basic" in methods:
+            pair = f"{quote_plus(entry.client_id)}:{quote_plus(self.settings.secret)}"
+            headers.append(("Authorization", f"Basic {_basic(pair)}"))
+        else:
+            form |= {"client_id": entry.client_id} | (
+                {"client_secret": self.settings.secret} if self.settings.secret else {}
+            )
+        answer = await self._ask_now(
+            Request("POST", document["token_endpoint"], tuple(headers), urlencode(form).encode())
+        )
+        told = _json(answer)
+        if answer.status != 200 or not isinstance(told, dict):
+            reason = told.get("error") if isinstance(told, dict) else None
+            raise _refused(
+                f"{self.settings.label} did not accept the sign-in: {_plain(str(reason or f'status {answer.status}'))}"
+            )
+        return told
+
+    async def _userinfo(self, url: str, access_token: str, subject: str) -> dict[str, Any]:
+        answer = await self._ask_now(
+            Request(
+                "GET",
+                url,
+                (("Authorization", f"Bearer {access_token}"), ("Accept", "application/json")),
+            )
+        )
+        told = _json(answer)
+        if answer.status != 200 or not isinstance(told, dict) or told.get("sub") != subject:
+            raise _refused(
+                f"{self.settings.label} told nothing usable about you (userinfo, status {answer.status})"
+            )
+        return told
+
+    async def _documents(self, *, newer_keys: bool = False) -> _Known:
+        """The provider's documents, no older than KEEP_MS; `newer_keys`: those in use did not fit."""
+        async with self._guard:
+            known, now_ms = self._known, self._clock.now_ms()
+            most_ms = NEW_KEYS_MS if newer_keys else KEEP_MS
+            if known is not None and now_ms - known.at_ms < most_ms:
+                return known
+            failed_ms, reason = self._failed
+            if not reason or now_ms - failed_ms >= RETRY_MS:
+                try:
+                    self._known = known = _Known(*await self._fetched(), now_ms)
+                    self._failed = (0, "")
+                    return known
+                except GreenroomError as error:
+                    self._failed = (now_ms, reason := str(error))
+            raise self._away(reason)
+
+    def _away(self, reason: str) -> Refused:
+        words = f"{self.settings.label} cannot be asked at the moment: {reason}. Other ways to sign in still work."
+        return Refused(ApiFault(Code.UNAVAILABLE, words))
+
+    async def _fetched(self) -> tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]:
+        issuer = self.settings.entry.issuer
+        document = await self._json(
+            f"{issuer.rstrip('/')}/.well-known/openid-configuration", "its discovery document"
+        )
+        if document.get("issuer") != issuer:
+            raise OutboundFailed(
+                f"it names itself {_plain(str(document.get('issuer')))}, the configuration says {issuer}"
+            )
+        missing = [name for name in ENDPOINTS[:3] if not isinstance(document.get(name), str)]
+        if missing:
+            raise OutboundFailed(f"its discovery document has no {missing[0]}")
+        for name in ENDPOINTS:
+            if document.get(name):
+                self._check(name, document[name])
+        keys = (await self._json(document["jwks_uri"], "its keys")).get("keys")
+        if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+            raise OutboundFailed("its keys are not a JWKS")
+        return document, tuple(keys[:KEYS_MAX])
+
+    def _check(self, name: str, url: Any) -> None:
+        target, issuer = read_target(url), read_target(self.settings.entry.issuer)
+        if target.scheme != "https" and (target.scheme, target.authority) != (
+            issuer.scheme,
+            issuer.authority,
+        ):
+            raise OutboundFailed(f"its {name} does not begin with https://")
+
+    async def _json(self, url: str, what: str) -> Mapping[str, Any]:
+        answer = await self._ask(Request("GET", url, (("Accept", "application/json"),)))
+        told = _json(answer)
+        if answer.status != 200 or not isinstance(told, dict):
+            raise OutboundFailed(f"{what} cannot be read (status {answer.status})")
+        return told
+
+    async def _ask_now(self, request: Request) -> OutboundAnswer:
+        """For a person who waits."""
+        try:
+            return await self._ask(request)
+        except GreenroomError as error:
+            raise self._away(str(error)) from None
+
+    async def _ask(self, request: Request) -> OutboundAnswer:
+        target, issuer = read_target(request.url), read_target(self.settings.entry.issuer)
+        own = (target.scheme, target.host, target.port) == (issuer.scheme, issuer.host, issuer.port)
+        policy = (
+            OutboundPolicy(ports=(), allowed=PRIVATE, denied=(*NEVER, *self._outbound().denied))
+            if own
+            else self._outbound()
+        )
+        try:
+            return await exchange(
+                Guard(policy, listening=self._listening), request, LIMITS, self._tls
+            )
+        except GreenroomError as error:
+            raise OutboundFailed(str(error)) from error
+
+
+def derived(secret: str, what: str) -> str:
+    """One of the three values of a sign-in: 43 characters that tell nothing about the others."""
+    made = hmac.new(
+        secret.encode("utf-8", "replace"), f"greenroom oidc {what}".encode(), hashlib.sha256
+    ).digest()
+    return urlsafe_b64encode(made).rstrip(b"=").decode()
+
+
+def _json(answer: OutboundAnswer) -> Any:
+    try:
+        return None if answer.truncated else json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _plain(text: str) -> str:
+    return "".join(one for one in text if one.isprintable())[:WORDS_MAX]
+
+
+def _basic(pair: str) -> str:
+    from base64 import b64encode
+
+    return b64encode(pair.encode()).decode()
+
+
+def _refused(reason: str) -> Refused:
+    return Refused(ApiFault(Code.DENIED, reason), status=401)

@@ -1,0 +1,235 @@
+"""Local accounts of the dashboard: made, changed and removed by admins, and on the command line of the machine."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from greenroom.accounts.passwords import hash_password, password_problem
+from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.errors import InvalidConfig
+from greenroom.model.account import Account
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    not_found,
+    refuse_if,
+)
+
+ACCOUNTS_MAX = 1_000
+"""More people than work with one installation; keeps a script gone wrong from filling the store."""
+
+
+def add(
+    name: str, role: str, zones: Sequence[str], password: str, *, first: bool = False
+) -> ConfigChange:
+    """A new account; answers it. `zones` are ids or names, none for all. `first`: only while there is no account at all."""
+    hashed = hash_password(password) if password_problem(password) is None else ""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        faults = _password_faults(password) + _zone_faults(known, zones)
+        if first and known.accounts:
+            raise Refused(
+                ApiFault(
+                    Code.TAKEN, "there is an account already: ask an admin for one of your own"
+                )
+            )
+        if find(known, name):
+            faults.append(
+                ApiFault(Code.TAKEN, f"name: there is an account {name} already", "/name")
+            )
+        if len(known.accounts) >= ACCOUNTS_MAX:
+            faults.append(ApiFault(Code.TOO_MANY, f"there are {ACCOUNTS_MAX} accounts already"))
+        values: Json = {
+            "id": at.new_id(),
+            "name": name,
+            "role": role,
+            "zone_ids": _ids(known, zones),
+            "password_hash": hashed,
+        }
+        return _put(
+            Account(**values) if not (found := _record_faults(values)) else None, faults + found
+        )
+
+    return plan
+
+
+def edit(
+    name: str,
+    *,
+    role: str | None = None,
+    zones: Sequence[str] | None = None,
+    password: str | None = None,
+) -> ConfigChange:
+    """Changes what is given; the last admin stays one."""
+    hashed = (
+        hash_password(password)
+        if password is not None and password_problem(password) is None
+        else ""
+    )
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        account = _existing(known, name).record
+        faults = ([] if password is None else _password_faults(password)) + _zone_faults(
+            known, zones or ()
+        )
+        wanted = role or account.role
+        if account.role == "admin" and wanted != "admin":
+            faults += _last_admin_faults(known, account)
+        values: Json = asdict(account) | {
+            "role": wanted,
+            "zone_ids": account.zone_ids if zones is None else _ids(known, zones),
+            "password_hash": account.password_hash if password is None else hashed,
+        }
+        return _put(
+            Account(**values) if not (found := _record_faults(values)) else None, faults + found
+        )
+
+    return plan
+
+
+def turn_on_two_step(name: str, secret: str, recovery: Sequence[str]) -> ConfigChange:
+    """From now on the account needs a code of the app with this secret; `recovery` are the hashes of its recovery codes."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        account = _existing(known, name).record
+        if account.totp_secret:
+            raise Refused(ApiFault(Code.TAKEN, "two-step sign-in is on already: turn it off first"))
+        return _put(
+            replace(
+                account,
+                two_step_since_ms=at.now_ms,
+                totp_secret=secret,
+                recovery_sha256=tuple(recovery),
+            ),
+            [],
+        )
+
+    return plan
+
+
+def turn_off_two_step(name: str) -> ConfigChange:
+    """The password alone is enough again; also for an account whose phone is lost."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        return _put(
+            replace(
+                _existing(known, name).record,
+                two_step_since_ms=0,
+                totp_secret="",
+                recovery_sha256=(),
+            ),
+            [],
+        )
+
+    return plan
+
+
+def use_recovery_code(account_id: str, hashed: str) -> ConfigChange:
+    """Takes this recovery code away. Raises Refused when it is not there (any more)."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        account = _existing(known, account_id).record
+        if hashed not in account.recovery_sha256:
+            raise Refused(ApiFault(Code.DENIED, "this recovery code has been used"))
+        return _put(
+            replace(
+                account,
+                recovery_sha256=tuple(one for one in account.recovery_sha256 if one != hashed),
+            ),
+            [],
+        )
+
+    return plan
+
+
+def remove(name: str) -> ConfigChange:
+    """Takes the account of this name or id away; answers what it was. The last admin stays."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        account = _existing(known, name).record
+        refuse_if(_last_admin_faults(known, account))
+        return PlannedChange([Remove("account", account.id)], lambda _after: account)
+
+    return plan
+
+
+def find(known: Configuration, name: str) -> Account | None:
+    """The account of this user name or id."""
+    entry = known.accounts.get(name)
+    return (
+        entry.record
+        if entry
+        else next((one for one in known.accounts.records() if one.name == name), None)
+    )
+
+
+def every(known: Configuration) -> list[Entry[Account]]:
+    """All accounts, by name."""
+    return sorted(known.accounts.values(), key=lambda entry: entry.record.name)
+
+
+def _existing(known: Configuration, name: str) -> Entry[Account]:
+    account = find(known, name)
+    if account is None:
+        raise not_found("account", name)
+    return known.accounts[account.id]
+
+
+def _password_faults(password: str) -> list[ApiFault]:
+    problem = password_problem(password)
+    return [ApiFault(Code.INVALID, f"password: {problem}", "/password")] if problem else []
+
+
+def _last_admin_faults(known: Configuration, account: Account) -> list[ApiFault]:
+    others = [
+        one for one in known.accounts.records() if one.role == "admin" and one.id != account.id
+    ]
+    if account.role != "admin" or others:
+        return []
+    return [
+        ApiFault(
+            Code.IN_USE,
+            f"{account.name} is the only admin: make another account an admin first",
+            "/role",
+        )
+    ]
+
+
+def _ids(known: Configuration, zones: Sequence[str]) -> tuple[str, ...]:
+    return tuple(
+        entry.id for entry in known.zones.values() if {entry.id, entry.record.name} & set(zones)
+    )
+
+
+def _zone_faults(known: Configuration, zones: Sequence[str]) -> list[ApiFault]:
+    names = {name for entry in known.zones.values() for name in (entry.id, entry.record.name)}
+    return [
+        ApiFault(Code.NO_OBJECT, f"zone_ids: there is no zone {zone[:80]}", "/zone_ids")
+        for zone in zones
+        if zone not in names
+    ]
+
+
+def _record_faults(values: Json) -> list[ApiFault]:
+    try:
+        Account(**values)
+    except InvalidConfig as invalid:
+        return [
+            ApiFault(
+                Code.INVALID, str(found), f"/{re.split(r'[.[]', found.pointer, maxsplit=1)[0]}"
+            )
+            for found in invalid.problems
+            if found.pointer != "password_hash"
+        ]
+    return []
+
+
+def _put(account: Account | None, faults: list[ApiFault]) -> PlannedChange:
+    refuse_if(faults)
+    if account is None:
+        raise ValueError("an account without faults that cannot be made")
+    return PlannedChange([Put(account)], lambda _after: account)

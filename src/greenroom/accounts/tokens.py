@@ -1,0 +1,79 @@
+"""API tokens: created, listed and revoked with commands on the machine."""
+
+from collections.abc import Sequence
+
+from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.errors import InvalidConfig
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.token import Token
+from greenroom.web.authenticator import make_token
+from greenroom.web.refusals import ApiFault, Code, Refused
+
+TOKENS_MAX = 1_000
+"""Every request is compared with all of them, so that response times reveal nothing about a guess."""
+
+DAY_MS = 86_400_000
+
+
+def create(
+    name: str,
+    scopes: Sequence[str],
+    zones: Sequence[str] = (),
+    email: str = "",
+    days: int | None = None,
+) -> ConfigChange:
+    """A new token; answers (secret, token). `zones` are ids or names, none for all. The secret cannot be had again."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        faults = [
+            ApiFault(Code.NO_OBJECT, f"there is no zone {zone}")
+            for zone in zones
+            if not _zone_ids(known, zone)
+        ]
+        if any(token.name == name for token in known.tokens.records()):
+            faults.append(ApiFault(Code.TAKEN, f"there is a token {name} already"))
+        if len(known.tokens) >= TOKENS_MAX:
+            faults.append(ApiFault(Code.TOO_MANY, f"there are {TOKENS_MAX} tokens already"))
+        if faults:
+            raise Refused(*faults)
+        ids = list(dict.fromkeys(found for zone in zones for found in _zone_ids(known, zone)))
+        try:
+            secret, token = make_token(
+                at.new_id(),
+                name,
+                scopes,
+                ids,
+                email,
+                None if days is None else at.now_ms + days * DAY_MS,
+            )
+        except InvalidConfig as invalid:
+            raise Refused(
+                *(ApiFault(Code.INVALID, str(problem)) for problem in invalid.problems)
+            ) from None
+        return PlannedChange([Put(token)], lambda _after: (secret, token))
+
+    return plan
+
+
+def revoke(name: str) -> ConfigChange:
+    """Takes the token of this name or id away; it is refused from the next request on."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        found = next(
+            (token for token in known.tokens.records() if name in (token.id, token.name)), None
+        )
+        if found is None:
+            raise Refused(ApiFault(Code.NO_OBJECT, f"there is no token {name}"))
+        return PlannedChange([Remove("token", found.id)], lambda _after: found)
+
+    return plan
+
+
+def every(known: Configuration) -> list[Entry[Token]]:
+    """All tokens, oldest first."""
+    return list(known.tokens.values())
+
+
+def _zone_ids(known: Configuration, zone: str) -> list[str]:
+    return [entry.id for entry in known.zones.values() if zone in (entry.id, entry.record.name)]

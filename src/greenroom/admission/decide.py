@@ -1,0 +1,284 @@
+"""The order of decision: chooses the one question to ask the ledger for an arrival, or none.
+
+The order is the published one (visitor behaviour, "order of decision"), and this is the only place that knows it; the decision service
+carries it out, `explain` tells it. This function never admits a visitor: it names the question, and what the room's method, its limits
+and queue_all make of that is the ledger's to say, in one operation.
+
+| the first that holds | question | then |
+|---|---|---|
+| no room covers the host and path | UNCOVERED | to the origin, nothing is recorded |
+| the room is suspended | SUSPENDED | to the origin, nothing is recorded |
+| the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
+| a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
+| no ticket, and a CORS preflight of a listed origin (core.cors) | PREFLIGHT | to the origin, it is only counted as a decision |
+| no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
+| the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
+| the saved receipt of a draw is asked for | RECEIPT | a file |
+| the visitor gives up the place | LEAVE | the place or session is free |
+| no ticket | ARRIVE | a newcomer |
+| an accepted ticket | VIEW | is this session alive? When it is gone: the rest of this table, with the next ticket |
+| a waiting ticket before its time | PEEK | no attempt |
+| a waiting ticket | POLL | an attempt |
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Final, Protocol, TypeVar
+
+from greenroom.model.arrival_kind import ArrivalKind
+from greenroom.model.record import replace
+from greenroom.model.room import Room
+from greenroom.model.rule import Rule
+from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Ticket
+from greenroom.request.admissible import UPDATE_HEADER, kind_of, may_take_place
+from greenroom.request.cors import is_preflight
+from greenroom.request.same_origin import from_here
+
+EARLY_TOLERANCE_MS = 100
+"""An attempt this much before its time still counts: browsers' timers are not exact."""
+
+LEAVE_VALUE = b"leave"
+LEAVE_QUERY = "greenroom=leave"
+"""How the built-in page gives up a place: the update header with this value, or without JavaScript a form with this query."""
+
+RECEIPT_QUERY = "greenroom=receipt"
+"""How a visitor saves the receipt for a draw: the built-in page links to it, and it works after admission as well."""
+
+LINE_TABLE_QUERY = "greenroom=line"
+"""How the table of a room's line is asked for: this query and no other, so that shared caches keep one copy for a path."""
+
+SOONEST_MS = 1_500
+"""In a room with a table of the line, which calls visitors before their time, an attempt counts from this long after the last one."""
+
+ROBOTS, ACME_CHALLENGE = "/robots.txt", "/.well-known/acme-challenge/"
+WELL_KNOWN = (ROBOTS, ACME_CHALLENGE)
+"""What crawlers and certificate authorities ask for, who keep no cookies and give up on an error."""
+
+WELL_KNOWN_RULE = Rule(
+    id="pass_well_known",
+    description="robots.txt and certificate challenges",
+    expression=f'http.request.uri.path eq "{ROBOTS}" or starts_with(http.request.uri.path, "{ACME_CHALLENGE}")',
+)
+"""The bypass rule that every room has unless pass_well_known is off. It is asked without the rules engine: every request meets it."""
+
+Found = Sequence[tuple[Ticket, bytes]]
+"""Genuine tickets, each with its spelling in the cookie (empty: not spelled like that any more)."""
+
+
+class ArrivalQuestion(IntEnum):
+    """The one thing to ask. See the table above."""
+
+    UNCOVERED = 0
+    SUSPENDED = 1
+    BYPASSED = 2
+    PROVISIONAL = 3
+    PLACELESS = 4
+    RECEIPT = 5
+    LEAVE = 6
+    ARRIVE = 7
+    VIEW = 8
+    PEEK = 9
+    POLL = 10
+    LINE_TABLE = 11
+    PREFLIGHT = 12
+
+
+# The members under short names: looking them up in the class for every request costs five times as much.
+UNCOVERED: Final = ArrivalQuestion.UNCOVERED
+SUSPENDED: Final = ArrivalQuestion.SUSPENDED
+BYPASSED: Final = ArrivalQuestion.BYPASSED
+PROVISIONAL: Final = ArrivalQuestion.PROVISIONAL
+PLACELESS: Final = ArrivalQuestion.PLACELESS
+RECEIPT: Final = ArrivalQuestion.RECEIPT
+LEAVE: Final = ArrivalQuestion.LEAVE
+ARRIVE: Final = ArrivalQuestion.ARRIVE
+VIEW: Final = ArrivalQuestion.VIEW
+PEEK: Final = ArrivalQuestion.PEEK
+POLL: Final = ArrivalQuestion.POLL
+LINE_TABLE: Final = ArrivalQuestion.LINE_TABLE
+PREFLIGHT: Final = ArrivalQuestion.PREFLIGHT
+
+
+class Receipts(Protocol):
+    """The draw of a pre-queue, as far as the order of decision needs it."""
+
+    def has_receipt(self, ticket_id: bytes) -> bool:
+        """Whether this visitor has a receipt that can be saved."""
+
+
+class Covered(Protocol):
+    """A room at this moment, as far as the order of decision needs it."""
+
+    @property
+    def room(self) -> Room:
+        """Its settings now."""
+
+    @property
+    def holds_nobody(self) -> bool:
+        """Whether every arrival goes on, so that what cannot show a page need not be held."""
+
+    @property
+    def bypass(self) -> Callable[[Arrival, int], Rule | None] | None:
+        """(arrival, now_ms) -> the bypass rule that holds, or None."""
+
+    @property
+    def passes_well_known(self) -> bool:
+        """Whether WELL_KNOWN_RULE is in force."""
+
+    def ticket_crosses_sites(self, scheme: str) -> bool:
+        """Whether the room's ticket also comes with requests that another site caused, for visitors who come by this scheme."""
+
+    @property
+    def draw(self) -> Receipts | None:
+        """The draw of this stage, if there is one."""
+
+
+C = TypeVar("C", bound=Covered)
+
+
+def decide(
+    covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[C, Arrival, int], Found]
+) -> tuple[ArrivalQuestion, Found]:
+    """What to ask, and the ranked tickets to ask it about (the first one). `tickets` opens those that the arrival brings, when needed."""
+    if covered is None:
+        return UNCOVERED, ()
+    if covered.room.suspended:
+        return SUSPENDED, ()
+    if (
+        arrival.query == LINE_TABLE_QUERY
+        and covered.room.line_table
+        and arrival.method in ("GET", "HEAD")
+    ):
+        return LINE_TABLE, ()
+    if covered.bypass is not None and bypassed(covered.bypass, arrival, now_ms):
+        return BYPASSED, ()
+    if covered.passes_well_known and arrival.path.startswith(WELL_KNOWN) and is_well_known(arrival):
+        return BYPASSED, ()
+    found = tickets(covered, arrival, now_ms)
+    if not found:
+        return decide_among(covered, arrival, now_ms, found, False)
+    if len(found) == 1:  # as nearly always: there is nothing to sort
+        ticket = found[0][0]
+        ranked = found if ticket.accepted_ms or now_ms - ticket.checked_ms <= PLACE_KEPT_MS else ()
+    else:
+        ranked = rank(found, now_ms)
+    return decide_among(covered, arrival, now_ms, ranked, True)
+
+
+def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, now_ms: int) -> bool:
+    """Whether a rule lets this arrival by; where its path has several readings, each of them."""
+    if not arrival.readings:
+        return bypass(arrival, now_ms) is not None
+    return all(bypass(reading, now_ms) is not None for reading in read_alone(arrival))
+
+
+def is_well_known(arrival: Arrival) -> bool:
+    """Whether this is what `WELL_KNOWN_RULE` says, and nothing else by another reading."""
+    return all(
+        path == ROBOTS or path.startswith(ACME_CHALLENGE)
+        for path in arrival.readings or (arrival.path,)
+    )
+
+
+def read_alone(arrival: Arrival) -> Sequence[Arrival]:
+    """The arrival as each reading of its path."""
+    if not arrival.readings:
+        return (arrival,)
+    return [replace(arrival, path=reading, readings=()) for reading in arrival.readings]
+
+
+def read_alike(covered: Covered, arrival: Arrival, now_ms: int) -> bool:
+    """Whether the rules of the room that covers every reading of a path let by all of them or none."""
+    if covered.room.suspended:
+        return True
+    bypass, known = covered.bypass, covered.passes_well_known
+    lets = {
+        (bypass is not None and bypass(reading, now_ms) is not None)
+        or (known and is_well_known(reading))
+        for reading in read_alone(arrival)
+    }
+    return len(lets) == 1
+
+
+def decide_among(
+    covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool
+) -> tuple[ArrivalQuestion, Found]:
+    """The part of the order that depends on tickets: these, already ranked. Ask again with the rest when the first one is gone.
+
+    `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may wait with any kind of request.
+    """
+    room = covered.room
+    if not (found or proven):
+        if (
+            arrival.method == "POST"
+            and comes_from_elsewhere(arrival)
+            and not covered.ticket_crosses_sites(arrival.scheme)
+        ):
+            return PROVISIONAL if room.provisional_sessions else PLACELESS, found
+        if covered.holds_nobody or not may_take_place(
+            arrival, room.json_response_enabled, bool(room.frame_ancestors)
+        ):
+            if room.cors_origins and is_preflight(
+                arrival, room.cors_origins
+            ):  # it may not take a place, and brings no cookie
+                return PREFLIGHT, found
+            if not covered.holds_nobody:
+                return PROVISIONAL if room.provisional_sessions else PLACELESS, found
+    if (
+        covered.draw is not None
+        and found
+        and arrival.query == RECEIPT_QUERY
+        and covered.draw.has_receipt(found[0][0].id)
+    ):
+        return RECEIPT, found
+    if arrival.method == "POST" and _gives_up(arrival):
+        return LEAVE, found
+    if not found:
+        return ARRIVE, found
+    ticket = found[0][0]
+    if ticket.accepted_ms:
+        return VIEW, found
+    refresh_ms = min(ticket.refresh_ms, SOONEST_MS) if room.line_table else ticket.refresh_ms
+    return PEEK if now_ms < ticket.checked_ms + refresh_ms - EARLY_TOLERANCE_MS else POLL, found
+
+
+def is_head_of_page(room: Room, arrival: Arrival) -> bool:
+    """Whether this is a HEAD, which takes no place, of something that a new visitor would begin to wait for."""
+    if arrival.method != "HEAD":
+        return False
+    return may_take_place(
+        replace(arrival, method="GET"), room.json_response_enabled, bool(room.frame_ancestors)
+    )
+
+
+def rank(found: Found, now_ms: int) -> Found:
+    """The tickets worth asking about, best first: accepted ones by latest renewal, then waiting ones by place in line.
+
+    A waiting ticket whose last check-in is more than five minutes old has lost its place and is left out.
+    """
+    alive = [
+        one for one in found if one[0].accepted_ms or now_ms - one[0].checked_ms <= PLACE_KEPT_MS
+    ]
+    if len(alive) > 1:
+        alive.sort(
+            key=lambda one: (0, -one[0].checked_ms) if one[0].accepted_ms else (1, one[0].key)
+        )
+    return alive
+
+
+def comes_from_elsewhere(arrival: Arrival) -> bool:
+    """Whether another site sent this form into a window: the return from a payment, a sign-in (SAML, OpenID form_post).
+
+    Browsers keep Lax cookies back then, so its sender may be a visitor with a session or a place, and must not be given another one.
+    """
+    if arrival.method != "POST" or kind_of(arrival) is not ArrivalKind.DOCUMENT:
+        return False
+    site = arrival.header(b"sec-fetch-site")
+    return site == b"cross-site" if site is not None else not from_here(arrival)
+
+
+def _gives_up(arrival: Arrival) -> bool:
+    """Whether the visitor asks to leave the line; only a page of this very host may, so no other page can throw a visitor out."""
+    if arrival.header(UPDATE_HEADER) != LEAVE_VALUE and arrival.query != LEAVE_QUERY:
+        return False
+    return arrival.header(b"sec-fetch-site") in (None, b"same-origin") and from_here(arrival)

@@ -1,5 +1,0 @@
-"""Every channel that a webhook can speak: one row of CHANNELS is its hosts, its format, and what it calls delivered."""
-
-from greenroom.alerting.channels.table import CHANNELS, GENERIC, Channel, channel_of, shown_url
-
-__all__ = ["CHANNELS", "GENERIC", "Channel", "channel_of", "shown_url"]

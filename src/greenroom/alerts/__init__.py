@@ -1,0 +1,1 @@
+"""Alerts and who is told: policies, one outbox, channels."""

@@ -1,0 +1,326 @@
+"""Destinations of alerts: webhooks with their secrets, and services of PagerDuty."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
+from greenroom.alerts.rules.matching import Destination
+from greenroom.alerts.view import NotificationView
+from greenroom.configuration.service import (
+    ChangeContext,
+    ConfigChange,
+    ConfigService,
+    PlannedChange,
+    entry_of,
+    opaque_id,
+    refuse_read_only,
+)
+from greenroom.errors import Problem
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.fields import Spec, specs
+from greenroom.model.notification import PagerdutyService, Webhook, record_problems
+from greenroom.model.sealed import is_sealed
+from greenroom.outbound import OutboundRefused, read_target
+from greenroom.web.api_schema import (
+    UNSET,
+    ApiField,
+    ApiSchema,
+    computed,
+    read_as,
+)
+from greenroom.web.api_shapes import Json, Plain, Shown
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    not_found,
+    refuse_if,
+)
+from greenroom.web.time_format import moment as written
+
+WEBHOOKS_MAX = 200
+SERVICES_MAX = 50
+"""More than any team has; each is a line in the outbox of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A text that is written and never shown."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        """Unchanged; null means no value. What is sealed comes from a copy of the store, and opens nowhere else."""
+        if isinstance(value, str) and is_sealed(value):
+            problems.append(Problem(pointer, "must be the secret itself, not a sealed one"))
+        return "" if value is None else value
+
+    def show(self, value: Any) -> Any:
+        """Never reached: what is shown has no such field."""
+        return value
+
+    def schema(self, rule: Spec, /) -> Json:
+        """Write-only."""
+        return {
+            "type": ["string", "null"],
+            "maxLength": rule.high,
+            "pattern": f"^{rule.pattern}$",
+            "writeOnly": True,
+        }
+
+
+_RULES = specs(Webhook)
+_TIME_OR_NULL = Shown({"type": ["string", "null"], "format": "date-time"})
+
+WEBHOOK = ApiSchema(
+    (
+        ApiField("id", _RULES["id"], Plain(str), ""),
+        ApiField("name", _RULES["name"], Plain(str)),
+        ApiField("url", _RULES["url"], Plain(str)),
+        ApiField("secret", _RULES["secret"], Secret(), UNSET),
+        computed(
+            "type",
+            "the service that the URL was recognised as, in the words that Cloudflare published",
+            Shown({"type": "string", "enum": sorted({row.published for row in CHANNELS.values()})}),
+        ),
+        computed(
+            "created_at", "when it was made", Shown({"type": "string", "format": "date-time"})
+        ),
+        computed("last_success", "when it last took a message", _TIME_OR_NULL),
+        computed("last_failure", "when it last did not", _TIME_OR_NULL),
+        computed(
+            "channel",
+            "whose message format is used; recognised by the URL when it is left out",
+            Plain(str),
+            writable=True,
+            extension=True,
+            choices=tuple(CHANNELS),
+        ),
+        computed(
+            "read_only",
+            "it stands in a configuration file and is changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
+    )
+)
+
+PAGERDUTY = ApiSchema(
+    (
+        ApiField("id", specs(PagerdutyService)["id"], Plain(str), ""),
+        ApiField("name", specs(PagerdutyService)["name"], Plain(str)),
+        ApiField("routing_key", specs(PagerdutyService)["routing_key"], Secret(), UNSET),
+    )
+)
+
+
+def show(entry: Entry[Webhook], states: dict[str, tuple[int | None, int | None]]) -> Json:
+    """A webhook as the API answers it: without its secret, and without what is secret in its URL."""
+    record = entry.record
+    success_ms, failure_ms = states.get(Destination("webhook", record.id).key, (None, None))
+    return WEBHOOK.show(
+        {
+            "id": record.id,
+            "name": record.name,
+            "url": record.shown_url,
+            "type": CHANNELS[record.channel].published,
+            "created_at": written(entry.created_ms),
+            "last_success": None if success_ms is None else written(success_ms),
+            "last_failure": None if failure_ms is None else written(failure_ms),
+            "channel": record.channel,
+            "read_only": entry.read_only,
+        }
+    )
+
+
+def webhook_of(known: Configuration, webhook_id: str) -> Entry[Webhook]:
+    """Raises Refused when there is none."""
+    return entry_of(known.webhooks, "webhook", webhook_id)
+
+
+def read_webhook(
+    known: Configuration,
+    webhook_id: str | None,
+    document: Any,
+    view: NotificationView,
+    new_id: Callable[[], str],
+) -> Webhook:
+    """The webhook that a document describes: a new one, or `webhook_id` changed. Raises Refused with every fault.
+
+    A URL sent back as it was shown stays what it is. A secret that is not sent stays, too, but only with its own server: who
+    changes the address to another one has to know the secret.
+    """
+    entry = None if webhook_id is None else webhook_of(known, webhook_id)
+    if entry is not None:
+        refuse_read_only(entry, "webhook")
+    old = None if entry is None else entry.record
+    values, faults = read_as(WEBHOOK, document, lambda values: record_problems(Webhook, values))
+    url = values.get("url")
+    kept = old is not None and url == old.shown_url
+    if isinstance(url, str) and not kept and not any(fault.pointer == "/url" for fault in faults):
+        problem = _url_problem(url, view)
+        faults += [ApiFault(Code.INVALID, f"url: {problem}", "/url")] if problem else []
+    channel = values.get("channel")
+    if channel is not None and (not isinstance(channel, str) or channel not in CHANNELS):
+        faults.append(
+            ApiFault(
+                Code.INVALID, f"channel: must be one of {', '.join(CHANNELS)}", "/greenroom/channel"
+            )
+        )
+    if old is None and len(known.webhooks) >= WEBHOOKS_MAX:
+        faults.append(ApiFault(Code.TOO_MANY, f"there are {WEBHOOKS_MAX} webhooks already"))
+    refuse_if(faults)
+    where = old.url if old is not None and kept else str(url)
+    row = (
+        CHANNELS[channel]
+        if channel
+        else CHANNELS[old.channel]
+        if old is not None and kept
+        else channel_of(where)
+    )
+    secret = values.get(
+        "secret",
+        old.secret if old is not None and (kept or _same_server(old.shown_url, where)) else "",
+    )
+    shown = shown_url(row, old.shown_url if old is not None and kept else where)
+    named = {
+        "name": values["name"],
+        "url": where,
+        "secret": secret,
+        "channel": row.name,
+        "shown_url": shown,
+    }
+    return replace(old, **named) if old is not None else Webhook(id=new_id(), **named)
+
+
+def save(
+    webhook_id: str | None, document: Any, view: NotificationView, made: Webhook
+) -> ConfigChange:
+    """Writes the webhook that `read_webhook` gave; it is read again, because the configuration may have changed since."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        record = read_webhook(known, webhook_id, document, view, lambda: made.id)
+        return PlannedChange([Put(record)], lambda _after: {"id": record.id})
+
+    return plan
+
+
+def keep(
+    config: ConfigService,
+    author: str,
+    view: NotificationView,
+    webhook_id: str | None,
+    document: Any,
+) -> tuple[Json, str]:
+    """Saves a webhook after it has taken a test message, where its URL or secret is new. The answer, and what went wrong with the test.
+
+    Raises Refused, also when the settings require the test and it failed.
+    """
+    made = config.look(lambda known: read_webhook(known, webhook_id, document, view, opaque_id))
+    old = (
+        None
+        if webhook_id is None
+        else config.look(lambda known: webhook_of(known, webhook_id)).record
+    )
+    same = old is not None and (old.url, old.secret, old.channel) == (
+        made.url,
+        made.secret,
+        made.channel,
+    )
+    problem = "" if same or view.webhook_test == "off" else view.test(made)
+    if problem and view.webhook_test == "required":
+        raise test_failed(problem)
+    return config.change(author, save(webhook_id, document, view, made)), problem
+
+
+def delete(webhook_id: str) -> ConfigChange:
+    """Removes a webhook; policies that name it tell it nothing any more."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        refuse_read_only(webhook_of(known, webhook_id), "webhook")
+        return PlannedChange([Remove("webhook", webhook_id)], lambda _after: None)
+
+    return plan
+
+
+def services(known: Configuration) -> list[Json]:
+    """The PagerDuty services, without their keys."""
+    return [
+        PAGERDUTY.show({"id": entry.id, "name": entry.record.name})
+        for entry in known.pagerduty_services.values()
+    ]
+
+
+def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
+    """A new PagerDuty service by its routing key; answers its id. `kept_key`: that of the store, in place of the document's."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        values, faults = read_as(
+            PAGERDUTY, document, lambda values: record_problems(PagerdutyService, values)
+        )
+        if kept_key is not None:
+            values["routing_key"] = kept_key
+            faults = [fault for fault in faults if fault.pointer != "/routing_key"]
+        if "routing_key" not in values:
+            reason = "routing_key: is required: the integration key of an Events API v2 integration"
+            faults.append(ApiFault(Code.REQUIRED, reason, "/routing_key"))
+        if len(known.pagerduty_services) >= SERVICES_MAX:
+            faults.append(
+                ApiFault(Code.TOO_MANY, f"there are {SERVICES_MAX} PagerDuty services already")
+            )
+        refuse_if(faults)
+        record = PagerdutyService(id=at.new_id(), **values)
+        return PlannedChange([Put(record)], lambda _after: {"id": record.id})
+
+    return plan
+
+
+def delete_services(service_id: str | None = None) -> ConfigChange:
+    """Removes one PagerDuty service, or all that were made through the API."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        if service_id is not None and service_id not in known.pagerduty_services:
+            raise not_found("PagerDuty service", service_id)
+        if service_id is not None:
+            refuse_read_only(known.pagerduty_services[service_id], "PagerDuty service")
+        all_of_them = [
+            entry.id for entry in known.pagerduty_services.values() if not entry.read_only
+        ]
+        gone = all_of_them if service_id is None else [service_id]
+        return PlannedChange(
+            [Remove("pagerduty_service", found) for found in gone], lambda _after: None
+        )
+
+    return plan
+
+
+def eligible(view: NotificationView) -> Json:
+    """What alerts can be sent by, and whether it can be used now."""
+
+    def row(kind: str, ready: bool) -> list[Json]:
+        return [{"eligible": True, "ready": ready, "type": kind}]
+
+    return {
+        "Email": row("email", view.mail_ready),
+        "PagerDuty": row("pagerduty", True),
+        "Webhooks": row("webhook", True),
+    }
+
+
+def test_failed(problem: str) -> Refused:
+    """The webhook did not take its test message."""
+    return Refused(ApiFault(Code.WEBHOOK_TEST, f"webhook test failed: {problem}", "/url"))
+
+
+def _url_problem(url: str, view: NotificationView) -> str:
+    try:
+        read_target(url)
+    except OutboundRefused as refused:
+        return str(refused)
+    return view.url_problem(url)
+
+
+def _same_server(one: str, other: str) -> bool:
+    first, second = urlsplit(one), urlsplit(other)
+    return (first.scheme, first.netloc) == (second.scheme, second.netloc)

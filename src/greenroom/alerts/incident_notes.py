@@ -1,0 +1,126 @@
+"""Incidents as the status page tells them, and the notes that operators write for it. Not one of Cloudflare's resources."""
+
+from dataclasses import replace
+from typing import Any
+
+from greenroom.configuration.service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+)
+from greenroom.model.alert import Incident
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.notification import IncidentNote, record_problems
+from greenroom.web.api_schema import (
+    ApiSchema,
+    computed,
+    overlaid,
+    read_as,
+)
+from greenroom.web.api_shapes import Json, MomentField, Shown
+from greenroom.web.refusals import ApiFault, Code, refuse_if
+from greenroom.web.time_format import milliseconds, plain_moment
+from greenroom.web.time_format import moment as written
+
+NOTES_MAX = 2_000
+"""Every status page looks through all of them."""
+
+_TEXT = Shown({"type": "string"})
+_TIME_OR_NULL = Shown({"type": ["string", "null"], "format": "date-time"})
+
+INCIDENT = ApiSchema(
+    (
+        computed("id", "correlation id; notes name it as their `incident`", _TEXT),
+        computed("alert_type", "type of the alerts that began and ended it", _TEXT),
+        computed("text", "what began it", _TEXT),
+        computed("subject", "name of what it is about", _TEXT),
+        computed("started_at", "when it began", Shown({"type": "string", "format": "date-time"})),
+        computed("ended_at", "when it ended; null while it goes on", _TIME_OR_NULL),
+    )
+)
+
+NOTE = ApiSchema.of(
+    IncidentNote,
+    without=("at_ms",),
+    more=(
+        computed("time", "the time it is shown under; left out: now", MomentField(), writable=True),
+    ),
+)
+
+
+def show_incident(incident: Incident) -> Json:
+    """An incident as the API answers it."""
+    start, end = incident.start, incident.end
+    return INCIDENT.show(
+        {
+            "id": start.correlation_id,
+            "alert_type": start.type,
+            "text": start.text,
+            "subject": start.subject_name,
+            "started_at": written(start.time_ms),
+            "ended_at": None if end is None else written(end.time_ms),
+        }
+    )
+
+
+def show(entry: Entry[IncidentNote]) -> Json:
+    """A note as the API answers it."""
+    record = entry.record
+    values = {name: getattr(record, name) for name in ("id", "incident", "title", "text")}
+    return NOTE.show(values | {"time": plain_moment(record.at_ms)})
+
+
+def note_of(known: Configuration, note_id: str) -> Entry[IncidentNote]:
+    """Raises Refused when there is none."""
+    return entry_of(known.incident_notes, "note", note_id)
+
+
+def create(document: Any) -> ConfigChange:
+    """A new note."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        values, faults = _read(document)
+        if len(known.incident_notes) >= NOTES_MAX:
+            faults.append(ApiFault(Code.TOO_MANY, f"there are {NOTES_MAX} notes already"))
+        refuse_if(faults)
+        return _put(IncidentNote(id=at.new_id(), **{"at_ms": at.now_ms, **values}))
+
+    return plan
+
+
+def change(note_id: str, document: Any) -> ConfigChange:
+    """Other values for the fields that are sent."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        entry = note_of(known, note_id)
+        values, faults = _read(overlaid(show(entry), document))
+        refuse_if(faults)
+        return _put(replace(entry.record, **values))
+
+    return plan
+
+
+def delete(note_id: str) -> ConfigChange:
+    """Removes a note."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        note_of(known, note_id)
+        return PlannedChange([Remove("incident_note", note_id)], lambda _after: {"id": note_id})
+
+    return plan
+
+
+def _read(document: Any) -> tuple[Json, list[ApiFault]]:
+    values, faults = read_as(NOTE, document, lambda values: record_problems(IncidentNote, values))
+    if "time" in values:
+        time = values.pop("time")
+        at_ms = milliseconds(time)
+        if at_ms is not None:
+            values["at_ms"] = at_ms
+    return values, faults
+
+
+def _put(record: IncidentNote) -> PlannedChange:
+    return PlannedChange([Put(record)], lambda after: show(after.incident_notes[record.id]))

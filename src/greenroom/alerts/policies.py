@@ -1,0 +1,345 @@
+"""Policies: which alerts go where, as the alerting API reads and shows them; and the list of alerts there are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from greenroom.alerts.rules.matching import filter_problems
+from greenroom.alerts.rules.published import PUBLISHED_TYPES
+from greenroom.alerts.view import NotificationView
+from greenroom.configuration.service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
+from greenroom.errors import Problem
+from greenroom.model.alert import Alert
+from greenroom.model.alert_types import ALERTS, AlertType, example
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.fields import Spec, specs
+from greenroom.model.notification import (
+    DESTINATIONS_MAX,
+    EMAILS_MAX,
+    FILTER_VALUES_MAX,
+    FILTERS_MAX,
+    AlertPolicy,
+    record_problems,
+)
+from greenroom.web.api_schema import (
+    NEEDED,
+    ApiField,
+    ApiSchema,
+    computed,
+    read_as,
+)
+from greenroom.web.api_shapes import Json, Plain, Shown
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    faults_of,
+    refuse_if,
+)
+from greenroom.web.time_format import moment as written
+
+POLICIES_MAX = 500
+"""Every alert is compared with all of them."""
+
+ALERT_TYPES = tuple(sorted({*PUBLISHED_TYPES, *ALERTS}))
+
+PARTS = {"email": "emails", "webhooks": "webhook_ids", "pagerduty": "pagerduty_ids"}
+"""Name inside `mechanisms` -> field of the record."""
+
+_MOST = {"email": EMAILS_MAX, "webhooks": DESTINATIONS_MAX, "pagerduty": DESTINATIONS_MAX}
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanisms:
+    """`mechanisms`: for each kind of destination a list of objects with an id."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        """Field of the record -> ids."""
+        if not isinstance(value, dict):
+            problems.append(Problem(pointer, "must be an object"))
+            return {}
+        found = {}
+        for name, listed in value.items():
+            if listed is None and name in PARTS:
+                continue
+            at = f"{pointer}.{name}"
+            if name not in PARTS:
+                problems.append(Problem(at, f"unknown mechanism; known: {', '.join(PARTS)}"))
+            elif not isinstance(listed, list) or not all(
+                isinstance(item, dict) and isinstance(item.get("id"), str) for item in listed
+            ):
+                problems.append(Problem(at, 'must be a list of objects such as {"id": "…"}'))
+            else:
+                found[PARTS[name]] = tuple(dict.fromkeys(item["id"] for item in listed))
+        return found
+
+    def show(self, value: Any) -> Any:
+        """As it was sent."""
+        return {
+            name: [{"id": found} for found in value[field]]
+            for name, field in PARTS.items()
+            if value[field]
+        }
+
+    def schema(self, _rule: Spec, /) -> Json:
+        """Other keys beside `id` are ignored."""
+        item = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
+        properties = {
+            name: {"type": "array", "items": item, "maxItems": most} for name, most in _MOST.items()
+        }
+        return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """`filters`: name -> list of strings."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        """With tuples; null is no filter at all."""
+        if not isinstance(value, dict):
+            problems.append(Problem(pointer, "must be an object"))
+            return {}
+        return {
+            name: tuple(listed) if isinstance(listed, list) else listed
+            for name, listed in value.items()
+            if listed is not None
+        }
+
+    def show(self, value: Any) -> Any:
+        """With lists."""
+        return {name: list(values) for name, values in value.items()}
+
+    def schema(self, _rule: Spec, /) -> Json:
+        """Which names an alert type has is in the list of available alerts."""
+        values = {
+            "type": "array",
+            "items": {"type": "string", "maxLength": 300},
+            "maxItems": FILTER_VALUES_MAX,
+        }
+        return {
+            "type": "object",
+            "additionalProperties": {**values, "type": ["array", "null"]},
+            "maxProperties": FILTERS_MAX,
+        }
+
+
+_TIME = Shown({"type": "string", "format": "date-time"})
+_RULES = specs(AlertPolicy)
+
+POLICY = ApiSchema(
+    (
+        ApiField("id", _RULES["id"], Plain(str), ""),
+        ApiField("name", _RULES["name"], Plain(str)),
+        ApiField("description", _RULES["description"], Plain(str), ""),
+        ApiField("enabled", _RULES["enabled"], Plain(bool), True),
+        ApiField("alert_type", replace(_RULES["alert_type"], choices=ALERT_TYPES), Plain(str)),
+        ApiField("alert_interval", _RULES["alert_interval"], Plain(str), ""),
+        ApiField(
+            "mechanisms",
+            Spec("where alerts go: e-mail addresses, ids of webhooks and of PagerDuty services"),
+            Mechanisms(),
+            NEEDED,
+        ),
+        ApiField("filters", Spec("which alerts of the type count"), Filters(), {}),
+        computed("created", "when it was made", _TIME),
+        computed("modified", "when it was changed last", _TIME),
+        computed(
+            "read_only",
+            "it stands in a configuration file and is changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
+    )
+)
+
+
+def show(entry: Entry[AlertPolicy]) -> Json:
+    """A policy as the API answers it."""
+    record = entry.record
+    values = {
+        name: getattr(record, name)
+        for name in (
+            "id",
+            "name",
+            "description",
+            "enabled",
+            "alert_type",
+            "alert_interval",
+            "filters",
+        )
+    }
+    values["mechanisms"] = {field: getattr(record, field) for field in PARTS.values()}
+    times = {"created": written(entry.created_ms), "modified": written(entry.modified_ms)}
+    return POLICY.show({**values, **times, "read_only": entry.read_only})
+
+
+def policy_of(known: Configuration, policy_id: str) -> Entry[AlertPolicy]:
+    """Raises Refused when there is none."""
+    return entry_of(known.alert_policies, "policy", policy_id)
+
+
+def create(document: Any) -> ConfigChange:
+    """A new policy; answers its id."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        values, faults = _read(document)
+        if len(known.alert_policies) >= POLICIES_MAX:
+            faults.append(ApiFault(Code.TOO_MANY, f"there are {POLICIES_MAX} policies already"))
+        refuse_if(faults)
+        return _put(AlertPolicy(id=at.new_id(), **values))
+
+    return plan
+
+
+def change(policy_id: str, document: Any) -> ConfigChange:
+    """Other values for the fields that are sent, whole: a list that is sent replaces the one there was. Answers the id."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        entry = policy_of(known, policy_id)
+        refuse_read_only(entry, "policy")
+        if not isinstance(document, dict):
+            raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
+        values, faults = _read({**show(entry), **document})
+        refuse_if(faults)
+        return _put(replace(entry.record, **values))
+
+    return plan
+
+
+def delete(policy_id: str) -> ConfigChange:
+    """Removes a policy; what it has told is not taken back, and its silences go with it."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        refuse_read_only(policy_of(known, policy_id), "policy")
+        silences = [
+            Remove("silence", entry.id)
+            for entry in known.silences.values()
+            if entry.record.policy_id == policy_id
+        ]
+        return PlannedChange([*silences, Remove("alert_policy", policy_id)], lambda _after: None)
+
+    return plan
+
+
+def send_test(
+    known: Configuration, policy_id: str, view: NotificationView, at: ChangeContext
+) -> None:
+    """Sends the example of the policy's alert type to all its destinations, marked as a test."""
+    policy = policy_of(known, policy_id).record
+    row = ALERTS.get(policy.alert_type)
+    if row is None:
+        raise Refused(
+            ApiFault(
+                Code.INVALID,
+                f"greenroom raises no alerts of the type {policy.alert_type}",
+                "/alert_type",
+            )
+        )
+    made = example(row, at.now_ms)
+    test = Alert(
+        type=made.type,
+        time_ms=at.now_ms,
+        correlation_id=f"test-{at.new_id()}",
+        text=f"This is a test. {made.text}",
+        subject_name=made.subject_name,
+        data=made.data,
+    )
+    view.put_test(policy, test)
+
+
+def warnings(known: Configuration, document: Any) -> list[str]:
+    """What is allowed, and probably not meant: destinations that are not there."""
+    problems: list[Problem] = []
+    wanted = document.get("mechanisms") if isinstance(document, dict) else None
+    parts = Mechanisms().read("mechanisms", wanted, problems) if wanted is not None else {}
+    missing = [
+        f"there is no webhook {found}"
+        for found in parts.get("webhook_ids", ())
+        if found not in known.webhooks
+    ]
+    services = known.pagerduty_services
+    return missing + [
+        f"there is no PagerDuty service {found}"
+        for found in parts.get("pagerduty_ids", ())
+        if found not in services
+    ]
+
+
+def available() -> Json:
+    """Category -> the alerts there are, with their filters."""
+    found: dict[str, list[Json]] = {}
+    for row in ALERTS.values():
+        found.setdefault(row.category, []).append(_available(row))
+    return found
+
+
+def _available(row: AlertType) -> Json:
+    options = [
+        {
+            "Key": name,
+            "ComparisonOperator": "==",
+            "Optional": True,
+            "Description": described.help,
+            "AvailableValues": list(described.choices),
+        }
+        for name, described in row.filters.items()
+    ]
+    return {
+        "type": row.type,
+        "display_name": row.display_name,
+        "description": row.description,
+        "filter_options": options,
+    }
+
+
+def _read(document: Any) -> tuple[Json, list[ApiFault]]:
+    values, faults = read_as(POLICY, document, _problems)
+    values |= values.pop("mechanisms", {}) or {}
+    said = {fault.pointer for fault in faults}
+    if not said:
+        known_type = values.get("alert_type")
+        filters: Mapping[str, Any] = values.get("filters") or {}
+        found = [] if known_type is None else filter_problems(known_type, filters)
+        faults += faults_of(Problem(f"filters.{name}", reason) for name, reason in found)
+    return {**dict.fromkeys(PARTS.values(), ()), **values}, faults
+
+
+def _problems(values: Json) -> list[Problem]:
+    flat = {
+        **{name: value for name, value in values.items() if name != "mechanisms"},
+        **(values.get("mechanisms") or {}),
+    }
+    found = record_problems(AlertPolicy, flat)
+    if (
+        flat.get("alert_type")
+        and flat["alert_type"] not in ALERT_TYPES
+        and isinstance(flat["alert_type"], str)
+    ):
+        found.append(
+            Problem(
+                "alert_type",
+                f"unknown alert type {flat['alert_type']!r:.80}; see /available_alerts",
+            )
+        )
+    named = {field: name for name, field in PARTS.items()}
+    return [_renamed(problem, named) for problem in found]
+
+
+def _renamed(problem: Problem, named: Mapping[str, str]) -> Problem:
+    field, bracket, rest = problem.pointer.partition("[")
+    if field not in named:
+        return problem
+    return Problem(
+        f"mechanisms.{named[field]}" + (f"[{rest}.id" if bracket else ""), problem.reason
+    )
+
+
+def _put(record: AlertPolicy) -> PlannedChange:
+    return PlannedChange([Put(record)], lambda _after: {"id": record.id})

@@ -1,0 +1,269 @@
+"""Notifications: available alerts, destinations, policies, silences, history."""
+
+from typing import Annotated
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from greenroom.alerts import (
+    destinations as alert_destinations,
+)
+from greenroom.alerts import (
+    history as alert_history,
+)
+from greenroom.alerts import (
+    policies as alert_policies,
+)
+from greenroom.alerts import (
+    silences,
+)
+from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
+from greenroom.alerts.view import NotificationView
+from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.service import ChangeContext, ConfigService, opaque_id
+from greenroom.web.dependencies import Document, Editor, Paged
+from greenroom.web.envelope import answered, answered_bare
+from greenroom.web.openapi import told
+from greenroom.web.routing import Depends, Query, Router
+
+
+def _view(request: Request) -> NotificationView:
+    found: NotificationView = request.app.state.notifications
+    return found
+
+
+WithView = Annotated[NotificationView, Depends(_view)]
+
+
+router = Router(tags=["notifications"], prefix="/accounts/{account_id}/alerting/v3")
+
+LINKING = "PagerDuty is linked by the routing key of an Events API v2 integration: POST it to destinations/pagerduty"
+
+
+@router.get("/available_alerts", **told("AvailableAlerts", may="read"))
+def list_available_alerts() -> Response:
+    """List the types of alerts by category, with their filters."""
+    return answered(alert_policies.available())
+
+
+@router.get("/destinations/eligible", **told("EligibleDestinations", may="read"))
+def list_eligible_destinations(view: WithView) -> Response:
+    """List what alerts can be sent by."""
+    return answered(alert_destinations.eligible(view))
+
+
+@router.get("/destinations/pagerduty", **told("[PagerdutyService]", may="read"))
+def list_pagerduty_services(config_service: WithConfig) -> Response:
+    """List the PagerDuty services."""
+    return answered(config_service.look(alert_destinations.services))
+
+
+@router.post("/destinations/pagerduty", **told("Id", body="PagerdutyServiceCreate"))
+def create_pagerduty_service(
+    caller: Editor, config_service: WithConfig, document: Document
+) -> Response:
+    """Add a PagerDuty service by its routing key, which is never shown again. Not one of Cloudflare's calls."""
+    return answered(
+        config_service.change(caller.author, alert_destinations.create_service(document))
+    )
+
+
+@router.delete("/destinations/pagerduty", **told("", change=True))
+def delete_pagerduty_services(caller: Editor, config_service: WithConfig) -> Response:
+    """Delete all PagerDuty services."""
+    config_service.change(caller.author, alert_destinations.delete_services())
+    return answered_bare()
+
+
+@router.post("/destinations/pagerduty/connect", **told("Id", may="edit", change=True))
+def connect_pagerduty() -> Response:
+    """Get a token for linking. It links nothing by itself: greenroom is linked by a routing key instead."""
+    return answered({"id": opaque_id()}, messages=[LINKING])
+
+
+@router.get("/destinations/pagerduty/connect/{token_id}", **told("Id", may="read"))
+def link_pagerduty(token_id: str) -> Response:
+    """Get the token back. It links nothing: greenroom is linked by a routing key instead."""
+    return answered({"id": token_id[:64]}, messages=[LINKING])
+
+
+@router.delete("/destinations/pagerduty/{service_id}", **told("", change=True))
+def delete_pagerduty_service(
+    caller: Editor, config_service: WithConfig, service_id: str
+) -> Response:
+    """Delete one PagerDuty service. Not one of Cloudflare's calls."""
+    config_service.change(caller.author, alert_destinations.delete_services(service_id))
+    return answered_bare()
+
+
+@router.get("/destinations/webhooks", **told("[Webhook]", may="read"))
+def list_webhooks(config_service: WithConfig, view: WithView) -> Response:
+    """List the webhooks."""
+    states = view.states()
+    return answered(
+        config_service.look(
+            lambda known: [
+                alert_destinations.show(entry, states) for entry in known.webhooks.values()
+            ]
+        )
+    )
+
+
+@router.post("/destinations/webhooks", outbound=True, **told("Id", body="WebhookCreate"))
+def create_webhook(
+    caller: Editor, config_service: WithConfig, view: WithView, document: Document
+) -> Response:
+    """Create a webhook, after it has taken a test message."""
+    return _saved_webhook(caller.author, config_service, view, None, document)
+
+
+@router.get("/destinations/webhooks/{webhook_id}", **told("Webhook", may="read"))
+def get_webhook(config_service: WithConfig, view: WithView, webhook_id: str) -> Response:
+    """Get a webhook, without its secret."""
+    entry = config_service.look(lambda known: alert_destinations.webhook_of(known, webhook_id))
+    return answered(alert_destinations.show(entry, view.states()))
+
+
+@router.put(
+    "/destinations/webhooks/{webhook_id}", outbound=True, **told("Id", body="WebhookCreate")
+)
+def put_webhook(
+    caller: Editor, config_service: WithConfig, view: WithView, document: Document, webhook_id: str
+) -> Response:
+    """Replace a webhook, after it has taken a test message where its URL or its secret changes."""
+    return _saved_webhook(caller.author, config_service, view, webhook_id, document)
+
+
+def _saved_webhook(
+    author: str,
+    config_service: ConfigService,
+    view: NotificationView,
+    webhook_id: str | None,
+    document: object,
+) -> Response:
+    result, problem = alert_destinations.keep(config_service, author, view, webhook_id, document)
+    return answered(result, messages=[f"webhook test failed: {problem}"] if problem else [])
+
+
+@router.delete("/destinations/webhooks/{webhook_id}", **told("", change=True))
+def delete_webhook(caller: Editor, config_service: WithConfig, webhook_id: str) -> Response:
+    """Delete a webhook."""
+    config_service.change(caller.author, alert_destinations.delete(webhook_id))
+    return answered_bare()
+
+
+@router.get("/history", **told("[Dispatch]", info="Page", may="read"))
+def list_history(
+    config_service: WithConfig,
+    view: WithView,
+    page: Paged,
+    since: Annotated[
+        str | None, Query(max_length=40, description="Not before this time, RFC 3339.")
+    ] = None,
+    before: Annotated[
+        str | None, Query(max_length=40, description="Before this time, RFC 3339.")
+    ] = None,
+) -> Response:
+    """List what was sent in the last 30 days, newest first."""
+    kept_ms = max(0, config_service.clock.now_ms() - HISTORY_KEPT_MS)
+    since_ms = max(kept_ms, alert_history.bound_ms("since", since) or 0)
+    skip = (page.page - 1) * page.per_page
+    found, total = view.history(
+        since_ms, alert_history.bound_ms("before", before), skip, page.per_page
+    )
+    waiting = view.waiting()
+    notices = [f"messages waiting to be delivered: {waiting}"] if waiting else []
+    return answered(
+        [alert_history.show(entry) for entry in found], page.info(len(found), total), notices
+    )
+
+
+@router.get("/policies", **told("[Policy]", may="read"))
+def list_policies(config_service: WithConfig) -> Response:
+    """List the policies."""
+    return answered(
+        config_service.look(
+            lambda known: [alert_policies.show(entry) for entry in known.alert_policies.values()]
+        )
+    )
+
+
+@router.post("/policies", **told("Id", body="PolicyCreate"))
+def create_policy(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+    """Create a policy."""
+    result = config_service.change(caller.author, alert_policies.create(document))
+    return answered(
+        result, messages=config_service.look(lambda known: alert_policies.warnings(known, document))
+    )
+
+
+@router.get("/policies/{policy_id}", **told("Policy", may="read"))
+def get_policy(config_service: WithConfig, policy_id: str) -> Response:
+    """Get a policy."""
+    return answered(
+        config_service.look(
+            lambda known: alert_policies.show(alert_policies.policy_of(known, policy_id))
+        )
+    )
+
+
+@router.put("/policies/{policy_id}", **told("Id", body="PolicyEdit"))
+def put_policy(
+    caller: Editor, config_service: WithConfig, document: Document, policy_id: str
+) -> Response:
+    """Change a policy; fields that are left out stay."""
+    result = config_service.change(caller.author, alert_policies.change(policy_id, document))
+    return answered(
+        result, messages=config_service.look(lambda known: alert_policies.warnings(known, document))
+    )
+
+
+@router.delete("/policies/{policy_id}", **told("", change=True))
+def delete_policy(caller: Editor, config_service: WithConfig, policy_id: str) -> Response:
+    """Delete a policy."""
+    config_service.change(caller.author, alert_policies.delete(policy_id))
+    return answered_bare()
+
+
+@router.post("/policies/{policy_id}/test", **told("", may="edit", change=True))
+def test_policy(config_service: WithConfig, view: WithView, policy_id: str) -> Response:
+    """Send an example to all destinations of a policy. Not one of Cloudflare's calls."""
+    known = config_service.look(lambda known: known)
+    alert_policies.send_test(
+        known, policy_id, view, ChangeContext(config_service.clock.now_ms(), opaque_id)
+    )
+    return answered_bare()
+
+
+@router.get("/silences", **told("[Silence]", may="read"))
+def list_silences(config_service: WithConfig) -> Response:
+    """List the silences."""
+    return answered(config_service.look(silences.every))
+
+
+@router.post("/silences", **told("", body="[SilenceCreate]"))
+def create_silences(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+    """Create silences."""
+    config_service.change(caller.author, silences.put_all(document, change=False))
+    return answered_bare()
+
+
+@router.put("/silences", **told("[Silence]", body="[SilenceCreate]"))
+def put_silences(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+    """Change the silences whose ids are sent, and create those that are sent without one."""
+    return answered(config_service.change(caller.author, silences.put_all(document, change=True)))
+
+
+@router.get("/silences/{silence_id}", **told("Silence", may="read"))
+def get_silence(config_service: WithConfig, silence_id: str) -> Response:
+    """Get a silence."""
+    return answered(
+        config_service.look(lambda known: silences.show(silences.silence_of(known, silence_id)))
+    )
+
+
+@router.delete("/silences/{silence_id}", **told("", change=True))
+def delete_silence(caller: Editor, config_service: WithConfig, silence_id: str) -> Response:
+    """Delete a silence."""
+    config_service.change(caller.author, silences.delete(silence_id))
+    return answered_bare()

@@ -1,0 +1,169 @@
+"""Which policy tells which destinations about an alert. Pure: what was told before and the time are arguments.
+
+- A policy takes an alert of its type that passes all of its filters.
+- A start within the policy's alert interval of an earlier start of the same subject is postponed until the interval is over. If the
+  incident ends before that, neither its start nor its end is told; if it goes on, it is told then.
+- While a silence covers the policy nothing is sent, and the end of an incident whose start was silenced is not sent either.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from greenroom.model.alert import Alert
+from greenroom.model.alert_types import ALERTS
+from greenroom.model.notification import AlertPolicy, Silence
+
+Mechanism = Literal["email", "webhook", "pagerduty"]
+MECHANISMS: tuple[Mechanism, ...] = ("email", "webhook", "pagerduty")
+
+Fate = Literal["told", "silenced"]
+"""What became of the start of an incident, for one policy."""
+
+
+class Destination(NamedTuple):
+    """Where a message goes: an e-mail address, or the id of a webhook or of a PagerDuty service."""
+
+    mechanism: Mechanism
+    id: str
+
+    @property
+    def key(self) -> str:
+        """As it is written in the outbox."""
+        return f"{self.mechanism}:{self.id}"
+
+    @classmethod
+    def of(cls, key: str) -> "Destination":
+        """Back from the key. Raises ValueError."""
+        mechanism, _, name = key.partition(":")
+        for known in MECHANISMS:
+            if mechanism == known:
+                return cls(known, name)
+        raise ValueError(f"not a destination: {key!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a policy has told of an incident, or of its subject, so far."""
+
+    start: Fate | None = None
+    """Of this incident; None: nothing is known of a start."""
+    postponed: bool = False
+    """The start of this incident waits for the end of the interval."""
+    last_start_ms: int | None = None
+    """When the policy last told a start (or an alert without an end) of this subject, or will tell a postponed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVerdict:
+    """What one policy does with one alert."""
+
+    policy: AlertPolicy
+    action: Literal["send", "cancel", "silence"]
+    """`cancel`: take the postponed start back, and send nothing."""
+    not_before_ms: int = 0
+    destinations: tuple[Destination, ...] = ()
+
+
+def verdicts(
+    alert: Alert,
+    policies: Iterable[AlertPolicy],
+    silences: Sequence[Silence],
+    told: Callable[[AlertPolicy], Told],
+    now_ms: int,
+) -> Iterator[PolicyVerdict]:
+    """What every policy that wants this alert does with it."""
+    for policy in policies:
+        if wants(policy, alert):
+            found = _verdict(
+                alert,
+                policy,
+                any(silence.covers(policy.id, now_ms) for silence in silences),
+                told(policy),
+                now_ms,
+            )
+            if found:
+                yield found
+
+
+def _verdict(
+    alert: Alert, policy: AlertPolicy, silent: bool, told: Told, now_ms: int
+) -> PolicyVerdict | None:
+    if alert.state == "end":
+        if told.postponed:
+            return PolicyVerdict(policy, "cancel")
+        return (
+            None
+            if silent or told.start == "silenced"
+            else PolicyVerdict(policy, "send", now_ms, destinations(policy))
+        )
+    if silent:
+        return PolicyVerdict(policy, "silence")
+    if told.last_start_ms is None or not policy.interval_ms:
+        return PolicyVerdict(policy, "send", now_ms, destinations(policy))
+    return PolicyVerdict(
+        policy, "send", max(now_ms, told.last_start_ms + policy.interval_ms), destinations(policy)
+    )
+
+
+def wants(policy: AlertPolicy, alert: Alert) -> bool:
+    """Whether the policy counts, and the alert is of its type and passes every filter."""
+    if not policy.enabled or policy.alert_type != alert.type:
+        return False
+    row = ALERTS.get(alert.type)
+    known = row.filters if row else {}
+    for name, described in known.items():
+        values = policy.filters.get(name) or ((described.default,) if described.bound else ())
+        if values and not set(values) & set(described.read(alert)):
+            return False
+    return True
+
+
+def destinations(policy: AlertPolicy) -> tuple[Destination, ...]:
+    """Everything the policy tells, each once."""
+    found = [Destination("email", address) for address in policy.emails]
+    found += [Destination("webhook", found_id) for found_id in policy.webhook_ids]
+    found += [Destination("pagerduty", found_id) for found_id in policy.pagerduty_ids]
+    return tuple(dict.fromkeys(found))
+
+
+def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
+    """The limits that enabled policies of this type compare with, smallest first."""
+    described = ALERTS[alert_type].filters["limit"]
+    found: set[int] = set()
+    for policy in policies:
+        if policy.enabled and policy.alert_type == alert_type:
+            found |= {
+                int(value)
+                for value in policy.filters.get("limit") or (described.default,)
+                if value.isdecimal()
+            }
+    return tuple(sorted(bound for bound in found if described.low <= bound <= described.high))
+
+
+def filter_problems(alert_type: str, filters: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """(name of the filter, what is wrong) for a known type; other types accept every filter, because nothing raises them."""
+    row = ALERTS.get(alert_type)
+    if row is None:
+        return []
+    problems = []
+    for name, values in filters.items():
+        described = row.filters.get(name)
+        if described is None:
+            allowed = ", ".join(row.filters) or "none"
+            problems.append((name, f"unknown filter for {alert_type}; it has: {allowed}"))
+        elif described.bound and (
+            len(values) != 1
+            or not values[0].isdecimal()
+            or not described.low <= int(values[0]) <= described.high
+        ):
+            problems.append(
+                (name, f"must be one whole number from {described.low} to {described.high} as text")
+            )
+        elif described.choices:
+            wrong = [value for value in values if value not in described.choices]
+            problems += [
+                (name, f"must be one of {', '.join(described.choices)}, not {value!r:.60}")
+                for value in wrong
+            ]
+    return problems

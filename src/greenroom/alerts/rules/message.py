@@ -1,0 +1,109 @@
+"""A message: one alert for one destination of one policy, and what a channel makes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from greenroom.model.alert import Alert
+from greenroom.model.alert_types import ALERTS
+
+GREETING = "Hello World! This is a test message sent by greenroom. If you can read it, the webhook is working."
+"""Receivers recognise the test by its first two words."""
+
+STATE_EVENTS = {"start": "ALERT_STATE_EVENT_START", "end": "ALERT_STATE_EVENT_END"}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent. `alert` None: the test of a webhook when it is saved."""
+
+    alert: Alert | None
+    policy_id: str = ""
+    policy_name: str = ""
+    webhook_name: str = ""
+    link: str = ""
+    """Where to look for more, when the operator has said so."""
+
+    @property
+    def text(self) -> str:
+        """The sentence for people."""
+        return self.alert.text if self.alert else GREETING
+
+    @property
+    def title(self) -> str:
+        """A few words in front of it."""
+        row = ALERTS.get(self.alert.type) if self.alert else None
+        if self.alert is None:
+            return "greenroom"
+        subject = f": {self.alert.subject_name}" if self.alert.subject_name else ""
+        prefix = "Resolved: " if self.alert.state == "end" else ""
+        return f"{prefix}{row.display_name if row else self.alert.type}{subject}"
+
+    @property
+    def severity(self) -> str:
+        """error, warning, info, or success at the end of an incident."""
+        row = ALERTS.get(self.alert.type) if self.alert else None
+        if self.alert is None or row is None:
+            return "info"
+        return "success" if self.alert.state == "end" else row.severity
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The alert's data as short lines for people, empty ones left out."""
+        data = self.alert.data if self.alert else {}
+        return [
+            (name.replace("_", " "), str(value))
+            for name, value in data.items()
+            if value not in ("", None, [], {})
+        ]
+
+    @property
+    def time_ms(self) -> int:
+        """When it happened; 0 for a test."""
+        return self.alert.time_ms if self.alert else 0
+
+    @property
+    def time(self) -> str:
+        """The same in RFC 3339."""
+        return f"{datetime.fromtimestamp(self.time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One HTTP POST. Secrets may be in the URL, in the headers and in the body: never log it."""
+
+    url: str = field(repr=False)
+    body: bytes = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+def json_post(url: str, document: Mapping[str, Any], *headers: tuple[str, str]) -> Post:
+    """A JSON body."""
+    return Post(
+        url, msgspec.json.encode(document), (("Content-Type", "application/json"), *headers)
+    )
+
+
+def payload(message: Message) -> dict[str, Any]:
+    """The generic payload, in the shape that Cloudflare published; `webhook_name` is an extension."""
+    alert = message.alert
+    if alert is None:
+        return {"text": message.text, "webhook_name": message.webhook_name}
+    document: dict[str, Any] = {
+        "name": message.policy_name,
+        "text": message.text,
+        "data": dict(alert.data),
+        "ts": alert.time_ms // 1000,
+        "account_id": alert.account_id,
+        "policy_id": message.policy_id,
+        "policy_name": message.policy_name,
+        "alert_type": alert.type,
+        "alert_correlation_id": alert.correlation_id,
+        "webhook_name": message.webhook_name,
+    }
+    if alert.state in STATE_EVENTS:
+        document["alert_event"] = STATE_EVENTS[alert.state]
+    return document

@@ -1,0 +1,236 @@
+"""The sender: one process at a time takes messages from the outbox and delivers them, each destination in its own order.
+
+The lease needs no clock that two machines share. While a process sends, it lets a number grow at least once a second; a process that
+sees the same number for STALE_S of its own time takes over. Every step that a sender writes down is written only while the lease is
+its own, so one that was away for too long changes nothing. What it had delivered but not written down is delivered again by the next one.
+
+A process with nothing to send holds no lease and writes nothing.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+
+from greenroom.alerts.delivery import DeliveryOutcome
+from greenroom.alerts.rules.outbox import Due
+from greenroom.alerts.rules.retries import next_try_ms
+from greenroom.alerts.store_outage import StoreOutage
+from greenroom.errors import StorageFailed
+from greenroom.model.configuration import Configuration
+
+LOOK_S = 0.5
+"""How often a process looks for messages that another one put there, or whose time has come."""
+
+BEAT_S = 1.0
+STALE_S = 3.0
+"""Three signs of life that did not come."""
+
+IDLE_S = 2.0
+"""How long the lease is kept with nothing to send, so that alerts in a row do not each take it again."""
+
+FORGET_S = 600.0
+"""How often old rows are removed."""
+
+log = structlog.get_logger(__name__)
+
+
+class SenderOutbox(Protocol):
+    """What the sender needs of the outbox (`alerts.store`). All methods block and raise StorageFailed."""
+
+    def watch(
+        self, changed: Callable[[], None]
+    ) -> Callable[[], None]: ...  # described where they are made
+    def due(self, now_ms: int) -> list[Due]: ...
+    def lease(self) -> tuple[str, int]: ...
+    def take(self, holder: str, seen: tuple[str, int]) -> bool: ...
+    def beat(self, holder: str, *, last: bool = False) -> bool: ...
+    def finish(self, holder: str, due: Due, now_ms: int, problem: str = "") -> bool: ...
+    def postpone(self, holder: str, due: Due, now_ms: int, retry_ms: int) -> bool: ...
+    def forget(self, now_ms: int) -> None: ...
+
+
+Attempt = Callable[[Due, Configuration], Awaitable[DeliveryOutcome]]
+
+
+class NotificationSender:
+    """Runs in every process; delivers in one of them."""
+
+    def __init__(
+        self,
+        outbox: SenderOutbox,
+        read: Callable[[], Configuration],
+        attempt: Attempt,
+        now_ms: Callable[[], int],
+        random: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`read` blocks; `random` gives 0 to 1. Everything that blocks is called in a thread."""
+        self.holder = secrets.token_hex(8)
+        self._outbox = outbox
+        self._read = read
+        self._attempt = attempt
+        self._now_ms = now_ms
+        self._random = random
+        self._monotonic = monotonic
+        self._wake = asyncio.Event()
+        self._outage = StoreOutage("notifications_waiting", "notifications_resumed")
+        self._mine = False
+        self._seen: tuple[str, int] = ("", -1)
+        self._seen_s = 0.0
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._beat_s = self._active_s = 0.0
+        self._forgot_s = monotonic()
+
+    async def run(self) -> None:
+        """Runs forever. It retries when the store does not answer; the caller restarts it after other errors."""
+        loop = asyncio.get_running_loop()
+
+        def changed() -> None:
+            loop.call_soon_threadsafe(self._wake.set)
+
+        unwatch = self._outbox.watch(changed)
+        try:
+            while True:
+                try:
+                    await self._turn()
+                    self._outage.answered()
+                except StorageFailed as error:
+                    self._outage.failed(error)
+                    self._lose()
+                await self._rest()
+        finally:
+            unwatch()
+            await self._stop()
+
+    async def _rest(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self._wake.clear()
+
+    async def _turn(self) -> None:
+        """Looks once, and begins everything that can be begun."""
+        now_s = self._monotonic()
+        busy = set(
+            self._busy
+        )  # before it is read: a delivery that ends meanwhile has left a row that is read as still to be sent
+        found = await asyncio.to_thread(self._outbox.due, self._now_ms())
+        found = [due for due in found if due.destination not in busy]
+        if found and not self._mine:
+            self._mine = await self._take(now_s)
+        if self._mine:
+            await self._keep(now_s, active=bool(found or self._busy))
+        if self._mine and found:
+            known = await asyncio.to_thread(self._read)
+            for due in found:
+                self._busy[due.destination] = asyncio.create_task(self._deliver(due, known))
+        if now_s - self._forgot_s > FORGET_S:
+            self._forgot_s = now_s
+            await asyncio.to_thread(self._outbox.forget, self._now_ms())
+
+    async def _take(self, now_s: float) -> bool:
+        seen = await asyncio.to_thread(self._outbox.lease)
+        if seen != self._seen:
+            self._seen, self._seen_s = seen, now_s
+        if seen[0] and now_s - self._seen_s < STALE_S:
+            return False  # its holder is alive, or may be
+        took = await asyncio.to_thread(self._outbox.take, self.holder, seen)
+        self._beat_s = now_s
+        if took:
+            log.info("sender_lease_taken", instead_of=seen[0] or None)
+        return took
+
+    async def _keep(self, now_s: float, *, active: bool) -> None:
+        self._active_s = now_s if active else self._active_s
+        if not active and now_s - self._active_s > IDLE_S:
+            await asyncio.to_thread(lambda: self._outbox.beat(self.holder, last=True))
+            self._mine = False
+        elif now_s - self._beat_s > BEAT_S:
+            self._beat_s = now_s
+            if not await asyncio.to_thread(self._outbox.beat, self.holder):
+                self._lose()
+
+    async def _deliver(self, due: Due, known: Configuration) -> None:
+        try:
+            outcome = await self._attempted(due, known)
+            await self._write_down(due, outcome)
+        except StorageFailed as error:
+            log.warning("notification_not_written_down", reason=str(error))  # it is sent again
+        finally:
+            self._busy.pop(due.destination, None)
+            self._wake.set()
+
+    async def _attempted(self, due: Due, known: Configuration) -> DeliveryOutcome:
+        """What became of it; a fault of greenroom counts as a failed attempt, so that it cannot stop or spin."""
+        try:
+            return await self._attempt(due, known)
+        except Exception as error:
+            log.exception(
+                "notification_failed", alert_type=due.alert.type, destination=due.destination
+            )
+            return DeliveryOutcome(f"internal error: {type(error).__name__}")
+
+    async def _write_down(self, due: Due, outcome: DeliveryOutcome) -> None:
+        now_ms = self._now_ms()
+        facts = {
+            "alert_type": due.alert.type,
+            "correlation_id": due.alert.correlation_id,
+            "destination": due.destination,
+        }
+        again_ms = None
+        if outcome.problem and not outcome.permanent:
+            again_ms = next_try_ms(
+                due.attempts + 1, due.created_ms, now_ms, self._random(), outcome.retry_after_ms
+            )
+        if again_ms is not None:
+            log.warning(
+                "notification_not_delivered",
+                reason=outcome.problem,
+                attempt=due.attempts + 1,
+                again_ms=again_ms - now_ms,
+                **facts,
+            )
+            mine = await asyncio.to_thread(
+                self._outbox.postpone, self.holder, due, now_ms, again_ms
+            )
+        else:
+            if outcome.problem:
+                log.error(
+                    "notification_given_up",
+                    reason=outcome.problem,
+                    attempt=due.attempts + 1,
+                    **facts,
+                )
+            else:
+                log.info("notification_delivered", attempt=due.attempts + 1, **facts)
+            mine = await asyncio.to_thread(
+                self._outbox.finish, self.holder, due, now_ms, outcome.problem
+            )
+        if not mine:
+            self._lose()
+
+    def _lose(self) -> None:
+        """Another process sends now, or none can: what is under way here is left to it."""
+        self._mine = False
+        current = asyncio.current_task()
+        for task in self._busy.values():
+            if task is not current:
+                task.cancel()
+
+    async def _stop(self) -> None:
+        """Gives the lease back, so that another process goes on at once; what was under way is sent again."""
+        tasks = list(self._busy.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._mine:
+            try:
+                await asyncio.to_thread(lambda: self._outbox.beat(self.holder, last=True))
+            except StorageFailed as error:
+                log.warning("sender_lease_not_given_back", reason=str(error))

@@ -1,0 +1,96 @@
+"""Watches what a running process knows, and raises alerts about it: one picture a second, judged by pure rules, kept in the outbox."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import structlog
+
+from greenroom.alerts.rules.conditions import Picture, conditions, speaks_for
+from greenroom.alerts.rules.tracker import Tracker
+from greenroom.alerts.store_outage import StoreOutage
+from greenroom.errors import StorageFailed
+from greenroom.model.alert import Alert
+
+LOOK_S = 1.0
+UNSENT_MAX = 10_000
+"""Alerts that wait for the store; an hour of everything going wrong at once stays below it. The oldest is dropped first."""
+
+log = structlog.get_logger(__name__)
+
+
+class Store(Protocol):
+    """What the watcher needs of the outbox. Both block and raise StorageFailed."""
+
+    def put(self, found: Sequence[Alert], now_ms: int) -> int: ...  # described in stores.sql.outbox
+    def open_incidents(self) -> list[Alert]: ...
+
+
+class Watcher:
+    """`look` takes a picture in the event loop."""
+
+    def __init__(
+        self,
+        look: Callable[[], Picture],
+        store: Store,
+        now_ms: Callable[[], int],
+        rest: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(LOOK_S),
+    ) -> None:
+        self._look = look
+        self._store = store
+        self._now_ms = now_ms
+        self._rest = rest
+        self._tracker = Tracker()
+        self._unsent: list[Alert] = []
+        self._spoke_for_rooms = False
+        self._ready = False
+        self._outage = StoreOutage("alerts_waiting", "alerts_resumed")
+
+    async def run(self) -> None:
+        """For ever. While the store does not answer, alerts wait in memory."""
+        while True:
+            await self.look_once()
+            await self._rest()
+
+    async def look_once(self) -> None:
+        """One picture, and everything that follows from it."""
+        picture = self._look()
+        if not self._ready or (picture.speaks_for_rooms and not self._spoke_for_rooms):
+            self._ready = await self._adopt()
+        self._spoke_for_rooms = picture.speaks_for_rooms
+        if not self._ready:
+            return  # what goes on is not known, so nothing can be said to begin
+        self._unsent += self._tracker.step(conditions(picture), speaks_for(picture), self._now_ms())
+        if self._unsent:
+            await self._put()
+
+    async def _adopt(self) -> bool:
+        try:
+            self._tracker.adopt(await asyncio.to_thread(self._store.open_incidents))
+        except StorageFailed as error:
+            self._outage.failed(error)
+            return False
+        self._outage.answered()
+        return True
+
+    async def _put(self) -> None:
+        del self._unsent[:-UNSENT_MAX]
+        try:
+            if any(alert.state == "start" for alert in self._unsent):
+                self._unsent = self._tracker.without_open(
+                    self._unsent, await asyncio.to_thread(self._store.open_incidents)
+                )
+            await asyncio.to_thread(self._store.put, tuple(self._unsent), self._now_ms())
+        except StorageFailed as error:
+            self._outage.failed(error)
+        else:
+            self._outage.answered()
+            for alert in self._unsent:
+                log.info(
+                    "alert",
+                    alert_type=alert.type,
+                    state=alert.state,
+                    correlation_id=alert.correlation_id,
+                    text=alert.text,
+                )
+            self._unsent.clear()

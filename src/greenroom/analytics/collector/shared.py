@@ -1,0 +1,214 @@
+"""Analytics of processes that share their ledgers: each sends its minutes to a stream, one of them takes them into the store.
+
+A message stays in the stream until it is written, so a collector that dies loses nothing: the next one reads it again, and the store knows
+each part by its source. A process that stops sending without a farewell was killed, and the minute after its last one is marked.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from greenroom.analytics.collector.writer import Writer
+from greenroom.analytics.recorder import ClosedMinute, Recorder
+from greenroom.analytics.rollup import Part, Rollup
+from greenroom.errors import StorageFailed
+
+PARTS_MAX = 200
+"""Rooms in one message: about 100 KB when all of them are busy."""
+
+READ_AT_ONCE = 50
+SILENT_MINUTES = 3
+"""A process that has not been heard of for so long was killed."""
+
+SOURCES_MAX = 10_000
+"""Processes that are watched; a source is forgotten when it ends."""
+
+WRITTEN_WITHIN_S = 60.0
+
+
+class AnalyticsStream(Protocol):
+    """Where the messages wait. All raise StorageFailed."""
+
+    async def add(self, data_center: str, message: bytes) -> None:
+        """Behind all others of this data center."""
+
+    async def lead(self) -> bool:
+        """Whether this process is the collector for the next seconds; renews the lease."""
+
+    async def resign(self) -> None:
+        """Gives the lease back."""
+
+    async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]:
+        """(number, message) of those that have waited longest."""
+
+    async def remove(self, data_center: str, numbers: Sequence[bytes]) -> None:
+        """They are written."""
+
+
+class StreamMessage(msgspec.Struct, frozen=True):
+    """What a process tells of one minute, or a part of its rooms. `last`: it ends in order after this."""
+
+    source: str
+    minute: int
+    parts: list[Part]
+    last: bool = False
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(StreamMessage).decode
+
+
+async def send(recorder: Recorder, stream: AnalyticsStream, last: bool = False) -> None:
+    """Sends the minutes that are over; what could not be sent waits in the recorder. Raises StorageFailed."""
+    minutes = recorder.fetch()
+    for place, minute in enumerate(minutes):
+        try:
+            for message in _messages(recorder.source, minute, last and place == len(minutes) - 1):
+                await stream.add(recorder.data_center, message)
+        except StorageFailed:
+            recorder.give_back(
+                minutes[place:]
+            )  # what was sent of this one is sent again, and known
+            raise
+
+
+def _messages(source: str, minute: ClosedMinute, last: bool) -> Iterable[bytes]:
+    parts = list(minute.parts())
+    for begin in range(0, len(parts), PARTS_MAX):
+        some = parts[begin : begin + PARTS_MAX]
+        yield _encode(
+            StreamMessage(source, minute.minute, some, last and begin + PARTS_MAX >= len(parts))
+        )
+
+
+class SourceWatch:
+    """Notices processes that were killed."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, tuple[int, frozenset[str]]] = {}
+        self._ended: set[str] = set()
+
+    def hear(self, message: StreamMessage) -> None:
+        """A message was read."""
+        minute, rooms = self._heard.get(message.source, (0, frozenset[str]()))
+        if message.last:
+            self._heard.pop(message.source, None)
+            if len(self._ended) >= SOURCES_MAX:
+                self._ended.clear()
+            self._ended.add(message.source)
+        elif message.source in self._ended:
+            return  # a message of it that came twice
+        elif message.minute >= minute and (
+            message.source in self._heard or len(self._heard) < SOURCES_MAX
+        ):
+            found = frozenset(part.room for part in message.parts)
+            self._heard[message.source] = (
+                message.minute,
+                found if message.minute > minute else rooms | found,
+            )
+
+    def killed(self, now_minute: int) -> list[Part]:
+        """A mark for the minute after the last one of each source that has been silent for too long; each is told once."""
+        silent = [
+            source
+            for source, (minute, _) in self._heard.items()
+            if now_minute - minute > SILENT_MINUTES
+        ]
+        marks = []
+        for source in silent:
+            minute, rooms = self._heard.pop(source)
+            marks += [
+                Part(f"{source}-killed", minute + 1, room, Rollup(incomplete=True))
+                for room in sorted(rooms)
+            ]
+        return marks
+
+
+class StreamBatch:
+    """Messages on their way into the store; `done` is set when they are there."""
+
+    def __init__(self, minute: int, parts: list[Part], loop: asyncio.AbstractEventLoop) -> None:
+        self.minute = minute
+        self.done = asyncio.Event()
+        self._parts = parts
+        self._loop = loop
+
+    def parts(self) -> list[Part]:
+        """See `writer.Batch`."""
+        return self._parts
+
+    def written(self) -> None:
+        """See `writer.Batch`; in the writer's thread."""
+        self._loop.call_soon_threadsafe(self.done.set)
+
+
+class StreamCollector:
+    """Takes messages into the store while this process holds the lease."""
+
+    def __init__(
+        self,
+        stream: AnalyticsStream,
+        data_centers: Callable[[], Sequence[str]],
+        make_writer: Callable[[], Writer],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`make_writer` is called whenever this process becomes the collector."""
+        self._stream = stream
+        self._data_centers = data_centers
+        self._make_writer = make_writer
+        self._now_ms = now_ms
+        self._watch = SourceWatch()
+        self.writer: Writer | None = None
+        """Of the store; None while another process is the collector."""
+
+    async def step(self) -> None:
+        """One look at all streams. Raises StorageFailed."""
+        if not await self._stream.lead():
+            await self.stand_back()
+            return
+        if self.writer is None:
+            self.writer = self._make_writer()
+            self.writer.start()
+        for data_center in self._data_centers():
+            while await self._take(self.writer, data_center):
+                if not await self._stream.lead():
+                    await self.stand_back()
+                    return
+        marks = self._watch.killed(self._now_ms() // 60_000)
+        if marks:
+            self.writer.offer([StreamBatch(marks[0].minute, marks, asyncio.get_running_loop())])
+
+    async def _take(self, writer: Writer, data_center: str) -> bool:
+        """Some messages of a data center; whether there may be more."""
+        found = await self._stream.oldest(data_center, READ_AT_ONCE)
+        messages = [message for _, data in found if (message := _read(data)) is not None]
+        parts = [part for message in messages for part in message.parts]
+        if parts:
+            batch = StreamBatch(messages[0].minute, parts, asyncio.get_running_loop())
+            writer.offer([batch])
+            try:
+                await asyncio.wait_for(batch.done.wait(), WRITTEN_WITHIN_S)
+            except TimeoutError:
+                return False  # the store is in trouble, which the writer has said; the messages stay where they are
+        for message in messages:
+            self._watch.hear(message)
+        if found:
+            await self._stream.remove(data_center, [number for number, _ in found])
+        return len(found) == READ_AT_ONCE
+
+    async def stand_back(self) -> None:
+        """Closes the store, so that another process can open it."""
+        writer, self.writer = self.writer, None
+        self._watch = SourceWatch()
+        if writer is not None:
+            await asyncio.to_thread(writer.stop)
+
+
+def _read(data: bytes) -> StreamMessage | None:
+    """None: an unknown entry, which is removed."""
+    try:
+        return _decode(data)
+    except msgspec.MsgspecError:
+        return None

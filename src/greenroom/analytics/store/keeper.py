@@ -1,0 +1,407 @@
+"""Keeps what processes report: each part once, minutes made of parts, hours and days made of minutes; and answers questions.
+
+Every row of `minutes`, `hours` and `days` is worked out from the rows below it and written whole, never added to. So a late part means
+that a minute, its hour and its day are worked out again, and doing it twice changes nothing. Writing is for one thread.
+"""
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+import msgspec
+
+from greenroom.analytics import histogram
+from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
+from greenroom.analytics.metrics import DAY_S, HOUR_S, MINUTE_S
+from greenroom.analytics.question import AnalyticsAnswer, Known, Piece, Question
+from greenroom.analytics.rollup import Part, Rollup, merge, minute_row
+from greenroom.analytics.store.answers import answer
+from greenroom.analytics.store.engine import Engine, Values
+from greenroom.analytics.store.sql import pieces_text, rooms_condition
+from greenroom.analytics.store.tables import (
+    DAYS,
+    FACTS,
+    HOURS,
+    MINUTES,
+    NEW_COLUMNS,
+    PARTS,
+    ROOMS,
+    TABLES,
+    VERSION,
+    Table,
+)
+from greenroom.errors import StorageFailed
+
+GRACE_S = 120
+"""An hour is worked out this long after its end: parts of its last minute are there by then, and later ones are late."""
+
+LATE_S = 6 * HOUR_S
+"""Parts are kept this long, so that one that comes again is known; older ones are refused, because nothing could tell whether they did."""
+
+ROOMS_AT_ONCE = 50
+"""Rooms whose histograms are merged between two breaths, so that a process that serves visitors is not held up."""
+
+_IN_ORDER = itemgetter(*MINUTE_COLUMNS, *TIMES)
+_decode = msgspec.msgpack.Decoder(Rollup).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """For how long rows are kept, in seconds; 0: for ever."""
+
+    minutes_s: int = 31 * DAY_S
+    hours_s: int = 396 * DAY_S
+    days_s: int = 0
+
+
+class RoomPlace(NamedTuple):
+    """Where a room belongs, as far as known: the id of its zone, and its name."""
+
+    zone: str = ""
+    name: str = ""
+
+
+class Written(NamedTuple):
+    """What became of parts."""
+
+    taken: int = 0
+    repeated: int = 0
+    late: int = 0
+
+
+class Keeper:
+    """All tables of one engine."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        place_of: Callable[[str], RoomPlace] = lambda _: RoomPlace(),
+        retention: Retention = Retention(),  # noqa: B008 - frozen
+        breathe: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Makes the tables where they are missing, and brings older ones up to date. Raises StorageFailed.
+
+        `place_of` is asked for every room that is written; `breathe` is called between pieces of long work.
+        """
+        self._engine = engine
+        self._place_of = place_of
+        self._retention = retention
+        self._breathe = breathe
+        engine.create()
+        self._facts: dict[str, int] = {  # noqa: C416
+            name: value for name, value in engine.select("SELECT name, value FROM facts")
+        }
+        self._numbers: dict[str, int] = {}
+        self._places: dict[str, RoomPlace] = {}
+        for number, room, zone, name in engine.select("SELECT number, id, zone, name FROM rooms"):
+            self._numbers[room] = number
+            self._places[room] = RoomPlace(zone, name)
+        self._bring_up_to_date()
+
+    def _bring_up_to_date(self) -> None:
+        found = self._facts.get("version", VERSION)
+        if found > VERSION:
+            raise StorageFailed(
+                f"{self._engine.name}: was written by a newer greenroom (version {found} of the tables, this one knows {VERSION})"
+            )
+        for version in range(found + 1, VERSION + 1):
+            for table in TABLES:
+                self._engine.add_columns(table, NEW_COLUMNS[version].get(table.name, ()))
+        self._engine.ready()
+        with self._change():
+            self._note("version", VERSION)
+
+    # -- writing ----------------------------------------------------------------------------------------------------------------
+
+    def write(self, parts: Iterable[Part], now_s: int) -> Written:
+        """Takes in parts: all that are new, or none at all. Raises StorageFailed."""
+        wanted: dict[tuple[str, int, str], Part] = {}
+        repeated = late = 0
+        for part in parts:
+            if part.minute * MINUTE_S < now_s - LATE_S:
+                late += 1
+            elif part.key in wanted:
+                repeated += 1
+            else:
+                wanted[part.key] = part
+        with self._change():
+            taken = self._take(list(wanted.values()))
+            last = max((part.minute for part in wanted.values()), default=0)
+            if last > self._facts.get("last_minute", 0):
+                self._note("last_minute", last)
+        return Written(taken, repeated + len(wanted) - taken, late)
+
+    def tend(self, now_s: int) -> None:
+        """What time brings: hours and days that are over are worked out, and old rows go. Raises StorageFailed."""
+        self._close(HOURS, "hours_to", HOUR_S, now_s)
+        self._close(DAYS, "days_to", DAY_S, now_s)
+        self._forget(now_s)
+
+    def begin(self, minute: int) -> int:
+        """A process begins to write in this minute. Raises StorageFailed.
+
+        One before it that did not end in order was killed: the minute after the last one that it wrote (or the one in which it began) is
+        marked in every room that there was. Returns how many rooms these are.
+        """
+        found = self._engine.select("SELECT name, value FROM facts WHERE name = 'running'")
+        killed = bool(found and found[0][1])
+        last = self._facts.get("last_minute", 0)
+        marked = self._mark_incomplete(last) if killed and last else 0
+        with self._change():
+            self._note("running", 1)
+            self._note(
+                "last_minute", minute - 1
+            )  # even where another one has written a part of this minute
+        return marked
+
+    def _mark_incomplete(self, last: int) -> int:
+        rows = self._engine.select(
+            f"SELECT DISTINCT room FROM minutes WHERE t IN ({last * MINUTE_S}, {(last + 1) * MINUTE_S})"  # noqa: S608
+        )
+        ids = {number: room for room, number in self._numbers.items()}
+        parts = [
+            Part(f"killed-{last}", last + 1, ids[number], Rollup(incomplete=True))
+            for (number,) in rows
+        ]
+        self.write(parts, (last + 2) * MINUTE_S)
+        return len(parts)
+
+    def end(self) -> None:
+        """The process ends in order. Raises StorageFailed."""
+        with self._change():
+            self._note("running", 0)
+
+    def close(self) -> None:
+        """Nothing may be called after it."""
+        self._engine.close()
+
+    # -- parts and minutes ------------------------------------------------------------------------------------------------------
+
+    def _take(self, parts: Sequence[Part]) -> int:
+        """Parts are written last: where there are no transactions, what was interrupted before is done again."""
+        self._register(sorted({part.room for part in parts}))
+        known = self._known_parts({part.minute * MINUTE_S for part in parts})
+        news = [
+            part
+            for part in parts
+            if part.source not in known.get((part.minute * MINUTE_S, part.room), ())
+        ]
+        cells: dict[tuple[int, str], list[Rollup]] = defaultdict(list)
+        for part in news:
+            cells[part.minute * MINUTE_S, part.room].append(part.rollup)
+        self._engine.insert(
+            MINUTES,
+            [self._minute(cell, rollups) for cell, rollups in cells.items() if cell not in known],
+        )
+        self._minutes_again({cell: rollups for cell, rollups in cells.items() if cell in known})
+        self._again({(t // HOUR_S * HOUR_S, self._numbers[room]) for t, room in cells})
+        self._engine.insert(
+            PARTS,
+            [
+                (
+                    part.minute * MINUTE_S,
+                    self._numbers[part.room],
+                    part.source,
+                    _encode(part.rollup),
+                )
+                for part in news
+            ],
+        )
+        return len(news)
+
+    def _register(self, rooms: Sequence[str]) -> None:
+        news, changed = [], []
+        for room in rooms:
+            place = self._place_of(room)
+            if room not in self._numbers:
+                self._numbers[room] = len(self._numbers) + 1
+                news.append(room)
+            elif place not in (self._places[room], RoomPlace()):
+                changed.append(room)
+            else:
+                continue
+            self._places[room] = place
+        self._engine.insert(ROOMS, [self._room_row(room) for room in news])
+        if changed:
+            self._engine.replace(
+                ROOMS,
+                [self._room_row(room) for room in changed],
+                f"number IN ({_listed(self._numbers[r] for r in changed)})",
+            )
+
+    def _room_row(self, room: str) -> Values:
+        return self._numbers[room], room, *self._places[room]
+
+    def _known_parts(self, times: set[int]) -> dict[tuple[int, str], set[str]]:
+        """Which sources have been heard of each minute and room."""
+        if not times:
+            return {}
+        ids = {number: room for room, number in self._numbers.items()}
+        found: dict[tuple[int, str], set[str]] = defaultdict(set)
+        for t, number, source in self._engine.read(
+            f"SELECT t, room, source FROM parts WHERE t IN ({_listed(times)})"  # noqa: S608
+        ):
+            found[t, ids[number]].add(source)
+        return dict(found)
+
+    def _minute(self, cell: tuple[int, str], rollups: Sequence[Rollup]) -> Values:
+        return cell[0], self._numbers[cell[1]], *_IN_ORDER(minute_row(merge(rollups)))
+
+    def _minutes_again(self, cells: Mapping[tuple[int, str], Sequence[Rollup]]) -> None:
+        """Parts came for minutes that are there already: they are made of all their parts once more."""
+        by_time: dict[int, dict[str, list[Rollup]]] = defaultdict(dict)
+        for (t, room), rollups in cells.items():
+            by_time[t][room] = list(rollups)
+        ids = {number: room for room, number in self._numbers.items()}
+        for t, parts in by_time.items():
+            where = f"t = {t} AND {rooms_condition(self._numbers[room] for room in parts)}"
+            for number, payload in self._engine.read(
+                f"SELECT room, payload FROM parts WHERE {where}"  # noqa: S608
+            ):
+                parts[ids[number]].append(_decode(bytes(payload)))
+            self._engine.replace(
+                MINUTES,
+                [self._minute((t, room), rollups) for room, rollups in parts.items()],
+                where,
+            )
+
+    # -- hours and days -----------------------------------------------------------------------------------------------------------
+
+    def _again(self, cells: set[tuple[int, int]]) -> None:
+        """Hours, and their days, that are there already and have new minutes: (begin, room number)."""
+        for table, name, width in ((HOURS, "hours_to", HOUR_S), (DAYS, "days_to", DAY_S)):
+            by_time: dict[int, set[int]] = defaultdict(set)
+            for t, number in cells:
+                if t // width * width < self._facts.get(name, 0):
+                    by_time[t // width * width].add(number)
+            for t, numbers in by_time.items():
+                self._work_out(table, t, width, sorted(numbers))
+
+    def _close(self, table: Table, name: str, width: int, now_s: int) -> None:
+        """Works out every hour (or day) that is over and has rows, one at a time."""
+        to_s = (now_s - GRACE_S) // width * width
+        whole_to = self._facts.get(name)
+        for (begin,) in self._engine.read(_begins_between(table, whole_to or 0, to_s, width)):
+            with self._change():
+                numbers = [
+                    number
+                    for (number,) in self._engine.read(_rooms_between(table, begin, begin + width))
+                ]
+                self._work_out(table, begin, width, sorted(numbers))
+                self._note(name, begin + width)
+            if table is HOURS:
+                self._engine.settle(begin + width)
+            self._breathe()
+        if self._facts.get(name, -1) < to_s:
+            with self._change():
+                self._note(name, to_s)
+
+    def _work_out(self, table: Table, begin: int, width: int, numbers: Sequence[int]) -> None:
+        """Rows of these rooms from the table below."""
+        piece = [Piece(_below(table), begin, begin + width)]
+        merged = ", ".join(f"{column.merge}({column.name})" for column in KEPT.values())
+        for start in range(0, len(numbers), ROOMS_AT_ONCE):
+            some = numbers[start : start + ROOMS_AT_ONCE]
+            where = rooms_condition(some)
+            text = f"SELECT room, {merged} FROM ({pieces_text(piece, KEPT, where)}) AS pieces GROUP BY room"  # noqa: S608
+            times = self._histograms(piece, where)
+            rows = [
+                (begin, number, *values, *times.get(number, (b"", b"")))
+                for number, *values in self._engine.read(text)
+            ]
+            self._engine.replace(table, rows, f"t = {begin} AND {where}")
+            self._breathe()
+
+    def _histograms(self, piece: Sequence[Piece], where: str) -> dict[int, tuple[bytes, ...]]:
+        """The merged histograms of each room that has any."""
+        filled = f"{where} AND ({' OR '.join(f'{name}_count > 0' for name in TIMES)})"
+        sums: dict[int, tuple[histogram.HistogramCounts, ...]] = {}
+        for _, number, *packed in self._engine.read(pieces_text(piece, TIMES, filled)):
+            into = sums.setdefault(number, tuple({} for _ in TIMES))
+            for counts, data in zip(into, packed, strict=True):
+                histogram.add(counts, histogram.unpacked(bytes(data)))
+        return {number: tuple(map(histogram.packed, counts)) for number, counts in sums.items()}
+
+    def _forget(self, now_s: int) -> None:
+        """Rows that are older than they are kept; whole hours at a time, so that it is rarely anything."""
+        begin = now_s // HOUR_S * HOUR_S
+        if self._facts.get("forgot_at", 0) >= begin:
+            return
+        kept = self._retention
+        with self._change():
+            self._delete_before(PARTS, begin - LATE_S - HOUR_S)
+            for table, keep_s, name in (
+                (MINUTES, kept.minutes_s, "minutes_from"),
+                (HOURS, kept.hours_s, "hours_from"),
+                (DAYS, kept.days_s, ""),
+            ):
+                oldest = (now_s - keep_s) // DAY_S * DAY_S
+                if keep_s and self._delete_before(table, oldest) and name:
+                    self._note(name, oldest)
+            self._note("forgot_at", begin)
+
+    def _delete_before(self, table: Table, oldest_s: int) -> bool:
+        """Whether there was anything: to remove nothing takes ClickHouse as long as to remove something."""
+        found = self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest_s} LIMIT 1")  # noqa: S608 - names and numbers
+        if found:
+            self._engine.delete(table, f"t < {oldest_s}")
+        return bool(found)
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[None]:
+        """What was not written is not known either."""
+        facts, numbers, places = dict(self._facts), dict(self._numbers), dict(self._places)
+        try:
+            with self._engine.change():
+                yield
+        except BaseException:
+            self._facts, self._numbers, self._places = facts, numbers, places
+            raise
+
+    def _note(self, name: str, value: int) -> None:
+        self._engine.replace(FACTS, [(name, value)], f"name = '{name}'")
+        self._facts[name] = value
+
+    # -- answering ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def rooms(self) -> dict[str, RoomPlace]:
+        """Every room that there are rows of, and where it belongs."""
+        return dict(self._places)
+
+    def rooms_of(self, zone_id: str) -> list[str]:
+        """See `analytics.question.AnalyticsStore`."""
+        return [room for room, place in self.rooms.items() if place.zone == zone_id]
+
+    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
+        """See `analytics.question.AnalyticsStore`. Raises Refused, SlowAnswer, StorageFailed."""
+        return answer(self._engine, question, dict(self._numbers), self.tables_state(), timeout_s)
+
+    def tables_state(self) -> Known:
+        """Up to when and from when the tables are whole."""
+        facts = self._facts
+        return Known(
+            facts.get("hours_to", 0),
+            facts.get("days_to", 0),
+            facts.get("minutes_from", 0),
+            facts.get("hours_from", 0),
+        )
+
+
+def _begins_between(table: Table, begin: int, end: int, width: int) -> str:
+    """Of the hours (or days) that there are rows of; after a long stop most have none."""
+    return f"SELECT DISTINCT t - t % {width} AS begun FROM {_below(table)} WHERE t >= {begin} AND t < {end} ORDER BY begun"  # noqa: S608
+
+
+def _rooms_between(table: Table, begin: int, end: int) -> str:
+    return f"SELECT DISTINCT room FROM {_below(table)} WHERE t >= {begin} AND t < {end}"  # noqa: S608 - names and numbers
+
+
+def _below(table: Table) -> str:
+    return "minutes" if table is HOURS else "hours"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))

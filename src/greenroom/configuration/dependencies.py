@@ -1,0 +1,17 @@
+"""The configuration as API calls get it."""
+
+from typing import Annotated
+
+from starlette.requests import Request
+
+from greenroom.configuration.service import ConfigService
+from greenroom.web.routing import Depends
+
+
+def config_service_of(request: Request) -> ConfigService:
+    """The configuration service of this application."""
+    found: ConfigService = request.app.state.config_service
+    return found
+
+
+WithConfig = Annotated[ConfigService, Depends(config_service_of)]

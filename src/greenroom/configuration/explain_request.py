@@ -1,0 +1,43 @@
+"""Explanations of a request: the question, and the interface that answers it."""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from greenroom.decision.explain import Explanation
+
+URL_MAX = 16_384
+HEADERS_MAX = 100
+HEADER_MAX = 8_192
+METHOD_MAX = 24
+CLIENT_MAX = 64
+CLIENT = "203.0.113.1"
+"""The visitor's address when none is said: one that is reserved for examples and is nowhere."""
+
+
+class ExplainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A described request; headers as (name, value), in order."""
+
+    url: str
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    client: str = CLIENT
+
+
+def explanation_schemas(template: str) -> dict[str, Any]:
+    """The schemas of an answer by name; `template` is where they will be found, with `{name}` in it."""
+    _, components = msgspec.json.schema_components([Explanation], ref_template=template)
+    return components
+
+
+class Explains(Protocol):
+    """Gives access to the running configuration. Call it inside the event loop."""
+
+    def explain(self, asked: ExplainRequest) -> Explanation:
+        """Never raises; a request that would be refused is explained as that."""
+
+
+def as_plain(explanation: Explanation) -> dict[str, Any]:
+    """For JSON."""
+    plain: dict[str, Any] = msgspec.to_builtins(explanation)
+    return plain

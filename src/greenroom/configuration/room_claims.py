@@ -1,0 +1,54 @@
+"""What the rooms of an installation have taken: names and cookie suffixes in their zones, hosts with paths, and cookies.
+
+Building it reads every room. A change of one room does that once; what makes many rooms at once keeps one and adds each room to it.
+"""
+
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.room import Room, Route
+from greenroom.model.zone import Zone, in_zone
+from greenroom.request.cookie_scope import CookieClaims
+from greenroom.request.routing import Coverage
+
+
+class RoomClaims:
+    """Who has what. Rooms can be added; none is ever taken out."""
+
+    def __init__(self) -> None:
+        self._names: set[tuple[str, str]] = set()
+        self._suffixes: set[tuple[str, str]] = set()
+        self._coverage: Coverage[Entry[Room]] = Coverage()
+        self._cookies: CookieClaims[Entry[Room]] = CookieClaims()
+
+    @classmethod
+    def of(cls, known: Configuration, without: str = "") -> "RoomClaims":
+        """Those of all rooms of a configuration, except the one with the id `without`."""
+        claims = cls()
+        for entry in known.rooms.values():
+            if entry.id != without:
+                claims.add(entry, known.zones[entry.parent].record)
+        return claims
+
+    def add(self, entry: Entry[Room], zone: Zone) -> None:
+        """A room as it is now, and its zone."""
+        room = entry.record if entry.read_only else in_zone(entry.record, zone)
+        self._names.add((entry.parent, room.name))
+        self._suffixes.add((entry.parent, room.cookie_suffix))
+        for route in room.routes:
+            self._coverage.claim(entry, route, room.case_insensitive_paths)
+        self._cookies.claim(entry, room)
+
+    def has_name(self, zone_id: str, name: str) -> bool:
+        """Whether a room of this zone has this name."""
+        return (zone_id, name) in self._names
+
+    def has_suffix(self, zone_id: str, suffix: str) -> bool:
+        """Whether a room of this zone has this cookie suffix."""
+        return (zone_id, suffix) in self._suffixes
+
+    def covering(self, route: Route, any_case: bool) -> Entry[Room] | None:
+        """The room that has this host and path; None when it is free."""
+        return self._coverage.holder(route, any_case)
+
+    def with_cookie(self, room: Room, zone: Zone) -> tuple[Entry[Room], str] | None:
+        """The room whose cookie would overwrite one of this room's, and which one; None when no cookie is taken."""
+        return self._cookies.holder(in_zone(room, zone))

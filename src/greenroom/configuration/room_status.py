@@ -1,0 +1,86 @@
+"""The current status of a room, as the API returns it."""
+
+import math
+
+from greenroom.admission.schedule import Phase, effective
+from greenroom.configuration.state import Figures, RoomState
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.room import Room
+from greenroom.web.api_schema import ApiSchema, computed
+from greenroom.web.api_shapes import Json, Shown
+
+STATUSES = ("not_queueing", "queueing", "event_prequeueing", "suspended")
+_COUNT = {"type": "integer", "minimum": 0}
+_TEXTS = ("event_id", "draw", "commitment")
+_DRAWS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": [*_TEXTS, "held"],
+        "properties": {
+            **{name: {"type": "string"} for name in _TEXTS},
+            "held": {"type": "boolean"},
+        },
+    },
+}
+
+STATUS = ApiSchema(
+    (
+        computed("status", "state of the room", Shown({"type": "string", "enum": list(STATUSES)})),
+        computed(
+            "event_id", "the current event; empty when there is none", Shown({"type": "string"})
+        ),
+        computed("estimated_queued_users", "visitors in line", Shown(_COUNT)),
+        computed("estimated_total_active_users", "visitors with a living session", Shown(_COUNT)),
+        computed(
+            "max_estimated_time_minutes",
+            "the longest wait currently shown to a visitor, in minutes",
+            Shown(_COUNT),
+        ),
+        computed(
+            "draws",
+            "draws of the current and coming events, with the commitments to their seeds",
+            Shown(_DRAWS),
+        ),
+    )
+)
+
+
+def status(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> Json:
+    """From the ledger at this moment; a room that no edge has opened yet is empty."""
+    now = effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
+    ledgers = state.figures if state else Figures()
+    suspended = entry.record.suspended or known.zones[entry.parent].record.paused
+    word = (
+        "suspended"
+        if suspended
+        else "event_prequeueing"
+        if now.phase is Phase.PREQUEUE
+        else "queueing"
+        if ledgers.waiting
+        else "not_queueing"
+    )
+    return {
+        "status": word,
+        "event_id": now.event.id if now.event and not suspended else "",
+        "estimated_queued_users": ledgers.waiting,
+        "estimated_total_active_users": ledgers.active,
+        "max_estimated_time_minutes": _longest_wait(now.room, ledgers),
+        "draws": [
+            {
+                "event_id": draw.event_id,
+                "draw": draw.id,
+                "commitment": draw.commitment,
+                "held": draw.held,
+            }
+            for draw in (state.draws if state else ())
+        ],
+    }
+
+
+def _longest_wait(room: Room, ledgers: Figures) -> int:
+    """The last visitor in line gets the longest estimate; in a random room the page also says when three quarters are in."""
+    if ledgers.estimate is None or room.queue_all or not ledgers.waiting:
+        return 0
+    seconds = ledgers.estimate.p75_s if room.queueing_method == "random" else ledgers.estimate.p50_s
+    return -int(-seconds // 60) if math.isfinite(seconds) and seconds > 0 else 0

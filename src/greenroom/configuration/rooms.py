@@ -1,0 +1,377 @@
+"""Waiting rooms: the constraints on a room by itself, in its zone, and with respect to all other rooms."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from greenroom.configuration.room_claims import RoomClaims
+from greenroom.configuration.service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
+from greenroom.configuration.zones import zone_of
+from greenroom.model.branding import Branding, LocalMessage
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.cors_origin import CORS_ORIGIN
+from greenroom.model.event import Event, draws_by
+from greenroom.model.room import OPERATED, CookieAttributes, Room, Route, room_problems
+from greenroom.model.zone import Zone
+from greenroom.pages import template_problems
+from greenroom.request.routing import Coverage, unreachable
+from greenroom.web.api_schema import (
+    ApiSchema,
+    computed,
+    overlaid,
+    read_as,
+)
+from greenroom.web.api_shapes import (
+    Choice,
+    Json,
+    Nested,
+    Plain,
+    Several,
+    Shown,
+)
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    faults_of,
+    refuse_if,
+)
+from greenroom.web.time_format import moment as written
+from greenroom.web.time_format import written_time
+
+ROOMS_MAX = 5_000
+"""Rooms of an installation: every edge compiles all of them when it starts."""
+
+SeesZone = Callable[[str], bool]
+"""Whether the author of a change may see the zone with this id. Messages name no room of a zone that they may not see."""
+
+_TIME = {"type": "string", "format": "date-time"}
+_TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
+
+ROOM = ApiSchema.of(
+    Room,
+    shapes={
+        "additional_routes": Several(Route),
+        "cookie_attributes": Nested(CookieAttributes),
+        "branding": Nested(Branding),
+        "branding_messages": Several(LocalMessage),
+        "enabled_origin_commands": Several(choices=("revoke",)),
+        "cors_origins": Several(pattern=f"^{CORS_ORIGIN}$"),
+        "confirm_newcomers": Choice(),
+        "queueing_method": Plain(str, caseless=True),
+        "path": Plain(str, absent=("",)),
+        "queueing_status_code": Plain(int, absent=(0,)),
+    },
+    more=(
+        computed("created_on", "creation time", Shown(_TIME)),
+        computed("modified_on", "time of the last change", Shown(_TIME)),
+        computed(
+            "next_event_prequeue_start_time",
+            "start of the next event's pre-queue, if it has one",
+            Shown(_TIME_OR_NULL),
+        ),
+        computed(
+            "next_event_start_time",
+            "start of the next event, if there is one",
+            Shown(_TIME_OR_NULL),
+        ),
+        computed(
+            "read_only",
+            "true: it comes from a configuration file and can only be changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
+        computed(
+            "sessions_ended_time",
+            "when an operator last ended all sessions; null: never",
+            Shown(_TIME_OR_NULL),
+            extension=True,
+        ),
+    ),
+)
+
+
+def room_of(known: Configuration, zone_id: str, room_id: str) -> Entry[Room]:
+    """Raises Refused when there is no such room in this zone."""
+    zone_of(known, zone_id)
+    return entry_of(known.rooms, "waiting room", room_id, zone_id)
+
+
+def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
+    """A room as the API answers it."""
+    upcoming = next_event(known, entry.id, now_ms)
+    values = {item.name: getattr(entry.record, item.name) for item in fields(Room)}
+    return ROOM.show(
+        values
+        | {
+            "created_on": written(entry.created_ms),
+            "modified_on": written(entry.modified_ms),
+            "next_event_prequeue_start_time": written_time(upcoming, "prequeue_start_ms")
+            if upcoming
+            else None,
+            "next_event_start_time": written_time(upcoming, "event_start_ms") if upcoming else None,
+            "read_only": entry.read_only,
+            "sessions_ended_time": written(entry.record.sessions_ended_ms)
+            if entry.record.sessions_ended_ms
+            else None,
+        }
+    )
+
+
+def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
+    """The event that starts next; suspended ones never do."""
+    coming = (
+        entry.record
+        for entry in known.events.of(room_id)
+        if not entry.record.suspended and entry.record.event_start_ms > now_ms
+    )
+    return min(coming, key=lambda event: event.event_start_ms, default=None)
+
+
+def own_zone_only(_zone_id: str) -> bool:
+    """Sees no other zone than the one of the room."""
+    return False
+
+
+def create(
+    zone_id: str, document: Any, sees: SeesZone = own_zone_only, claims: RoomClaims | None = None
+) -> ConfigChange:
+    """A new room. A refusal names the room of another zone that is in the way only to those who see that zone.
+
+    `claims`: those of all rooms, where the caller keeps them.
+    """
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        if len(known.rooms) >= ROOMS_MAX:
+            raise Refused(ApiFault(Code.TOO_MANY, f"there are {ROOMS_MAX} waiting rooms already"))
+        zone = zone_of(known, zone_id)
+        refuse_read_only(zone, "zone")
+        return _put(known, zone, at.new_id(), document, at, sees, claims or RoomClaims.of(known))
+
+    return plan
+
+
+def change(
+    zone_id: str, room_id: str, document: Any, whole: bool, sees: SeesZone = own_zone_only
+) -> ConfigChange:
+    """Replaces a room (PUT), or updates some of its fields (PATCH). `sees` as for `create`."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        entry = room_of(known, zone_id, room_id)
+        refuse_read_only(entry, "waiting room")
+        wanted = document if whole else overlaid(show(known, entry, at.now_ms), document)
+        return _put(
+            known,
+            known.zones[zone_id],
+            room_id,
+            wanted,
+            at,
+            sees,
+            RoomClaims.of(known, without=room_id),
+        )
+
+    return plan
+
+
+def delete(zone_id: str, room_id: str) -> ConfigChange:
+    """Takes a room away, with its events and rules."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
+        return PlannedChange([Remove("room", room_id)], lambda _after: {"id": room_id})
+
+    return plan
+
+
+def _put(
+    known: Configuration,
+    zone: Entry[Zone],
+    room_id: str,
+    document: Any,
+    at: ChangeContext,
+    sees: SeesZone,
+    others: RoomClaims,
+) -> PlannedChange:
+    values, faults = read_as(
+        ROOM, document, lambda values: room_problems(values) + unreachable(values)
+    )
+    wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
+    faults += (
+        _page_faults(values, wrong)
+        + limit_faults(zone.record, values, wrong)
+        + _together_faults(values, wrong)
+    )
+    faults += _zone_faults(zone, values, wrong, others)
+    if not wrong & {"host", "path", "additional_routes"}:
+        faults += _route_faults(known, zone, values, sees, others)
+    refuse_if(faults)
+    there = known.rooms.get(room_id)
+    room = Room(
+        id=room_id, **{name: getattr(there.record, name) for name in OPERATED if there}, **values
+    )
+    refuse_if(_cookie_faults(known, zone, room, sees, others) + _draw_faults(known, room))
+    return PlannedChange(
+        [Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms)
+    )
+
+
+def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
+    page = values.get("custom_page_html")
+    if not page or "custom_page_html" in wrong:
+        return []
+    return faults_of(template_problems(page, "custom_page_html"), Code.TEMPLATE)
+
+
+def limit_faults(
+    zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()
+) -> list[ApiFault]:
+    """What the zone says about the two limits and the length of a session; for rooms and their events."""
+    faults = []
+    for name in ("total_active_users", "new_users_per_minute"):
+        value = values.get(name)
+        if value is not None and name not in wrong and value < zone.limit_floor:
+            reason = f"{name}: must be at least {zone.limit_floor}, not {value} (greenroom.limit_floor of the zone)"
+            faults.append(ApiFault(Code.INVALID, reason, f"/{name}"))
+    minutes = values.get("session_duration")
+    if minutes is not None and "session_duration" not in wrong and minutes > zone.session_ceiling:
+        reason = f"session_duration: must be at most {zone.session_ceiling} minutes, not {minutes} (greenroom.session_ceiling of the zone)"
+        faults.append(ApiFault(Code.INVALID, reason, "/session_duration"))
+    return faults
+
+
+def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
+    if (
+        wrong & {"new_users_per_minute", "total_active_users"}
+        or values["new_users_per_minute"] <= values["total_active_users"]
+    ):
+        return []
+    reason = (
+        f"new_users_per_minute: must be at most total_active_users, {values['total_active_users']}"
+    )
+    return [ApiFault(Code.INVALID, reason, "/new_users_per_minute")]
+
+
+def _zone_faults(
+    zone: Entry[Zone], values: Mapping[str, Any], wrong: set[str], others: RoomClaims
+) -> list[ApiFault]:
+    faults = []
+    if "name" not in wrong and others.has_name(zone.id, values["name"]):
+        faults.append(
+            ApiFault(
+                Code.TAKEN,
+                f"name: there is a waiting room {values['name']} in this zone already",
+                "/name",
+            )
+        )
+    suffix = values.get("cookie_suffix")
+    if suffix and "cookie_suffix" not in wrong and others.has_suffix(zone.id, suffix):
+        faults.append(
+            ApiFault(
+                Code.TAKEN,
+                f"cookie_suffix: another waiting room of this zone already has {suffix}",
+                "/cookie_suffix",
+            )
+        )
+    for pointer, route in _routes(values, wrong):
+        where = pointer if pointer == "/host" else f"{pointer}/host"
+        if route.host == "*":
+            faults.append(
+                ApiFault(
+                    Code.INVALID,
+                    f"host: must be in the zone {zone.record.name}; `*` is for configuration files",
+                    where,
+                )
+            )
+        elif not zone.record.covers(route.host.removeprefix("*.")):
+            faults.append(
+                ApiFault(
+                    Code.OUTSIDE,
+                    f"host: must be {zone.record.name} or a host below it, not {route.host}",
+                    where,
+                )
+            )
+    return faults
+
+
+def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route]]:
+    """Each route with its pointer; those that are wrong already are left out."""
+    found = (
+        []
+        if "host" in wrong or "path" in wrong
+        else [("/host", Route(values["host"], values["path"]))]
+    )
+    if "additional_routes" not in wrong:
+        found += [
+            (f"/additional_routes/{index}", route)
+            for index, route in enumerate(values["additional_routes"])
+        ]
+    return found
+
+
+def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: SeesZone) -> str:
+    """Another room, for those who see `zone`, and the zones that they see besides."""
+    if other.parent == zone.id:
+        return f"waiting room {other.record.name}"
+    if sees(other.parent):
+        above = known.zones.get(other.parent)
+        return f"waiting room {other.record.name} of {f'the zone {above.record.name}' if above else 'the configuration file'}"
+    return "a waiting room of another zone"
+
+
+def _route_faults(
+    known: Configuration,
+    zone: Entry[Zone],
+    values: Mapping[str, Any],
+    sees: SeesZone,
+    others: RoomClaims,
+) -> list[ApiFault]:
+    """Every host and path belongs to one room of the whole installation."""
+    own: Coverage[str] = Coverage()
+    faults = []
+    any_case = values.get("case_insensitive_paths") is True or zone.record.case_insensitive_paths
+    for pointer, route in _routes(values, set()):
+        other = others.covering(route, any_case)
+        owner = (
+            own.claim("another route of this room", route, any_case)
+            if other is None
+            else _named(known, other, zone, sees)
+        )
+        if owner:
+            faults.append(
+                ApiFault(
+                    Code.COVERED, f"{route.host}{route.path} already belongs to {owner}", pointer
+                )
+            )
+    return faults
+
+
+def _draw_faults(known: Configuration, room: Room) -> list[ApiFault]:
+    drawing = (
+        [entry.record.name for entry in known.events.of(room.id) if draws_by(entry.record)]
+        if room.line_table
+        else []
+    )
+    reason = "greenroom.line_table: must be false while an event of the room draws places"
+    return (
+        [ApiFault(Code.INVALID, f"{reason}: {', '.join(drawing)}", "/greenroom/line_table")]
+        if drawing
+        else []
+    )
+
+
+def _cookie_faults(
+    known: Configuration, zone: Entry[Zone], room: Room, sees: SeesZone, others: RoomClaims
+) -> list[ApiFault]:
+    found = others.with_cookie(room, zone.record)
+    if found is None:
+        return []
+    other, clash = found
+    reason = f"cookie_suffix: must differ from that of {_named(known, other, zone, sees)}: {clash}"
+    return [ApiFault(Code.COOKIES_CLASH, reason, "/cookie_suffix")]

@@ -1,0 +1,124 @@
+"""Zones, and the settings of a zone for its waiting rooms."""
+
+from typing import Annotated, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from greenroom.configuration import zones
+from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.zones import ACCOUNT_NAME, OriginProblems, ZoneFilter
+from greenroom.model.zone import ACCOUNT_ID
+from greenroom.web.dependencies import Document, Editor, FilteredReader, Paged
+from greenroom.web.envelope import answered
+from greenroom.web.openapi import told
+from greenroom.web.routing import Query, Router
+
+router = Router(tags=["zones"])
+
+SearchText = Annotated[str | None, Query(max_length=300)]
+
+
+def _origins(request: Request) -> OriginProblems:
+    found: OriginProblems = request.app.state.origin_problems
+    return found
+
+
+@router.get("/zones", **told("[Zone]", info="Page"))
+def list_zones(  # the published filters, each one a query parameter
+    caller: FilteredReader,
+    config_service: WithConfig,
+    page: Paged,
+    name: Annotated[
+        SearchText,
+        Query(
+            description="A name, or `starts_with:`, `ends_with:`, `contains:` or `not_equal:` followed by text."
+        ),
+    ] = None,
+    status: Annotated[Literal["initializing", "pending", "active", "moved"] | None, Query()] = None,
+    account_id: Annotated[str | None, Query(alias="account.id", max_length=32)] = None,
+    account_name: Annotated[str | None, Query(alias="account.name", max_length=100)] = None,
+    type: Annotated[
+        list[Literal["full", "partial", "secondary", "internal"]] | None, Query()
+    ] = None,
+    match: Annotated[
+        Literal["any", "all"],
+        Query(description="`any`: one matching filter is enough; `all`: every filter must match."),
+    ] = "all",
+    order: Annotated[
+        Literal["name", "status", "account.id", "account.name", "plan.id"],
+        Query(description="Only the names differ."),
+    ] = "name",
+    direction: Annotated[Literal["asc", "desc"], Query()] = "asc",
+) -> Response:
+    """List zones: only those that the token is valid for."""
+    del order
+    filters: list[ZoneFilter] = [zones.name_filter(name)] if name else []
+    fixed = [(status, "active"), (account_id, ACCOUNT_ID), (account_name, ACCOUNT_NAME)]
+    alike = [wanted == has for wanted, has in fixed if wanted is not None] + (
+        ["full" in type] if type else []
+    )
+    filters += [zones.always if same else zones.never for same in alike]
+    found = config_service.look(
+        lambda known: zones.selected(known, filters, match == "all", direction == "desc")
+    )
+    shown, info = page.cut([entry for entry in found if caller.sees(entry.id)])
+    return answered([zones.show(entry) for entry in shown], info)
+
+
+@router.post("/zones", **told("Zone", body="ZoneCreate"))
+def create_zone(
+    caller: Editor, config_service: WithConfig, document: Document, request: Request
+) -> Response:
+    """Create a zone."""
+    return answered(config_service.change(caller.author, zones.create(document, _origins(request))))
+
+
+@router.get("/zones/{zone_id}", **told("Zone", may="read"))
+def get_zone(config_service: WithConfig, zone_id: str) -> Response:
+    """Get a zone."""
+    return answered(config_service.look(lambda known: zones.show(zones.zone_of(known, zone_id))))
+
+
+@router.patch("/zones/{zone_id}", **told("Zone", body="ZoneEdit"))
+def edit_zone(
+    caller: Editor, config_service: WithConfig, document: Document, request: Request, zone_id: str
+) -> Response:
+    """Update fields of a zone."""
+    return answered(
+        config_service.change(caller.author, zones.edit(zone_id, document, _origins(request)))
+    )
+
+
+@router.delete("/zones/{zone_id}", **told("Id", change=True))
+def delete_zone(caller: Editor, config_service: WithConfig, zone_id: str) -> Response:
+    """Delete a zone and its rooms."""
+    return answered(config_service.change(caller.author, zones.delete(zone_id)))
+
+
+@router.get("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", may="read"))
+def get_settings(config_service: WithConfig, zone_id: str) -> Response:
+    """Get the settings of a zone."""
+    return answered(
+        config_service.look(lambda known: zones.settings(zones.zone_of(known, zone_id)))
+    )
+
+
+@router.put("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsCreate"))
+def put_settings(
+    caller: Editor, config_service: WithConfig, document: Document, zone_id: str
+) -> Response:
+    """Replace the settings of a zone."""
+    return answered(
+        config_service.change(caller.author, zones.change_settings(zone_id, document, whole=True))
+    )
+
+
+@router.patch("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsEdit"))
+def edit_settings(
+    caller: Editor, config_service: WithConfig, document: Document, zone_id: str
+) -> Response:
+    """Update settings of a zone."""
+    return answered(
+        config_service.change(caller.author, zones.change_settings(zone_id, document, whole=False))
+    )

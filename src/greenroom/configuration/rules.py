@@ -1,0 +1,254 @@
+"""Bypass rules of a room: expressions are checked when they are saved; a position is given by number or by neighbour."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from greenroom.configuration.rooms import room_of
+from greenroom.configuration.service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    refuse_read_only,
+)
+from greenroom.model.change import Put
+from greenroom.model.configuration import Configuration
+from greenroom.model.rule import RULES_MAX, Rule, RuleSet, rule_field_problems
+from greenroom.rules import ListMembership, compile_lists, rule_problems
+from greenroom.web.api_schema import (
+    ApiSchema,
+    overlaid,
+    read_as,
+    required,
+)
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    faults_of,
+    not_found,
+    refuse_if,
+    within,
+)
+from greenroom.web.time_format import moment as written
+
+RULE = required(ApiSchema.of(Rule), "action")
+
+_WORDS: Json = {
+    "index": {"type": "integer", "minimum": 0},
+    "before": {"type": "string"},
+    "after": {"type": "string"},
+}
+POSITION: Json = {
+    "description": "Where the rule goes. `index` counts from 1; `before` and `after` name another rule, empty: the first, the last place. "
+    "null: it stays where it is.",
+    "oneOf": [
+        *(
+            {
+                "type": "object",
+                "properties": {
+                    name: schema if name == word else {"type": "null"}
+                    for name, schema in _WORDS.items()
+                },
+                "required": [word],
+                "additionalProperties": False,
+            }
+            for word in _WORDS
+        ),
+        {"type": "null"},
+    ],
+}
+
+
+def rules_of(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule, ...]:
+    """The rules of a room in their order."""
+    room_of(known, zone_id, room_id)
+    entry = known.rules.get(room_id)
+    return entry.record.rules if entry else ()
+
+
+def show(rules: Sequence[Rule]) -> list[Json]:
+    """Rules as the API answers them: always all of them."""
+    return [
+        RULE.show({item.name: getattr(rule, item.name) for item in fields(Rule)}) for rule in rules
+    ]
+
+
+def append(zone_id: str, room_id: str, document: Any) -> ConfigChange:
+    """One more rule, behind the others."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        rules = _changeable(known, zone_id, room_id)
+        values, faults = _read(document, memberships(known))
+        if len(rules) >= RULES_MAX:
+            faults.append(
+                ApiFault(Code.TOO_MANY, f"there are {RULES_MAX} rules in this room already")
+            )
+        refuse_if(faults)
+        return _put(room_id, (*rules, _made(values, at)))
+
+    return plan
+
+
+def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
+    """Exactly these rules from now on. A rule that is there already keeps its id and version."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        rules = _changeable(known, zone_id, room_id)
+        if not isinstance(documents, list):
+            raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of rules"))
+        if len(documents) > RULES_MAX:
+            raise Refused(
+                ApiFault(
+                    Code.TOO_MANY, f"a room has at most {RULES_MAX} rules, not {len(documents)}"
+                )
+            )
+        lists = memberships(known)
+        read = [_read(document, lists) for document in documents]
+        refuse_if(
+            fault for index, (_, faults) in enumerate(read) for fault in within(faults, f"/{index}")
+        )
+        left = list(rules)
+        return _put(
+            room_id,
+            tuple(
+                _kept(values, document, left, at)
+                for (values, _), document in zip(read, documents, strict=True)
+            ),
+        )
+
+    return plan
+
+
+def edit(zone_id: str, room_id: str, rule_id: str, document: Any) -> ConfigChange:
+    """One rule with some fields changed, and moved when `position` says so."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        rules = _changeable(known, zone_id, room_id)
+        place = _place_of(rules, rule_id)
+        if not isinstance(document, dict):
+            raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
+        asked = {name: value for name, value in document.items() if name != "position"}
+        values, faults = _read(overlaid(show([rules[place]])[0], asked), memberships(known))
+        others = [*rules[:place], *rules[place + 1 :]]
+        where, wrong = (
+            _position(document["position"], others, place)
+            if document.get("position") is not None
+            else (place, [])
+        )
+        refuse_if(faults + wrong)
+        others.insert(where, _changed(rules[place], values, at))
+        return _put(room_id, tuple(others))
+
+    return plan
+
+
+def delete(zone_id: str, room_id: str, rule_id: str) -> ConfigChange:
+    """Takes one rule away."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        rules = _changeable(known, zone_id, room_id)
+        place = _place_of(rules, rule_id)
+        return _put(room_id, rules[:place] + rules[place + 1 :])
+
+    return plan
+
+
+def memberships(known: Configuration) -> Mapping[str, ListMembership]:
+    """Every list by name, good for checking expressions: their items do not matter for that."""
+    return compile_lists(known.lists.records())
+
+
+def _changeable(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule, ...]:
+    refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
+    return rules_of(known, zone_id, room_id)
+
+
+def _read(document: Any, lists: Mapping[str, ListMembership]) -> tuple[Json, list[ApiFault]]:
+    values, faults = read_as(RULE, document, rule_field_problems)
+    if "/expression" not in {fault.pointer for fault in faults}:
+        faults += faults_of(
+            rule_problems(values["expression"], "expression", lists), Code.EXPRESSION
+        )
+    return values, faults
+
+
+def _put(room_id: str, rules: tuple[Rule, ...]) -> PlannedChange:
+    return PlannedChange(
+        [Put(RuleSet(id=room_id, rules=rules), room_id)], lambda _after: show(rules)
+    )
+
+
+def _made(values: Json, at: ChangeContext) -> Rule:
+    return Rule(id=at.new_id(), last_updated=written(at.now_ms), **values)
+
+
+def _changed(rule: Rule, values: Json, at: ChangeContext) -> Rule:
+    """The same rule when nothing is different, else its next version."""
+    if replace(rule, **values) == rule:
+        return rule
+    return replace(
+        rule, **values, version=str(int(rule.version) + 1), last_updated=written(at.now_ms)
+    )
+
+
+def _kept(values: Json, document: Json, left: list[Rule], at: ChangeContext) -> Rule:
+    """The rule of this id, or one that says the same, taken out of `left`; else a new one."""
+    found = next((rule for rule in left if rule.id == document.get("id")), None)
+    found = found or next((rule for rule in left if replace(rule, **values) == rule), None)
+    if found is None:
+        return _made(values, at)
+    left.remove(found)
+    return _changed(found, values, at)
+
+
+def _place_of(rules: Sequence[Rule], rule_id: str) -> int:
+    for place, rule in enumerate(rules):
+        if rule.id == rule_id:
+            return place
+    raise not_found("rule", rule_id)
+
+
+def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list[ApiFault]]:
+    """Where among the others the rule goes; `place` when the question is wrong. Of three words two may be null."""
+    if isinstance(asked, dict):
+        asked = {word: value for word, value in asked.items() if value is not None}
+    if (
+        not isinstance(asked, dict)
+        or len(asked) != 1
+        or not set(asked) <= {"index", "before", "after"}
+    ):
+        return place, [
+            ApiFault(
+                Code.INVALID,
+                "position: must be an object with one of index, before and after",
+                "/position",
+            )
+        ]
+    (word, value), *_ = asked.items()
+    at = f"/position/{word}"
+    if word == "index":
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            return place, [
+                ApiFault(
+                    Code.INVALID,
+                    "position.index: must be a whole number, 1 for the first place",
+                    at,
+                )
+            ]
+        return min(
+            max(value, 1), len(others) + 1
+        ) - 1, []  # the published tests send 0 and mean the first place
+    if not isinstance(value, str):
+        return place, [
+            ApiFault(Code.INVALID, f"position.{word}: must be the id of a rule, or empty", at)
+        ]
+    if not value:
+        return (0 if word == "before" else len(others)), []
+    for index, rule in enumerate(others):
+        if rule.id == value:
+            return (index if word == "before" else index + 1), []
+    return place, [
+        ApiFault(Code.INVALID, f"position.{word}: no other rule {value[:64]!r} in this room", at)
+    ]

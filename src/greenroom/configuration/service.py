@@ -1,0 +1,115 @@
+"""Applies changes: reads the configuration, plans a change on it, and writes the change while that configuration is the newest.
+
+A plan sees the whole configuration at one revision, so a name that is free during planning is free when it is written. After a
+conflict the change is planned again; only a store that changes constantly makes it fail.
+"""
+
+import secrets
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from greenroom.errors import RevisionConflict
+from greenroom.model.change import Change
+from greenroom.model.configuration import Configuration, Entry, EntryIndex, Record
+from greenroom.ports import Clock, ConfigStore
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    not_found,
+    refuse_if,
+    said,
+)
+
+ATTEMPTS = 5
+"""Plans made for one change before its author is told that others are always quicker."""
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Record)
+
+
+class ChangeContext(NamedTuple):
+    """When a change is planned, and where ids come from."""
+
+    now_ms: int
+    new_id: Callable[[], str]
+
+
+class PlannedChange(NamedTuple):
+    """What to write, and what to answer once it is written."""
+
+    changes: list[Change]
+    answer: Callable[[Configuration], Any]
+
+
+ConfigChange = Callable[[Configuration, ChangeContext], PlannedChange]
+"""Raises Refused, with every fault, when it cannot be done."""
+
+
+def opaque_id() -> str:
+    """32 hexadecimal characters, as ids are published."""
+    return secrets.token_hex(16)
+
+
+class ConfigService:
+    """Looks and changes. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
+
+    def __init__(
+        self, store: ConfigStore, clock: Clock, new_id: Callable[[], str] = opaque_id
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self._new_id = new_id
+
+    def look(self, ask: Callable[[Configuration], T]) -> T:
+        """What this makes of the newest configuration."""
+        return ask(self.store.read())
+
+    def trial(self, plan: ConfigChange) -> Any:
+        """What the plan would answer, without writing anything. Raises Refused as `change` does."""
+        known = self.store.read()
+        moment = ChangeContext(self.clock.now_ms(), self._new_id)
+        planned = plan(known, moment)
+        self._judge(planned, known.revision, moment.now_ms)
+        return planned.answer(known)
+
+    def change(self, author: str, plan: ConfigChange) -> Any:
+        """Does what is planned, in the name of `author`; the plan's answer."""
+        for _ in range(ATTEMPTS):
+            known = self.store.read()
+            moment = ChangeContext(self.clock.now_ms(), self._new_id)
+            planned = plan(known, moment)
+            self._judge(planned, known.revision, moment.now_ms)
+            try:
+                after = self.store.write(
+                    planned.changes, expected=known.revision, author=author, now_ms=moment.now_ms
+                )
+            except RevisionConflict:
+                continue
+            return planned.answer(after)
+        raise Refused(
+            ApiFault(Code.CHANGED_MEANWHILE, "concurrent changes; nothing was changed, try again")
+        )
+
+    def _judge(self, planned: PlannedChange, expected: int, now_ms: int) -> None:
+        problems = self.store.judge(planned.changes, expected=expected, now_ms=now_ms)
+        refuse_if(ApiFault(Code.UNUSABLE, said(problem)) for problem in problems)
+
+
+def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:
+    """The entry with this id, and of this parent when one is given. Raises Refused when there is none; `what` names it for people."""
+    entry = index.get(id)
+    if entry is None or parent not in (None, entry.parent):
+        raise not_found(what, id)
+    return entry
+
+
+def refuse_read_only(entry: Entry[Any], what: str) -> None:
+    """What stands in a file is changed in the file."""
+    if entry.read_only:
+        raise Refused(
+            ApiFault(
+                Code.READ_ONLY,
+                f"this {what} comes from the configuration file and can only be changed there",
+            )
+        )

@@ -1,0 +1,375 @@
+"""Zones: the domains that rooms belong to, and the settings that all rooms of a zone share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from ipaddress import ip_network
+from typing import Any
+
+from greenroom.configuration.room_claims import RoomClaims
+from greenroom.configuration.service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
+from greenroom.errors import Problem
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.fields import Spec
+from greenroom.model.zone import ACCOUNT_ID, Zone, zone_problems
+from greenroom.web.api_schema import (
+    EXTENSION,
+    ApiSchema,
+    computed,
+    overlaid,
+    read_as,
+)
+from greenroom.web.api_shapes import (
+    Choice,
+    Json,
+    Plain,
+    Several,
+    Shown,
+)
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    faults_of,
+    refuse_if,
+)
+from greenroom.web.time_format import moment as written
+
+WIDEST_TRUST = 8
+"""Prefix of the widest network that a zone may trust: trusted proxies have no limit of connections per address, for any host."""
+
+ACCOUNT_NAME = "greenroom"
+ZONES_MAX = 1_000
+"""More than one installation serves; keeps a script gone wrong from filling the store."""
+
+CRAWLERS = "search_engine_crawler_bypass"
+NOT_HERE = ("account_id", CRAWLERS)
+"""Fields of a zone that are asked for elsewhere."""
+
+OriginProblems = Callable[[str, str], list[Problem]]
+"""(pointer, URL) -> what is wrong with the URL of an origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """`{"id": ...}`; there is one account, so anything else in it is not looked at."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        wanted = value.get("id") if isinstance(value, dict) else value
+        if not isinstance(value, dict) or not isinstance(wanted, str | None):
+            problems.append(Problem(pointer, "must be an object with id"))
+        elif wanted not in (None, ACCOUNT_ID):
+            problems.append(
+                Problem(f"{pointer}.id", f"must be {ACCOUNT_ID}, the account of this installation")
+            )
+        return value
+
+    def show(self, value: Any) -> Any:
+        return value
+
+    def schema(self, _rule: Spec, /) -> Json:
+        return {
+            "type": "object",
+            "properties": {"id": {"type": "string"}, "name": {"type": "string"}},
+        }
+
+
+_OBJECT = {"type": "object"}
+_TIME = {"type": "string", "format": "date-time"}
+_STRINGS = {"type": "array", "items": {"type": "string"}}
+_NOTHING = {"type": ["string", "null"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A field that clients may send and that changes nothing."""
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
+        """Anything goes."""
+        return value
+
+    def show(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+    def schema(self, _rule: Spec, /) -> Json:
+        """Any value."""
+        return {}
+
+
+ZONE = ApiSchema.of(
+    Zone,
+    shapes={
+        "name": Plain(str, format="hostname"),
+        "trusted_proxies": Several(),
+        "merge_slashes": Choice(),
+    },
+    without=NOT_HERE,
+    more=(
+        computed("account", "the account it belongs to", _Account(), writable=True),
+        computed(
+            "type", "type of the zone: always full", Plain(str), writable=True, choices=("full",)
+        ),
+        computed(
+            "jump_start", "accepted and ignored: greenroom serves no DNS", Ignored(), writable=True
+        ),
+        computed(
+            "vanity_name_servers",
+            "accepted and ignored: greenroom serves no DNS",
+            Ignored(),
+            writable=True,
+        ),
+        computed("status", "always active", Shown({"type": "string", "enum": ["active"]})),
+        computed("created_on", "creation time", Shown(_TIME)),
+        computed("modified_on", "time of the last change", Shown(_TIME)),
+        computed("activated_on", "creation time", Shown(_TIME)),
+        computed("development_mode", "always 0", Shown({"type": "number"})),
+        computed("name_servers", "always empty: greenroom serves no DNS", Shown(_STRINGS)),
+        computed("original_name_servers", "always empty", Shown(_STRINGS)),
+        computed("original_registrar", "always null", Shown(_NOTHING)),
+        computed("original_dnshost", "always null", Shown(_NOTHING)),
+        computed("meta", "always empty", Shown(_OBJECT)),
+        computed("owner", "always empty", Shown(_OBJECT)),
+        computed("plan", "always empty", Shown(_OBJECT)),
+        computed("permissions", "always empty", Shown(_STRINGS)),
+        computed(
+            "read_only",
+            "true: it comes from a configuration file and can only be changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
+    ),
+)
+
+SETTINGS = ApiSchema.of(Zone, without=[item.name for item in fields(Zone) if item.name != CRAWLERS])
+
+
+def zone_of(known: Configuration, zone_id: str) -> Entry[Zone]:
+    """Raises Refused when there is none."""
+    return entry_of(known.zones, "zone", zone_id)
+
+
+def show_account() -> Json:
+    """The one account."""
+    return {
+        "id": ACCOUNT_ID,
+        "name": ACCOUNT_NAME,
+        "type": "standard",
+        "settings": {"enforce_twofactor": False},
+    }
+
+
+def show(entry: Entry[Zone]) -> Json:
+    """A zone as the API answers it."""
+    values = {item.name: getattr(entry.record, item.name) for item in fields(Zone)}
+    created, modified = written(entry.created_ms), written(entry.modified_ms)
+    return ZONE.show(
+        values
+        | {
+            "account": {"id": entry.record.account_id, "name": ACCOUNT_NAME},
+            "type": "full",
+            "status": "active",
+            "created_on": created,
+            "modified_on": modified,
+            "activated_on": created,
+            "development_mode": 0,
+            "name_servers": [],
+            "original_name_servers": [],
+            "original_registrar": None,
+            "original_dnshost": None,
+            "meta": {},
+            "owner": {},
+            "plan": {},
+            "permissions": [],
+            "read_only": entry.read_only,
+        }
+    )
+
+
+def create(document: Any, origin_problems: OriginProblems) -> ConfigChange:
+    """A new zone."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        zone = _checked(known, document, origin_problems, at.new_id())
+        if len(known.zones) >= ZONES_MAX:
+            raise Refused(ApiFault(Code.TOO_MANY, f"there are {ZONES_MAX} zones already"))
+        return _put(zone)
+
+    return plan
+
+
+def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> ConfigChange:
+    """A zone with some fields changed; its name stays."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        entry = zone_of(known, zone_id)
+        refuse_read_only(entry, "zone")
+        zone = _checked(known, overlaid(show(entry), document), origin_problems, zone_id)
+        if zone.name != entry.record.name:
+            raise Refused(
+                ApiFault(Code.INVALID, "name: cannot be changed; create a new zone", "/name")
+            )
+        if zone.case_insensitive_paths and not entry.record.case_insensitive_paths:
+            refuse_if(_case_faults(known, zone))
+        return _put(
+            replace(zone, search_engine_crawler_bypass=entry.record.search_engine_crawler_bypass)
+        )
+
+    return plan
+
+
+def delete(zone_id: str) -> ConfigChange:
+    """Takes a zone away, and every room of it."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        refuse_read_only(zone_of(known, zone_id), "zone")
+        return PlannedChange([Remove("zone", zone_id)], lambda _after: {"id": zone_id})
+
+    return plan
+
+
+def settings(entry: Entry[Zone]) -> Json:
+    """The zone's settings for waiting rooms."""
+    return {CRAWLERS: entry.record.search_engine_crawler_bypass}
+
+
+def change_settings(zone_id: str, document: Any, whole: bool) -> ConfigChange:
+    """Replaces all settings (PUT), or updates some (PATCH)."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        entry = zone_of(known, zone_id)
+        refuse_read_only(entry, "zone")
+        values, faults = read_as(
+            SETTINGS, document if whole else overlaid(settings(entry), document)
+        )
+        faults += [] if faults else faults_of(zone_problems({"name": entry.record.name, **values}))
+        refuse_if(faults)
+        return PlannedChange(
+            [Put(replace(entry.record, **values))], lambda after: settings(after.zones[zone_id])
+        )
+
+    return plan
+
+
+def _put(zone: Zone) -> PlannedChange:
+    return PlannedChange([Put(zone)], lambda after: show(after.zones[zone.id]))
+
+
+def _checked(
+    known: Configuration, document: Any, origin_problems: OriginProblems, zone_id: str
+) -> Zone:
+    values, faults = read_as(ZONE, document, zone_problems)
+    kind = values.pop("type", "full")
+    for ignored in ("account", "jump_start", "vanity_name_servers"):
+        values.pop(ignored, None)
+    if kind != "full":
+        faults.append(
+            ApiFault(
+                Code.INVALID, "type: must be full, because greenroom proxies the zone", "/type"
+            )
+        )
+    name, origin = values.get("name"), values.get("origin")
+    if isinstance(origin, str) and origin:
+        faults += faults_of(origin_problems(f"{EXTENSION}.origin", origin))
+    before = known.zones[zone_id].record.trusted_proxies if zone_id in known.zones else ()
+    faults += [
+        ApiFault(
+            Code.INVALID,
+            f"{EXTENSION}.trusted_proxies[{index}]: must be a network of /{WIDEST_TRUST} or smaller, not {network}",
+            f"/{EXTENSION}/trusted_proxies/{index}",
+        )
+        for index, network in enumerate(values.get("trusted_proxies") or ())
+        if network not in before and is_wide(network)
+    ]
+    if any(entry.record.name == name and entry.id != zone_id for entry in known.zones.values()):
+        faults.append(ApiFault(Code.TAKEN, f"name: there is a zone {name} already", "/name"))
+    refuse_if(faults)
+    return Zone(id=zone_id, **values)
+
+
+def is_wide(network: str) -> bool:
+    """Whether a network has more addresses than those of one zone's proxies can be; malformed ones are judged elsewhere."""
+    try:
+        return ip_network(network).prefixlen < WIDEST_TRUST
+    except ValueError:
+        return False
+
+
+def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:
+    """Rooms of the zone that need another suffix or path before their paths can be matched without regard to case."""
+    claims = RoomClaims()
+    for entry in known.rooms.values():
+        if entry.parent != zone.id:
+            claims.add(entry, known.zones[entry.parent].record)
+    faults = []
+    for entry in known.rooms.of(zone.id):
+        room = entry.record
+        covered = [
+            f"{route.host}{route.path} would also belong to another waiting room"
+            for route in room.routes
+            if claims.covering(route, True)
+        ]
+        clash = None if covered else claims.with_cookie(room, zone)
+        if clash:
+            covered = [f"cookie_suffix must differ from that of another waiting room: {clash[1]}"]
+        faults += [
+            ApiFault(
+                Code.COOKIES_CLASH if clash else Code.COVERED,
+                f"{EXTENSION}.case_insensitive_paths: waiting room {room.name}: {reason}",
+                f"/{EXTENSION}/case_insensitive_paths",
+            )
+            for reason in covered
+        ]
+        claims.add(entry, zone)
+    return faults
+
+
+ZoneFilter = Callable[[Entry[Zone]], bool]
+
+_OPERATORS: dict[str, Callable[[str, str], bool]] = {
+    "equal": lambda name, wanted: name == wanted,
+    "not_equal": lambda name, wanted: name != wanted,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": lambda name, wanted: wanted in name,
+}
+"""Words before a colon in the `name` filter; names are lower case, so with or without `_case_sensitive` differs only in what is wanted."""
+
+
+def name_filter(text: str) -> ZoneFilter:
+    """`example.com`, or `starts_with:exa` and the like."""
+    word, colon, wanted = text.partition(":")
+    sensitive = word.endswith("_case_sensitive")
+    compare = _OPERATORS.get(word.removesuffix("_case_sensitive")) if colon else None
+    if compare is None:
+        compare, wanted, sensitive = _OPERATORS["equal"], text, False
+    found, sought = compare, wanted if sensitive else wanted.lower()
+    return lambda entry: found(entry.record.name, sought)
+
+
+def always(_entry: Entry[Zone]) -> bool:
+    """Lets every zone through: what is the same for all of them was asked for, and fits."""
+    return True
+
+
+def never(_entry: Entry[Zone]) -> bool:
+    """Lets none through: it does not fit."""
+    return False
+
+
+def selected(
+    known: Configuration, filters: Sequence[ZoneFilter], every: bool, descending: bool
+) -> list[Entry[Zone]]:
+    """Zones that all (`every`) or any of the filters let through, by name."""
+    chosen = [
+        entry
+        for entry in known.zones.values()
+        if not filters or (all if every else any)(let(entry) for let in filters)
+    ]
+    return sorted(chosen, key=lambda entry: entry.record.name, reverse=descending)

@@ -1,1 +1,0 @@
-"""The pure rules of a visit: which room, which decision, which cookie scope, which bypass rule."""

@@ -1,0 +1,1 @@
+"""The SQL database: SQLite in the data directory by default, PostgreSQL by URL."""

@@ -1,0 +1,373 @@
+"""Health checks of a zone: what one check must be, and how the API shows it with its state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from greenroom.configuration.service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    opaque_id,
+    refuse_read_only,
+)
+from greenroom.configuration.zones import zone_of
+from greenroom.errors import Problem
+from greenroom.health.rules.condition import shown_status
+from greenroom.health.view import HealthStates, HealthView, NoStates
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.fields import Spec, check_value, plain_type, specs
+from greenroom.model.health_check import (
+    ALL_REGIONS,
+    CHECKS_MAX,
+    CONFIGS,
+    HEADER_VALUE_MAX,
+    HEADERS_MAX,
+    PORTS,
+    REGIONS,
+    STATUSES,
+    TYPES,
+    HealthCheck,
+    HttpCheck,
+    TcpCheck,
+    effective,
+    health_check_problems,
+)
+from greenroom.web.api_schema import (
+    ApiSchema,
+    computed,
+    overlaid,
+    read_as,
+)
+from greenroom.web.api_shapes import (
+    Json,
+    Plain,
+    Several,
+    Shown,
+    given_values,
+    unknown_name,
+)
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    not_found,
+    refuse_if,
+)
+from greenroom.web.time_format import moment as written
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPart:
+    """`http_config` or `tcp_config`: an object inside a check, or null."""
+
+    record: type
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        """The part as a record; None for null, and when it is wrong."""
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            problems.append(Problem(pointer, "must be an object"))
+            return None
+        described = specs(self.record)
+        found = [
+            unknown_name(f"{pointer}.{name}", name, list(described))
+            for name in value
+            if name not in described
+        ]
+        values = {name: _as_held(given) for name, given in given_values(self.record, value).items()}
+        for item in fields(cast(Any, self.record)):
+            if item.name in values:
+                wrong = check_value(
+                    f"{pointer}.{item.name}",
+                    values[item.name],
+                    plain_type(item.type),
+                    described[item.name],
+                )
+                found += [wrong] if wrong else []
+        problems += found
+        return None if found else self.record(**values)
+
+    def show(self, value: Any) -> Any:
+        """An object with every field."""
+        if value is None:
+            return None
+        return {
+            item.name: _as_json(getattr(value, item.name))
+            for item in fields(cast(Any, self.record))
+        }
+
+    def schema(self, _rule: Spec, /) -> Json:
+        """Of the object; 0 is accepted for a port and means the default."""
+        described = specs(self.record)
+        properties = {}
+        for item in fields(cast(Any, self.record)):
+            rule = described[item.name]
+            properties[item.name] = _OWN_SCHEMAS.get(item.name) or Plain(
+                plain_type(item.type)
+            ).schema(rule)
+        return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+
+
+_OWN_SCHEMAS: Mapping[str, Json] = {
+    "expected_codes": {
+        "type": "array",
+        "items": {"type": "string", "pattern": "^[1-5]([0-9]{2}|[xX]{2})$"},
+        "minItems": 1,
+        "maxItems": specs(HttpCheck)["expected_codes"].high,
+    },
+    "header": {
+        "type": ["object", "null"],
+        "maxProperties": HEADERS_MAX,
+        "additionalProperties": {
+            "type": "array",
+            "items": {"type": "string", "maxLength": HEADER_VALUE_MAX},
+            "minItems": 1,
+            "maxItems": HEADERS_MAX,
+        },
+    },
+}
+
+
+def _as_held(value: Any) -> Any:
+    """Lists as tuples, also inside an object; whole numbers that came as 80.0 as such."""
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, dict):
+        return {key: _as_held(inner) for key, inner in value.items()}
+    return Plain(int).read("", value, []) if isinstance(value, float) else value
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return {key: list(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultNumber:
+    """A number in which 0 means the default, as published."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        """`effective` puts the default in place of 0."""
+        return Plain(int).read(pointer, value, problems)
+
+    def show(self, value: Any) -> Any:
+        """The value that counts."""
+        return value
+
+    def schema(self, rule: Spec, /) -> Json:
+        """From 0 on."""
+        return {"type": "integer", "minimum": 0, "maximum": rule.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """`check_regions`: a list of region codes, or null."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        """A tuple."""
+        return Several().read(pointer, value, problems)
+
+    def show(self, value: Any) -> Any:
+        """A list, or null."""
+        return None if value is None else list(value)
+
+    def schema(self, rule: Spec, /) -> Json:
+        """Of both."""
+        codes = {"type": "string", "enum": [*REGIONS, ALL_REGIONS]}
+        return {"type": ["array", "null"], "items": codes, "minItems": 1, "maxItems": rule.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The type of a check, in any case."""
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
+        """In capitals."""
+        return value.upper() if isinstance(value, str) else value
+
+    def show(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+    def schema(self, _rule: Spec, /) -> Json:
+        """The three types, in capitals or not."""
+        return {"type": "string", "enum": [*TYPES, *(kind.lower() for kind in TYPES)]}
+
+
+_TIME = {"type": "string", "format": "date-time"}
+_ZEROS = ("interval", "timeout", "retries", "consecutive_fails", "consecutive_successes")
+
+HEALTH_CHECK = ApiSchema.of(
+    HealthCheck,
+    shapes={
+        "http_config": CheckPart(HttpCheck),
+        "tcp_config": CheckPart(TcpCheck),
+        "check_regions": Regions(),
+        "type": Kind(),
+        **dict.fromkeys(_ZEROS, DefaultNumber()),
+    },
+    more=(
+        computed("created_on", "when it was made", Shown(_TIME)),
+        computed("modified_on", "when it was changed last", Shown(_TIME)),
+        computed(
+            "status",
+            "what the origin is at the moment",
+            Shown({"type": "string", "enum": list(STATUSES)}),
+        ),
+        computed(
+            "failure_reason",
+            "why the origin is unhealthy; empty otherwise",
+            Shown({"type": "string"}),
+        ),
+        computed(
+            "regions",
+            "what each region says; `Global` is greenroom's own agent in place of all regions",
+            Shown(
+                {
+                    "type": "object",
+                    "additionalProperties": {"type": "string", "enum": list(STATUSES)},
+                }
+            ),
+            extension=True,
+        ),
+        computed(
+            "status_since",
+            "when the status changed last; null: never",
+            Shown({**_TIME, "type": ["string", "null"]}),
+            extension=True,
+        ),
+        computed(
+            "read_only",
+            "it stands in a configuration file and is changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
+    ),
+)
+
+GLOBAL = "Global"
+"""The name of all regions together."""
+
+
+def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthCheck]:
+    """Raises Refused when there is no such check in this zone."""
+    zone_of(known, zone_id)
+    return entry_of(known.health_checks, "health check", check_id, zone_id)
+
+
+def show(entry: Entry[HealthCheck], view: HealthStates) -> Json:
+    """A check as the API answers it."""
+    check, state = entry.record, view.condition(entry.id)
+    status = shown_status(state, check)
+    values = {item.name: getattr(check, item.name) for item in fields(HealthCheck)}
+    return HEALTH_CHECK.show(
+        values
+        | {
+            "created_on": written(entry.created_ms),
+            "modified_on": written(entry.modified_ms),
+            "status": status,
+            "failure_reason": state.reason if state and status == "unhealthy" else "",
+            "regions": {region or GLOBAL: says for region, says in view.regions(entry.id).items()},
+            "status_since": written(state.since_ms) if state and state.since_ms else None,
+            "read_only": entry.read_only,
+        }
+    )
+
+
+def create(zone_id: str, document: Any, view: HealthStates | None = None) -> ConfigChange:
+    """A new check."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        refuse_read_only(zone_of(known, zone_id), "zone")
+        if len(known.health_checks) >= CHECKS_MAX:
+            raise Refused(ApiFault(Code.TOO_MANY, f"there are {CHECKS_MAX} health checks already"))
+        return _put(zone_id, at.new_id(), document, view)
+
+    return plan
+
+
+def change(
+    zone_id: str, check_id: str, document: Any, whole: bool, view: HealthStates | None = None
+) -> ConfigChange:
+    """A check with every field replaced (PUT), or some of them (PATCH)."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        entry = check_of(known, zone_id, check_id)
+        refuse_read_only(entry, "health check")
+        return _put(zone_id, check_id, document if whole else _edited(entry, document), view)
+
+    return plan
+
+
+def delete(zone_id: str, check_id: str) -> ConfigChange:
+    """Removes a check; an incident that is open ends with it."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        refuse_read_only(check_of(known, zone_id, check_id), "health check")
+        return PlannedChange([Remove("health_check", check_id)], lambda _after: {"id": check_id})
+
+    return plan
+
+
+def preview(view: HealthView, zone_id: str, document: Any) -> Json:
+    """Begins to try a check."""
+    check = HealthCheck(id=opaque_id(), **checked(document))
+    return _show_preview(view, check, view.previews.add(check, zone_id))
+
+
+def show_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
+    """A check that is being tried. Raises Refused."""
+    found = view.previews.get(check_id, zone_id)
+    if found is None:
+        raise not_found("preview of a health check", check_id)
+    return _show_preview(view, found[1], found[0])
+
+
+def end_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
+    """Ends a trial. Raises Refused."""
+    show_preview(view, zone_id, check_id)
+    view.previews.remove(check_id)
+    return {"id": check_id}
+
+
+def _show_preview(view: HealthView, check: HealthCheck, made_ms: int) -> Json:
+    return show(Entry(check, "", made_ms, made_ms, 0), view)
+
+
+def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
+    """The whole document after an edit. A port that was the default of the old type becomes that of the new one."""
+    before = show(entry, NoStates())
+    merged = overlaid(before, document)
+    kind = merged.get("type") if isinstance(merged, dict) else None
+    if not isinstance(kind, str) or kind.upper() not in TYPES or kind.upper() == entry.record.type:
+        return merged
+    name = CONFIGS[kind.upper()][0]
+    part, given = merged.get(name), document.get(name)
+    if (
+        isinstance(part, dict)
+        and not (isinstance(given, dict) and "port" in given)
+        and part.get("port") == PORTS[entry.record.type]
+    ):
+        part["port"] = 0
+    return merged
+
+
+def checked(document: Any) -> Json:
+    """The values that count of a whole document. Raises Refused with every fault."""
+    values, faults = read_as(
+        HEALTH_CHECK, document, lambda values: health_check_problems(effective(values))
+    )
+    refuse_if(faults)
+    return effective(values)
+
+
+def _put(zone_id: str, check_id: str, document: Any, view: HealthStates | None) -> PlannedChange:
+    check = HealthCheck(id=check_id, **checked(document))
+    return PlannedChange(
+        [Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view or NoStates())
+    )

@@ -1,0 +1,200 @@
+"""Health checks of a zone, under both of their published addresses."""
+
+from typing import Annotated
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.zones import zone_of
+from greenroom.health import checks as health_checks
+from greenroom.health import history as health_history
+from greenroom.health.view import HealthStates, HealthView, NoStates
+from greenroom.web.dependencies import Document, Editor, Paged
+from greenroom.web.envelope import answered
+from greenroom.web.openapi import told
+from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.routing import Depends, Query, Router
+
+PREFIXES = {
+    "": "/zones/{zone_id}/healthchecks",
+    "smart shield ": "/zones/{zone_id}/smart_shield/healthchecks",
+}
+"""What stands before the tag -> where the same calls are."""
+
+
+def health_states(request: Request) -> HealthStates:
+    """What is known of the checks."""
+    found: HealthStates | None = request.app.state.health
+    return found or NoStates()
+
+
+def health_view(request: Request) -> HealthView:
+    """The health checks at work. Raises Refused where none run."""
+    found: HealthView | None = request.app.state.health
+    if found is None:
+        raise Refused(ApiFault(Code.UNAVAILABLE, "no health checks run in this process"))
+    return found
+
+
+WithHealth = Annotated[HealthStates, Depends(health_states)]
+RunningHealth = Annotated[HealthView, Depends(health_view)]
+Region = Annotated[
+    str,
+    Query(
+        pattern="^[A-Za-z]{0,10}$",
+        description="Only events of this region; `Global`: all regions together.",
+    ),
+]
+Time = Annotated[
+    str | None,
+    Query(
+        max_length=40, description="ISO 8601 with a zone; the last 24 hours when nothing is said."
+    ),
+]
+Count = Annotated[int, Query(ge=1, le=1_000, description="Events at most.")]
+
+
+def _add_previews(router: Router) -> None:
+    """The calls that try a check; `preview` stands where an id would, so they come first."""
+
+    @router.post("/preview", **told("HealthCheck", body="HealthCheckCreate", may="edit"))
+    async def create_preview(
+        config_service: WithConfig, health: RunningHealth, document: Document, zone_id: str
+    ) -> Response:
+        """Try a health check without saving it; it runs for ten minutes."""
+        config_service.look(lambda known: zone_of(known, zone_id))
+        return answered(health_checks.preview(health, zone_id, document))
+
+    @router.get("/preview/{preview_id}", **told("HealthCheck", may="read"))
+    async def get_preview(health: RunningHealth, zone_id: str, preview_id: str) -> Response:
+        """Get a health check that is being tried."""
+        return answered(health_checks.show_preview(health, zone_id, preview_id))
+
+    @router.delete("/preview/{preview_id}", **told("Id", may="edit", change=True))
+    async def delete_preview(health: RunningHealth, zone_id: str, preview_id: str) -> Response:
+        """End the trial of a health check."""
+        return answered(health_checks.end_preview(health, zone_id, preview_id))
+
+
+def routes_of(tag: str, prefix: str) -> Router:
+    """The calls below one prefix."""
+    router = Router(tags=[f"{tag}health checks"], prefix=prefix)
+    _add_previews(router)
+
+    @router.get("", **told("[HealthCheck]", info="Page", may="read"))
+    def list_health_checks(
+        config_service: WithConfig, health: WithHealth, page: Paged, zone_id: str
+    ) -> Response:
+        """List the health checks of a zone."""
+        known = config_service.look(lambda known: known)
+        zone_of(known, zone_id)
+        shown, info = page.cut(known.health_checks.of(zone_id))
+        return answered([health_checks.show(entry, health) for entry in shown], info)
+
+    @router.post("", **told("HealthCheck", body="HealthCheckCreate"))
+    def create_health_check(
+        caller: Editor,
+        config_service: WithConfig,
+        health: WithHealth,
+        document: Document,
+        zone_id: str,
+    ) -> Response:
+        """Create a health check."""
+        return answered(
+            config_service.change(caller.author, health_checks.create(zone_id, document, health))
+        )
+
+    @router.get("/{healthcheck_id}", **told("HealthCheck", may="read"))
+    def get_health_check(
+        config_service: WithConfig, health: WithHealth, zone_id: str, healthcheck_id: str
+    ) -> Response:
+        """Get a health check with its state."""
+        entry = config_service.look(
+            lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
+        )
+        return answered(health_checks.show(entry, health))
+
+    @router.put("/{healthcheck_id}", **told("HealthCheck", body="HealthCheckCreate"))
+    def put_health_check(
+        caller: Editor,
+        config_service: WithConfig,
+        health: WithHealth,
+        document: Document,
+        zone_id: str,
+        healthcheck_id: str,
+    ) -> Response:
+        """Replace a health check."""
+        change = health_checks.change(zone_id, healthcheck_id, document, True, health)
+        return answered(config_service.change(caller.author, change))
+
+    @router.patch("/{healthcheck_id}", **told("HealthCheck", body="HealthCheckEdit"))
+    def edit_health_check(
+        caller: Editor,
+        config_service: WithConfig,
+        health: WithHealth,
+        document: Document,
+        zone_id: str,
+        healthcheck_id: str,
+    ) -> Response:
+        """Change some fields of a health check."""
+        change = health_checks.change(zone_id, healthcheck_id, document, False, health)
+        return answered(config_service.change(caller.author, change))
+
+    @router.delete("/{healthcheck_id}", **told("Id", change=True))
+    def delete_health_check(
+        caller: Editor, config_service: WithConfig, zone_id: str, healthcheck_id: str
+    ) -> Response:
+        """Delete a health check; an incident that is open ends with it."""
+        return answered(
+            config_service.change(caller.author, health_checks.delete(zone_id, healthcheck_id))
+        )
+
+    return router
+
+
+history = Router(
+    tags=["history of health checks"], prefix="/zones/{zone_id}/healthchecks/{healthcheck_id}"
+)
+
+
+@history.get("/events", **told("[CheckEvent]", may="analytics"))
+def list_events(
+    config_service: WithConfig,
+    health: RunningHealth,
+    zone_id: str,
+    healthcheck_id: str,
+    since: Time = None,
+    until: Time = None,
+    region: Region = "",
+    only_changes: Annotated[
+        bool, Query(description="Only events that changed the status.")
+    ] = False,
+    limit: Count = 100,
+) -> Response:
+    """List what the probes of a health check found, newest first."""
+    check = config_service.look(
+        lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
+    ).record
+    begin, end = health_history.span(since, until, config_service.clock.now_ms())
+    return answered(health_history.events(health, check, begin, end, region, only_changes, limit))
+
+
+@history.get("/figures", **told("CheckFigures", may="analytics"))
+def get_figures(
+    config_service: WithConfig,
+    health: RunningHealth,
+    zone_id: str,
+    healthcheck_id: str,
+    since: Time = None,
+    until: Time = None,
+) -> Response:
+    """Get uptime, failures by reason and latency of a health check."""
+    check = config_service.look(
+        lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
+    ).record
+    begin, end = health_history.span(since, until, config_service.clock.now_ms())
+    return answered(health_history.figures(health, check, begin, end))
+
+
+routers = (history, *(routes_of(tag, prefix) for tag, prefix in PREFIXES.items()))

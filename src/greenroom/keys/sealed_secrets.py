@@ -1,0 +1,116 @@
+"""Seals secrets that the configuration store keeps and greenroom has to read again, so that a copy of the database alone gives none away.
+
+The key is in `secrets.json` in the data directory, made when the first secret is sealed. A rotation adds another one, and machines that
+share a Redis exchange their keys (`ledgers.redis.key_exchange`), so a file may hold several: the newest one seals, any opens.
+"""
+
+import base64
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from greenroom.errors import StorageFailed
+from greenroom.keys.key_file import (
+    KEY_ID_BYTES,
+    KEYS_MAX,
+    SECRET_BYTES,
+    Key,
+    KeyFileStamp,
+    KeysOnDisk,
+    by_activation,
+    key_of,
+    key_row,
+)
+from greenroom.model.sealed import is_sealed, key_of_sealed
+
+SECRETS_FILE = "secrets.json"
+NONCE_BYTES = 12
+
+
+class SealedSecrets:
+    """See `ports.SecretBox`. The key file is read again whenever it has changed."""
+
+    def __init__(
+        self, data: Path, now_ms: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom
+    ) -> None:
+        self._file = _file(data)
+        self._now_ms = now_ms
+        self._entropy = entropy
+        self._read: tuple[tuple[Key, ...], KeyFileStamp] | None = None
+
+    def seal(self, secret: str, of: str) -> str:
+        """See `ports.SecretBox`. Raises StorageFailed or InvalidConfig when there is no key and none can be made."""
+        key, nonce = self._sealing(), self._entropy(NONCE_BYTES)
+        box = key.cipher.encrypt(nonce, secret.encode(), of.encode())
+        return f"sealed:{key.id.hex()}:{base64.urlsafe_b64encode(nonce + box).decode().rstrip('=')}"
+
+    def open(self, sealed: str, of: str) -> str:
+        """See `ports.SecretBox`."""
+        if not is_sealed(sealed):
+            return sealed
+        key_id, text = key_of_sealed(sealed), sealed.rpartition(":")[2]
+        key = next((key for key in self._keys() if key.id.hex() == key_id), None)
+        if key is None:
+            raise StorageFailed(
+                f"it was sealed with the key {key_id}, which is not in {self._file.path}"
+            )
+        try:
+            raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            return key.cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], of.encode()).decode()
+        except (InvalidTag, ValueError):
+            raise StorageFailed("it is damaged, or belongs to another record") from None
+
+    def rotate(self) -> str:
+        """Makes another key, which seals from now on; the others still open. Its id. Raises StorageFailed or InvalidConfig."""
+        with self._file.alone(wait=True):
+            return self._add(self._keys()).id.hex()
+
+    def _keys(self) -> tuple[Key, ...]:
+        if not self._file.exists:
+            return ()
+        if self._read is None or self._read[1] != self._file.stamp():
+            self._read = self._file.read()
+        return self._read[0]
+
+    def _sealing(self) -> Key:
+        found = self._keys()
+        if found:
+            return found[-1]
+        with self._file.alone(wait=True):
+            found = self._keys()
+            return found[-1] if found else self._add(())
+
+    def _add(self, known: tuple[Key, ...]) -> Key:
+        secret, now_ms = self._entropy(SECRET_BYTES), self._now_ms()
+        active_ms = max(now_ms, known[-1].active_ms + 1) if known else now_ms
+        made = Key(self._entropy(KEY_ID_BYTES), secret, now_ms, active_ms, AESGCM(secret))
+        with self._file.disk():
+            self._file.write((*known[1 - KEYS_MAX :], made))
+        return made
+
+
+def exchange_secret_keys(data: Path, theirs: Iterable[Any]) -> list[dict[str, Any]]:
+    """Adds rows of the key files of other machines; returns all rows. What is no row is ignored, and no key is ever forgotten.
+
+    Raises InvalidConfig or StorageFailed.
+    """
+    file = _file(data)
+    found = {key.id: key for key in map(key_of, theirs) if key is not None}
+    if not found and not file.exists:
+        return []
+    with file.alone(wait=True):
+        own = file.read()[0] if file.exists else ()
+        more = by_activation(key for key in found.values() if key.id not in {one.id for one in own})
+        kept = by_activation((*own, *more[: KEYS_MAX - len(own)]))
+        if kept != own:
+            file.write(kept)
+    return [key_row(key) for key in kept]
+
+
+def _file(data: Path) -> KeysOnDisk:
+    loss = "two-step sign-in has then to be reset, and webhooks and PagerDuty services have to be entered again"
+    return KeysOnDisk(data / SECRETS_FILE, "secret", loss)

@@ -1,0 +1,223 @@
+"""The keys that seal tickets, in one file that several processes may share.
+
+A key is made, written down, and used for sealing only ACTIVATION_DELAY_MS later, when every process that shares the file
+has read it. It seals until a newer one takes over, and opens for KEY_OVERLAP_MS after that: by then every living ticket has
+been sealed again. A file that cannot be read as keys stops the start, because new keys in its place would throw every visitor
+out of the line.
+
+Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3). Each process counts its own and asks for a new key
+at SEALS_MAX, which leaves room for sixteen processes on one file.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from greenroom.errors import StorageFailed
+from greenroom.keys.key_file import (
+    KEY_ID_BYTES,
+    KEYS_MAX,
+    SECRET_BYTES,
+    Key,
+    KeysOnDisk,
+    by_activation,
+    key_of,
+    key_row,
+)
+from greenroom.model.room import SESSION_LONGEST
+from greenroom.model.ticket_key import TicketKey
+from greenroom.model.visit import PLACE_KEPT_MS
+
+KEY_FILE = "keys.json"
+
+KEY_AGE_MAX_MS = 24 * 3_600_000
+"""A key seals for a day at most, so that a stolen old copy of the file is soon worth nothing."""
+
+SEALS_MAX = 1 << 28
+"""Seals by one process before it asks for a new key: a sixteenth of what one key bears."""
+
+ACTIVATION_DELAY_MS = 15_000
+"""From writing a key down to sealing with it: fifteen times the second in which every process looks at the file."""
+
+KEY_OVERLAP_MS = SESSION_LONGEST * 60_000 + PLACE_KEPT_MS + 60_000
+"""How long a replaced key still opens: the longest session, the time a place is kept, and a minute for slow clocks."""
+
+RETRY_MS = 60_000
+"""Between two tries to write the file when the disk refuses."""
+
+
+class KeyRing:
+    """The current key and the older ones that still open.
+
+    Call `tend` about once a second; the rest never touches the disk. `current` seals; `opening` maps the id of every key that
+    still opens to its cipher. Both are replaced, never changed.
+    """
+
+    def __init__(
+        self, data: Path, now_ms: int, entropy: Callable[[int], bytes] = os.urandom
+    ) -> None:
+        """Reads `<data>/keys.json`, or makes it with a first key that is valid at once.
+
+        Raises InvalidConfig when the file is not keys or others can read it, StorageFailed when the disk refuses.
+        """
+        self._file = _file(data)
+        self._entropy = entropy
+        self.seals = 0
+        self._retry_ms = 0
+        self._listed: tuple[Key, ...] = ()
+        self.opening: dict[bytes, AESGCM] = {}
+        if not self._file.exists:
+            self._publish(now_ms, 0, lambda keys: not keys, wait=True)
+        self._listed, self._stamp = self._file.read()
+        self.current = _sealing(self._listed, now_ms)
+        self._settle(now_ms)
+
+    def __repr__(self) -> str:
+        return (
+            f"KeyRing({self._file.path}, current={self.current.id.hex()}, keys={len(self.opening)})"
+        )
+
+    def tend(self, now_ms: int, *, rotates: bool = True) -> bool:
+        """Reads the file again when another process changed it, activates, rotates and drops keys; True when `current` changed.
+
+        `rotates`: a new key may be made now. Not while other machines could not be told of it: their visitors would be new visitors here.
+
+        Raises InvalidConfig or StorageFailed when the file is unusable or cannot be written; the keys at hand stay in use, and
+        writing is tried again after RETRY_MS.
+        """
+        before = self.current.id
+        self.reload(now_ms)
+        outdated = len(self._listed) > len(self.opening) or (
+            rotates and self._wants_rotation(self._listed, now_ms)
+        )
+        if outdated and now_ms >= self._retry_ms:
+            self._retry_ms = now_ms + RETRY_MS
+            self._publish(
+                now_ms,
+                ACTIVATION_DELAY_MS,
+                lambda keys: rotates and self._wants_rotation(keys, now_ms),
+            )
+            self._retry_ms = 0
+            self.reload(now_ms)
+        return self.current.id != before
+
+    def rotate(self, now_ms: int) -> None:
+        """Publishes a new key now; it takes over after ACTIVATION_DELAY_MS. Raises StorageFailed when it cannot be written."""
+        self._publish(now_ms, ACTIVATION_DELAY_MS, lambda _: True)
+        self.reload(now_ms)
+
+    def reload(self, now_ms: int) -> None:
+        """Takes up what the file says, if it changed, and what the time says. On an error the keys at hand stay in use."""
+        try:
+            if self._file.stamp() != self._stamp:
+                self._listed, self._stamp = self._file.read()
+        finally:
+            self._settle(now_ms)
+
+    def _settle(self, now_ms: int) -> None:
+        opening = {key.id: key.cipher for key in _still_valid(self._listed, now_ms)}
+        if opening.keys() != self.opening.keys():
+            self.opening = opening
+        current = _sealing(self._listed, now_ms)
+        if current.id != self.current.id:
+            self.current = current
+            self.seals = 0
+
+    def _wants_rotation(self, keys: tuple[Key, ...], now_ms: int) -> bool:
+        newest = keys[-1]
+        if newest.id == self.current.id and self.seals >= SEALS_MAX:
+            return True
+        return now_ms - newest.active_ms >= KEY_AGE_MAX_MS
+
+    def _publish(
+        self,
+        now_ms: int,
+        delay_ms: int,
+        wanted: Callable[[tuple[Key, ...]], bool],
+        wait: bool = False,
+    ) -> None:
+        with self._file.alone(wait=wait):
+            keys = self._file.read()[0] if self._file.exists else self._listed
+            kept = _still_valid(keys, now_ms)
+            if wanted(keys):
+                if len(kept) >= KEYS_MAX:
+                    raise StorageFailed(
+                        f"{self._file.path}: holds {KEYS_MAX} keys that still open tickets; rotate later"
+                    )
+                secret = self._entropy(SECRET_BYTES)
+                kept = (
+                    *kept,
+                    Key(
+                        self._entropy(KEY_ID_BYTES),
+                        secret,
+                        now_ms,
+                        now_ms + delay_ms,
+                        AESGCM(secret),
+                    ),
+                )
+            if kept != keys:
+                self._file.write(kept)
+
+
+def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
+    """The keys of a data directory that open tickets, newest first. Raises InvalidConfig or StorageFailed."""
+    file = _file(data)
+    with file.disk():
+        keys = _still_valid(file.read()[0], now_ms)
+    until = [key.active_ms + KEY_OVERLAP_MS for key in keys[1:]]
+    sealing = _sealing(keys, now_ms)
+    told = zip(keys, [*until, None], strict=True)
+    return [
+        TicketKey(key.id.hex(), key.created_ms, key.active_ms, end, key.id == sealing.id)
+        for key, end in told
+    ][::-1]
+
+
+def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:
+    """Adds rows of the key files of other machines; returns all rows that still open tickets, from this and other machines.
+
+    A key of this machine that they do not know yet and that seals here already waits until they do (`_announced`). What is no row is
+    ignored. Raises InvalidConfig or StorageFailed, as KeyRing does.
+    """
+    file = _file(data)
+    known = {key.id: key for key in map(key_of, theirs) if key is not None}
+    with file.alone(wait=True):
+        own = file.read()[0] if file.exists else ()
+        found = known | {key.id: _announced(key, known, now_ms) for key in own}
+        kept = _still_valid(by_activation(found.values()), now_ms)[-KEYS_MAX:]
+        if kept != own:
+            file.write(kept)
+    return [key_row(key) for key in kept]
+
+
+def _announced(key: Key, known: Mapping[bytes, Key], now_ms: int) -> Key:
+    """The key, which takes over from those that the others know only after ACTIVATION_DELAY_MS from now.
+
+    One that was made while they could not be told would seal tickets that they cannot open.
+    """
+    sealing_ms = max(
+        (other.active_ms for other in known.values() if other.active_ms <= now_ms), default=None
+    )
+    takes_over = key.id not in known and sealing_ms is not None and key.active_ms >= sealing_ms
+    if not takes_over or key.active_ms >= now_ms + ACTIVATION_DELAY_MS // 2:
+        return key
+    return replace(key, active_ms=now_ms + ACTIVATION_DELAY_MS)
+
+
+def _file(data: Path) -> KeysOnDisk:
+    return KeysOnDisk(data / KEY_FILE, "ticket", "all visitors then start again")
+
+
+def _sealing(keys: tuple[Key, ...], now_ms: int) -> Key:
+    """The newest key whose time has come; the oldest one when the clock was set back before all of them."""
+    return next((key for key in reversed(keys) if key.active_ms <= now_ms), keys[0])
+
+
+def _still_valid(keys: tuple[Key, ...], now_ms: int) -> tuple[Key, ...]:
+    """Without the keys whose successor took over longer ago than the overlap."""
+    replaced = [index for index, key in enumerate(keys) if key.active_ms <= now_ms - KEY_OVERLAP_MS]
+    return keys[replaced[-1] :] if replaced else keys

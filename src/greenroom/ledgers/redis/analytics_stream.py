@@ -1,0 +1,74 @@
+"""Analytics of many processes in the global Redis: a stream for each data center, and the lease of the one process that empties them."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from greenroom.errors import StorageFailed
+from greenroom.ledgers.redis.call import call_function
+from greenroom.ledgers.redis.connect import Client
+from greenroom.ledgers.redis.library import LEADER_LIBRARY
+
+STREAM_MAX = 20_000
+"""Messages of a data center that wait for a collector: six hours of fifty processes. The oldest go first."""
+
+LEASE_MS = 15_000
+
+
+class RedisAnalyticsStream:
+    """See `analytics.collector.shared.AnalyticsStream`. The client must not decode answers."""
+
+    def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
+        """`process` names this process among all."""
+        self._client = client
+        self._process = process
+        self._place = f"{prefix}:{{analytics}}:"
+
+    async def add(self, data_center: str, message: bytes) -> None:
+        """See `analytics.collector.shared.AnalyticsStream`."""
+        try:
+            await self._client.xadd(
+                self._place + data_center, {"m": message}, maxlen=STREAM_MAX, approximate=True
+            )
+        except (RedisError, OSError) as error:
+            raise StorageFailed(f"Redis: {error}") from error
+
+    async def lead(self) -> bool:
+        """See `analytics.collector.shared.AnalyticsStream`."""
+        return bool(
+            await call_function(
+                self._client,
+                LEADER_LIBRARY,
+                "lock",
+                (self._place + "collector",),
+                (self._process, LEASE_MS),
+            )
+        )
+
+    async def resign(self) -> None:
+        """See `analytics.collector.shared.AnalyticsStream`."""
+        await call_function(
+            self._client, LEADER_LIBRARY, "lock", (self._place + "collector",), (self._process, 0)
+        )
+
+    async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]:
+        """See `analytics.collector.shared.AnalyticsStream`."""
+        try:
+            found: Any = await self._client.xrange(self._place + data_center, count=count)
+        except (RedisError, OSError) as error:
+            raise StorageFailed(f"Redis: {error}") from error
+        return [(number, fields.get(b"m", b"")) for number, fields in found]
+
+    async def remove(self, data_center: str, numbers: Sequence[bytes]) -> None:
+        """See `analytics.collector.shared.AnalyticsStream`."""
+        try:
+            await self._client.xdel(self._place + data_center, *numbers)
+        except (RedisError, OSError) as error:
+            raise StorageFailed(f"Redis: {error}") from error
+
+    async def close(self) -> None:
+        """Lets the connection go."""
+        with contextlib.suppress(RedisError, OSError):
+            await self._client.aclose()

@@ -1,0 +1,184 @@
+"""Questions and answers as bytes: what goes into one call for one room, and what comes out, with the estimate read here.
+
+The server says how far a visitor is from the front and how long that takes by the limits and the measured pace; the forecast is read in
+this process, because its table is worked out once and used for thousands of visitors.
+"""
+
+from collections.abc import Iterator, Mapping
+from struct import Struct
+
+from msgspec import msgpack
+
+from greenroom.admission.estimate import AT_ONCE, exactly, random_estimate
+from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before
+from greenroom.admission.messages.outlook import Outlook
+from greenroom.admission.messages.wait_table import WaitTable
+from greenroom.admission.queueing.line_table import table_of
+from greenroom.model.line_table import LineTable
+from greenroom.model.room import METHODS, Room
+from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
+
+ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP = 1, 2, 3, 4, 5, 6, 7, 8
+
+QUESTION = Struct("<B12sdQ")
+"""What, ticket id, key, random bits."""
+VISIT_MORE = Struct("<dBB")
+"""Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
+SETTINGS = Struct("<BBBBBIIIIId")
+EXPECTED = Struct("<dd")
+"""Behind the settings: what time the process expects in the ledger, and how far that may be off (`admission.ledger_time`)."""
+_HEAD = Struct("<dddddddd")
+_ANSWER = Struct("<BBddIIId")
+_TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
+_SHUT, _CONNECTED = 0, 1
+_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED, _ROOM = 1, 2, 4, 8, 16, 32, 64
+
+_CONFIRMS: Mapping[bool | str, int] = {False: 0, True: 1, "auto": 2}
+_SKETCHES = msgpack.Decoder(WaitTable)
+_STANDINGS = (Standing.GONE, *Standing)
+_WAITING, _GONE = Standing.WAITING, Outcome(Standing.GONE)
+_HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
+
+
+def settings_of(room: Room) -> bytes:
+    """What the functions have to know of a room."""
+    return SETTINGS.pack(
+        METHODS.index(room.queueing_method), room.queue_all, _CONFIRMS[room.confirm_newcomers], not room.disable_session_renewal,
+        room.strong_sessions, room.session_ms, room.renewal_age_ms, room.check_in_max_s, room.new_users_per_minute,
+        room.total_active_users, room.sessions_ended_ms,
+    )  # fmt: skip
+
+
+class Reader:
+    """Reads the answers of one room."""
+
+    __slots__ = (
+        "_open", "_outlook", "_random", "forecast", "line_ahead_ms", "now_ms", "on_line", "passes_left", "per_minute", "permits", "want",
+    )  # fmt: skip
+
+    def __init__(self, room: Room, on_line: bool = False) -> None:
+        """`on_line`: times in outcomes are on the coordinator's clock, which is the same in all data centers, instead of the ledger's."""
+        self.on_line = on_line
+        self._outlook = Outlook()
+        self.forecast = 0
+        """Number of the forecast at hand."""
+        self.now_ms = self.permits = self.want = 0
+        """The ledger's clock, unused permits, and how many permits to ask for because the lease ran dry; as of the latest answer."""
+        self.passes_left = 0
+        """For how many permits requests that cannot wait may ask together; of the latest answer, if such a request was in it."""
+        self.line_ahead_ms = 0
+        """By how much the coordinator's clock is ahead of the ledger's."""
+        self.per_minute: float | None = None
+        self.configure(room)
+
+    def configure(self, room: Room) -> None:
+        """New settings."""
+        self._random = room.queueing_method == "random"
+        self._open = room.queueing_method != "reject" and not room.queue_all
+        self._outlook.expect(self._random)
+
+    def read(self, reply: bytes, forecast: bytes) -> Iterator[tuple[Outcome, bool]]:
+        """The outcomes of one call, each with whether asking for permits could help it."""
+        unseen = self._begin(reply, forecast)
+        shift_ms = self.line_ahead_ms if self.on_line else 0
+        for (
+            standing,
+            flags,
+            first,
+            second,
+            refresh_ms,
+            ahead,
+            waiting,
+            wait_s,
+        ) in _ANSWER.iter_unpack(memoryview(reply)[_HEAD.size :]):
+            if standing == _HELD:
+                in_line = flags & _IN_LINE
+                attempted_ms = int(first)
+                position = ahead + 1 + (unseen if flags & _NEWCOMER else 0)
+                estimate = (
+                    None
+                    if flags & _UNTOLD
+                    or (
+                        not ahead
+                        and flags & (_NEWCOMER | _ROOM) == _NEWCOMER
+                        and not self._outlook.current(self.now_ms)
+                    )
+                    else self._estimate(
+                        position, waiting, int(second), wait_s, bool(flags & _CUT_OFF)
+                    )
+                )
+                yield (
+                    Outcome(
+                        _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
+                        not_before(attempted_ms + refresh_ms - self.now_ms, estimate), called=bool(flags & _CALLED),
+                    ),
+                    bool(flags & _BORROWS),
+                )  # fmt: skip
+            elif standing == _OVER:
+                yield _GONE, False
+            else:
+                yield (
+                    Outcome(_STANDINGS[standing], int(first) + shift_ms, int(second) + shift_ms),
+                    False,
+                )
+
+    def line_table(self, reply: bytes, forecast: bytes) -> LineTable:
+        """The table of the line, as `admission.ledger.Ledger.line_table` makes it."""
+        self._begin(reply, forecast)
+        standing, count = _TABLE.unpack_from(reply, _HEAD.size)
+        rows = list(_PLACE.iter_unpack(memoryview(reply)[_HEAD.size + _TABLE.size :]))
+        found = [(arrival_ms_of(int(key)), int(rank)) for key, rank, _ in rows]
+        waits = {int(rank): (int(key), wait_s) for key, rank, wait_s in rows}
+        due, places = (found[0], found[1:]) if count else (None, found)
+        waiting = places[-1][1] + 1 if places else 0
+
+        def estimate(ahead: int, _arrival_ms: int) -> Estimate | None:
+            key, wait_s = waits[ahead]
+            return self._estimate(ahead + 1, waiting, key, wait_s, standing != _CONNECTED)
+
+        return table_of(
+            places, waiting, standing != _SHUT, due, self.now_ms + self.line_ahead_ms, estimate
+        )
+
+    def _begin(self, reply: bytes, forecast: bytes) -> int:
+        """What every answer begins with; how many newcomers have not been seen again."""
+        now_ms, permits, per_minute, line_ahead_ms, want, number, unseen, left = _HEAD.unpack_from(
+            reply
+        )
+        self.now_ms, self.permits, self.want, self.line_ahead_ms = (
+            int(now_ms),
+            int(permits),
+            int(want),
+            int(line_ahead_ms),
+        )
+        self.passes_left, self.per_minute = int(left), None if per_minute < 0 else per_minute
+        if forecast:
+            self.forecast = int(number)
+            self._outlook.take(
+                _SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms
+            )
+        return int(unseen)
+
+    def _estimate(
+        self, position: int, waiting: int, key: int, wait_s: float, alone: bool
+    ) -> Estimate | None:
+        """As `admission.ledger.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""
+        if not self._open:
+            return None
+        outlook = self._outlook
+        if wait_s >= 0 and position <= self.permits and not self._random:
+            return exactly(wait_s) if wait_s else AT_ONCE
+        arrival_ms = arrival_ms_of(key)
+        without, now_ms = position - self.permits, self.now_ms
+        found = (
+            outlook.random(arrival_ms, now_ms)
+            if self._random
+            else outlook.fifo(without, arrival_ms, now_ms)
+        )
+        if not alone and (found or outlook.decides) and outlook.age_s < LINE_OVER_S:
+            return found
+        if self._random:
+            plain = random_estimate(max(position, waiting) - self.permits, self.per_minute)
+        else:
+            plain = None if wait_s < 0 else exactly(wait_s)
+        return cut_off(plain, found, outlook.age_s) if alone else plain

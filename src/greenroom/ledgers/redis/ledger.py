@@ -1,0 +1,328 @@
+"""The ledger of one room in Redis, as `ports.LedgerPort`: many processes share it; without an answer from Redis no visitor is admitted."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
+from greenroom.admission.ledger_time import Expectation
+from greenroom.ledgers.redis.answers import (
+    ARRIVE,
+    EXPECTED,
+    KEEP,
+    LEAVE,
+    PASS,
+    PEEK,
+    POLL,
+    QUESTION,
+    VIEW,
+    VISIT,
+    VISIT_MORE,
+    Reader,
+    settings_of,
+)
+from greenroom.ledgers.redis.batcher import GATHERED_MAX, RequestBatcher
+from greenroom.ledgers.redis.clock import ServerClock
+from greenroom.ledgers.redis.library import Library
+from greenroom.ledgers.redis.wire import Command, Unreachable
+from greenroom.model.room import Room
+from greenroom.model.visit import Outcome, Standing
+from greenroom.ports import TableThen, Then
+
+CALL_WORK = 60
+"""Work in one call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call has to stay below 0.2 ms."""
+WORK = {ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8}
+"""Units of each kind of question, as measured (bench/redis_ledger.py)."""
+
+HELD_REFRESH_MS = 5_000
+"""A visitor without an answer retries about this much later, so that a crowd does not overload a Redis that has just returned."""
+
+
+class LedgerServices(Protocol):
+    """What a ledger cannot do by itself."""
+
+    def heard(self, server_ms: int) -> None:
+        """An answer that has just come says that it was then."""
+
+    def run_dry(self, room_id: str, want: Callable[[], int], then: Callable[[], None]) -> bool:
+        """Asks the coordinator for permits; `then` is called once afterwards. False: there is no coordinator to ask.
+
+        `want` says how many when the asking begins: by then all answers that came together have been read.
+        """
+
+    def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
+        """See `ports.LedgerPort.before`."""
+
+    def rekey(self, room_id: str, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
+        """See `ports.LedgerPort.rekey`."""
+
+
+LedgerRequest = tuple[bytes, Then, int]
+"""A question, who wants the answer, and how often it may still wait until the coordinator has been asked for permits."""
+
+
+class RedisLedger:
+    """All operations of one room. Made by `RedisLedgerStore`."""
+
+    def __init__(
+        self,
+        room: Room,
+        place: bytes,
+        data_center: str,
+        library: Library,
+        batcher: RequestBatcher,
+        clock: ServerClock,
+        getrandbits: Callable[[int], int],
+        services: LedgerServices,
+    ) -> None:
+        """`place` is the name of the ledger in Redis."""
+        self.place = place
+        self.reader = Reader(room, on_line=True)
+        self._room = room
+        self._data_center = data_center
+        self._settings = settings_of(room)
+        self._said = False  # whether Redis knows these settings
+        self._handle, self._configure = library.function("handle"), library.function("configure")
+        self._line_table = library.function("line_table")
+        self._batcher = batcher
+        self._now_ms, self._steady_ms = clock.now_ms, clock.steady_ms
+        self._expectation = Expectation()
+        self._getrandbits = getrandbits
+        self._services = services
+        self._asked: list[LedgerRequest] = []
+        self._dry: list[LedgerRequest] = []
+        self._dry_passes = 0  # how many of these are requests that cannot wait
+        self._for_newcomers = (
+            False  # whether the newest call to the coordinator was made for newcomers too
+        )
+        self._tables: list[TableThen] = []
+
+    # -- the Ledger port ------------------------------------------------------------------------------------------------------
+
+    def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """See `ports.LedgerPort`."""
+        self._ask(QUESTION.pack(ARRIVE, ticket_id, key, self._getrandbits(64)), then)
+
+    def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """See `ports.LedgerPort`."""
+        self._ask(QUESTION.pack(PASS, ticket_id, key, 0), then, PROVISIONAL_CALLS)
+
+    def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """See `ports.LedgerPort`."""
+        self._ask(QUESTION.pack(POLL, ticket_id, key, self._getrandbits(64)), then)
+
+    def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """See `ports.LedgerPort`."""
+        self._ask(QUESTION.pack(PEEK, ticket_id, key, self._getrandbits(64)), then)
+
+    def view(self, ticket_id: bytes, then: Then) -> None:
+        """See `ports.LedgerPort`."""
+        self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)
+
+    def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:
+        """See `ports.LedgerPort`."""
+        name = home.encode()
+        more = (
+            VISIT_MORE.pack(
+                renewed_ms - self.reader.line_ahead_ms, home == self._data_center, len(name)
+            )
+            + name
+        )
+        self._ask(QUESTION.pack(VISIT, ticket_id, key, self._getrandbits(64)) + more, then)
+
+    def keep(self, ticket_id: bytes, gap_ms: int) -> None:
+        """See `ports.LedgerPort`. Lost when Redis does not answer."""
+        self._ask(QUESTION.pack(KEEP, ticket_id, gap_ms, 0), _nobody)
+
+    def line_table(self, then: TableThen) -> None:
+        """See `ports.LedgerPort`."""
+        self._tables.append(then)
+        self._batcher.call(self)
+
+    def leave(self, ticket_id: bytes, key: int = 0) -> None:
+        """See `ports.LedgerPort`. Lost when Redis does not answer: the place or session then ends by itself."""
+        self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), _nobody)
+
+    def configure(self, room: Room) -> None:
+        """See `ports.LedgerPort`. Sent until Redis has taken it; when two processes send different settings, the later ones count."""
+        self._room = room
+        self._settings = settings_of(room)
+        self._said = False
+        self.reader.configure(room)
+        self._batcher.call(self)
+
+    # -- for the store around it ------------------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> Room:
+        """The settings in force."""
+        return self._room
+
+    @property
+    def settings(self) -> bytes:
+        """The same for Redis, and what time it should be there now."""
+        return self._settings + EXPECTED.pack(*self._expectation.at(self._steady_ms()))
+
+    def hear_time(self, now_ms: int) -> None:
+        """The ledger has just said that it was this time there."""
+        self._expectation.hear(now_ms, self._steady_ms())
+
+    def line_ms(self, now_ms: int) -> int:
+        """Now on the coordinator's clock, of which keys are made."""
+        return now_ms + self.reader.line_ahead_ms
+
+    @property
+    def idle(self) -> bool:
+        """See `batcher.BatchSource`."""
+        return not self._asked and not self._tables and self._said
+
+    def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
+        """See `batcher.BatchSource`."""
+        asked, self._asked = self._asked[:limit], self._asked[limit:]
+        found = [] if self._said else [self._saying()]
+        for part in _calls(asked):
+            questions = b"".join([question for question, _, _ in part])
+            command = (
+                "FCALL",
+                self._handle,
+                1,
+                self.place,
+                self.settings,
+                questions,
+                self.reader.forecast,
+            )
+            found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
+        if self._tables:
+            tables, self._tables = self._tables, []
+            table = ("FCALL", self._line_table, 1, self.place, self.settings, self.reader.forecast)
+            found.append((table, lambda reply: self._answer_tables(tables, reply)))
+        return found
+
+    def give_up(self, error: Exception) -> None:  # noqa: ARG002 - they are held for any reason
+        """See `batcher.BatchSource`."""
+        asked, self._asked = self._asked, []
+        tables, self._tables = self._tables, []
+        self._hold(asked)
+        for then in tables:
+            then(None)
+
+    def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
+        """See `ports.LedgerPort`. LedgerRequest until there is an answer: a draw without those who are there would be none."""
+        self._services.before(self._room.id, key, then)
+
+    def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
+        """See `ports.LedgerPort`."""
+        self._services.rekey(self._room.id, keys, then)
+
+    # -- inside -----------------------------------------------------------------------------------------------------------------
+
+    def _ask(self, question: bytes, then: Then, calls: int = 1) -> None:
+        if len(self._asked) >= GATHERED_MAX:
+            self._hold([(question, then, calls)])
+            return
+        self._batcher.questions += 1
+        self._asked.append((question, then, calls))
+        self._batcher.call(self)
+
+    def _saying(self) -> tuple[Command, Callable[[Any], None]]:
+        settings = self._settings
+        self._said = True  # unless a reply says otherwise: so that an idle ledger does not ask again and again
+
+        def heard(reply: Any) -> None:
+            if isinstance(reply, Exception) and settings == self._settings:
+                self._said = False
+
+        return ("FCALL", self._configure, 1, self.place, self.settings), heard
+
+    def _answer(self, asked: list[LedgerRequest], reply: Any) -> None:
+        if isinstance(reply, Exception):
+            self._hold(asked)
+            return
+        try:
+            answers = list(zip(asked, self.reader.read(*reply), strict=True))
+        except (
+            Exception
+        ) as error:  # not an expected answer: the visitor is held, and the error is reported
+            self._hold(asked)
+            raise Unreachable(f"not an answer: {error}") from error
+        self.hear_time(self.reader.now_ms)
+        dry: list[tuple[LedgerRequest, Outcome]] = []
+        for one, (outcome, could_borrow) in answers:
+            if could_borrow and one[2] and self._may_wait(one[0]):
+                dry.append((one, outcome))
+            else:
+                one[1](outcome)
+        self._services.heard(self.reader.now_ms + self.reader.line_ahead_ms)
+        if dry:
+            self._wait_for_permits(dry)
+
+    def _answer_tables(self, tables: list[TableThen], reply: Any) -> None:
+        table = None
+        try:
+            table = None if isinstance(reply, Exception) else self.reader.line_table(*reply)
+        except Exception as error:
+            raise Unreachable(f"not an answer: {error}") from error
+        finally:
+            for then in tables:
+                then(table)
+        self.hear_time(self.reader.now_ms)
+
+    def _wait_for_permits(self, dry: list[tuple[LedgerRequest, Outcome]]) -> None:
+        """Newcomers who would be let in if the coordinator had a permit to spare: they are asked about once more when it has been asked."""
+        asking = bool(self._dry)
+        self._dry += [one for one, _ in dry]
+        if not asking and not self._services.run_dry(self._room.id, self._wanted, self._ask_again):
+            self._dry, self._dry_passes = [], 0
+            for (_, then, _), outcome in dry:
+                then(outcome)
+
+    def _may_wait(self, question: bytes) -> bool:
+        """Of requests that cannot wait only as many do as may still be let in: however many come, no more permits are asked for."""
+        if question[0] != PASS:
+            return True
+        if self._dry_passes >= self.reader.passes_left:
+            return False
+        self._dry_passes += 1
+        return True
+
+    def _wanted(self) -> int:
+        self._for_newcomers = len(self._dry) > self._dry_passes
+        return max(1, self.reader.want, self._dry_passes)
+
+    def _ask_again(self) -> None:
+        """Newcomers first: where they met a call that was made for others, it costs them nothing."""
+        dry, self._dry, self._dry_passes = self._dry, [], 0
+        for question, then, calls in dry:
+            if question[0] != PASS:
+                self._ask(question, then, calls - self._for_newcomers)
+        for question, then, calls in dry:
+            if question[0] == PASS:
+                self._ask(question, then, calls - 1)
+
+    def _hold(self, asked: Iterable[LedgerRequest]) -> None:
+        now_ms = self._now_ms()
+        for _, then, _ in asked:
+            refresh_ms = HELD_REFRESH_MS * (768 + self._getrandbits(9)) >> 10
+            then(
+                Outcome(
+                    Standing.WAITING,
+                    attempted_ms=now_ms,
+                    refresh_ms=refresh_ms,
+                    storage_failed=True,
+                )
+            )
+
+
+def _calls(asked: list[LedgerRequest]) -> Iterator[list[LedgerRequest]]:
+    """In order, in parts of CALL_WORK at most."""
+    work = start = 0
+    for place, one in enumerate(asked):
+        work += WORK[one[0][0]]
+        if work > CALL_WORK:
+            yield asked[start:place]
+            start, work = place, WORK[one[0][0]]
+    if start < len(asked):
+        yield asked[start:]
+
+
+def _nobody(outcome: Outcome) -> None:
+    """Discards an answer."""

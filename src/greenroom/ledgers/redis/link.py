@@ -1,0 +1,132 @@
+"""Where a Redis is, as an operator writes it: one server, a master that Sentinels know, or a cluster; over TCP, TLS or a socket file.
+
+| URL | means |
+|---|---|
+| `redis://[user:password@]host[:port][/db]`, `unix://[user:password@]/path?db=0` | one server |
+| `redis+sentinel://[user:password@]host[:port],host[:port].../service[/db]` | the master that these Sentinels name |
+| `redis+cluster://[user:password@]host[:port],host[:port]...` | a cluster, reached through any of these |
+
+`rediss` instead of `redis` is TLS. Options behind `?`: `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile` (paths), `ssl_check_hostname`,
+`ssl_cert_reqs`; for Sentinel `sentinel_username` and `sentinel_password` when Sentinels want other ones.
+"""
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from greenroom.errors import InvalidConfig, Problem
+
+if TYPE_CHECKING:
+    from greenroom.ledgers.redis.connect import Client
+
+PORT, SENTINEL_PORT = 6379, 26379
+OPTIONS = frozenset(
+    (
+        "ssl_ca_certs",
+        "ssl_certfile",
+        "ssl_keyfile",
+        "ssl_check_hostname",
+        "ssl_cert_reqs",
+        "sentinel_username",
+        "sentinel_password",
+        "db",
+    )
+)
+_URL = re.compile(r"(?P<scheme>[^:/?#]*)://(?P<hosts>[^/?#]*)(?P<path>[^?#]*)\??(?P<query>[^#]*)")
+"""Taken apart by hand: `urlsplit` wants one host, and since 2024 refuses a list with an IPv6 address in it."""
+
+_FORMS = "redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
+
+
+class Link:
+    """A checked URL; `client()` makes a client of it, as often as wanted. Shown without the password."""
+
+    def __init__(self, url: str, pointer: str = "redis") -> None:
+        """Raises InvalidConfig with `pointer` for a URL that has none of the forms above."""
+        problems: list[str] = []
+        parts = _URL.match(url)
+        if not parts:
+            raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
+        scheme, _, kind = parts["scheme"].lower().partition("+")
+        netloc, path = parts["hosts"], parts["path"]
+        if (
+            scheme not in ("redis", "rediss", "unix")
+            or kind not in ("", "sentinel", "cluster")
+            or (scheme == "unix" and kind)
+        ):
+            raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
+        login, _, hosts = netloc.rpartition("@")
+        user, _, password = login.partition(":")
+        options: dict[str, Any] = dict(parse_qsl(parts["query"], keep_blank_values=True))
+        if options.keys() - OPTIONS:
+            problems.append(f"has unknown options: {', '.join(sorted(options.keys() - OPTIONS))}")
+        if "ssl_check_hostname" in options:
+            options["ssl_check_hostname"] = options["ssl_check_hostname"].lower() in (
+                "1",
+                "true",
+                "yes",
+            )
+        self._kind, self._hosts = kind, list[tuple[str, int]]()
+        self._options: dict[str, Any] = {
+            "username": unquote(user) or None,
+            "password": unquote(password) or None,
+            "protocol": 2,
+        } | options
+        if scheme == "rediss":
+            self._options["ssl"] = True
+        steps = [unquote(step) for step in path.strip("/").split("/") if step]
+        if scheme == "unix":
+            self._options["unix_socket_path"] = unquote(path)
+            problems += [] if path else ["must name a socket file: unix:///run/redis.sock"]
+        else:
+            self._hosts = [
+                _address(one, SENTINEL_PORT if kind == "sentinel" else PORT, problems)
+                for one in hosts.split(",")
+            ]
+        self._service = steps.pop(0) if kind == "sentinel" and steps else ""
+        if kind == "sentinel" and not self._service:
+            problems.append(
+                "must name the service behind the Sentinels: redis+sentinel://host:26379/mymaster"
+            )
+        if not kind and len(self._hosts) > 1:
+            problems.append("names several hosts: use redis+sentinel:// or redis+cluster://")
+        database = steps[0] if steps and scheme != "unix" else options.get("db", "0")
+        if not str(database).isdigit() or (kind == "cluster" and int(database)):
+            problems.append("the database must be a number, and 0 in a cluster")
+        if problems:
+            raise InvalidConfig([Problem(pointer, reason) for reason in problems])
+        self._options["db"] = int(database)
+        self._shown = f"{parts['scheme']}://{hosts}{path}"
+        self._url = url
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Link) and self._url == other._url
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+    def __repr__(self) -> str:
+        return self._shown
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def client(self, timeout_s: float) -> "Client":
+        """A client that decodes nothing, never repeats a command, and gives up after `timeout_s`. Make it inside the event loop."""
+        from greenroom.ledgers.redis.connect import (
+            connect,  # only where there is a Redis: the library is a fifth of a start
+        )
+
+        return connect(self._kind, self._hosts, self._service, self._options, timeout_s)
+
+
+def _address(text: str, port: int, problems: list[str]) -> tuple[str, int]:
+    """host:port, with IPv6 in brackets."""
+    try:
+        parts = urlsplit(f"//{text}")
+        if parts.hostname:
+            return parts.hostname, parts.port or port
+    except ValueError:
+        pass
+    problems.append(f"has no host and port in {text!r}" if text else "must name a host")
+    return "", port

@@ -1,0 +1,267 @@
+"""The coordinators of all rooms: takes a data center's sync batch, and returns the answer and the state to save before it is sent.
+
+No clock, no network, no randomness of its own: the leader drives it, and so do the bench and the tests. Rows have names: `=` is
+when the newest row was written, `~` in which life of the server, `room` is a room's own row and `room|data center` that of one data
+center in it.
+
+What is read back may be older than what was written, when the server that keeps it lost its last moments. Then nothing is granted in a
+room before every data center has said what it holds. The same goes for a room of which nothing is remembered: it may be new, or
+everything may have been lost, and from here that looks the same.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.memory import (
+    CenterRow,
+    Mark,
+    RoomRow,
+    center_row,
+    mark_of,
+    recalled,
+    room_row,
+    worth_writing,
+)
+from greenroom.admission.forecast.forecast import THINK_MS
+from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.ledgers.sync.batch import AnswerBatch, encode, report_of
+from greenroom.model.room import Room
+
+CLOCK_ROW, LIFE_ROW = "=", "~"
+_clock = msgspec.msgpack.Decoder(int)
+_room_row = msgspec.msgpack.Decoder(RoomRow)
+_center_row = msgspec.msgpack.Decoder(CenterRow)
+
+
+DORMANT_MS = 3_600_000
+"""How long rows of a removed room are kept: by then every session is over, and every process has the same rooms."""
+
+
+def _is_readable(name: str, row: bytes) -> bool:
+    decoder = _clock if name == CLOCK_ROW else _center_row if "|" in name else _room_row
+    try:
+        decoder.decode(row)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Dormant:
+    """What is remembered of a room that has no coordinator."""
+
+    since_ms: int
+    passed_ms: int
+    complete: bool
+    room: RoomRow
+    rows: Mapping[str, CenterRow]
+
+
+class LostUnits(NamedTuple):
+    """Of all rooms in one data center."""
+
+    held: int
+    """In use for as long as it counts as alive: permits, sessions, and units on their way."""
+    returning: int
+    """Free when its last session must have ended."""
+    free_ms: int
+    """When all of these are free; 0: there are none."""
+
+
+class CoordinatorRegistry:
+    """All rooms, by id. Times are the coordinator's own milliseconds."""
+
+    def __init__(self, getrandbits: Callable[[int], int]) -> None:
+        """`getrandbits(64)` gives 64 random bits."""
+        self.coordinators: dict[str, Coordinator] = {}
+        self.heard_ms: dict[str, int] = {}
+        """Data center -> when its newest batch came."""
+        self.now_ms = 0
+        self._getrandbits = getrandbits
+        self._life = encode("")
+        self._rooms: dict[str, Room] = {}
+        self._data_centers: tuple[str, ...] = ()
+        self._dormant: dict[str, Dormant] = {}
+        self._touched: dict[
+            str, tuple[str, str]
+        ] = {}  # name of a row -> room id, data center or ''
+        self._writing: list[tuple[DataCenter, Mark]] = []
+        self._forgotten: dict[str, None] = {}
+
+    # -- what is written down ----------------------------------------------------------------------------------------------------
+
+    def restore(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> list[str]:
+        """Takes over what earlier leaders wrote; rooms get their coordinators with `configure`.
+
+        Answers the names of damaged rows: they count as lost, and every room as one of which newer rows may be missing.
+        """
+        self._life = encode(life)
+        damaged = [
+            name for name, row in rows.items() if name != LIFE_ROW and not _is_readable(name, row)
+        ]
+        rows = {name: row for name, row in rows.items() if name not in damaged}
+        complete = rows.get(LIFE_ROW) == self._life and not damaged
+        written_ms = _clock.decode(rows[CLOCK_ROW]) if CLOCK_ROW in rows else now_ms
+        self.now_ms = max(now_ms, written_ms)
+        ledgers: dict[str, dict[str, CenterRow]] = {}
+        for name, row in rows.items():
+            room_id, bar, data_center = name.partition("|")
+            if bar:
+                ledgers.setdefault(room_id, {})[data_center] = _center_row.decode(row)
+        for room_id in rows.keys() - {CLOCK_ROW, LIFE_ROW}:
+            if "|" not in room_id:
+                room = _room_row.decode(rows[room_id])
+                self._dormant[room_id] = Dormant(
+                    self.now_ms, self.now_ms - written_ms, complete, room, ledgers.get(room_id, {})
+                )
+        return damaged
+
+    def rows(self) -> dict[str, bytes]:
+        """What has changed since the last `written`: to be written down before an answer goes out."""
+        rows = {CLOCK_ROW: encode(self.now_ms), LIFE_ROW: self._life}
+        self._writing.clear()
+        for name, (room_id, data_center) in self._touched.items():
+            coordinator = self.coordinators.get(room_id)
+            if coordinator is None:
+                continue
+            if not data_center:
+                rows[name] = encode(room_row(coordinator))
+                continue
+            center = coordinator.data_centers.get(data_center)
+            if center is None:
+                self._forgotten[name] = None
+                continue
+            rows[name] = encode(center_row(center, coordinator.transfers.on_the_way(data_center)))
+            self._writing.append((center, mark_of(center)))
+        return rows
+
+    def forgotten(self) -> list[str]:
+        """Names of rows that mean nothing any more."""
+        return list(self._forgotten)
+
+    def written(self) -> None:
+        """`rows` and `forgotten` have been written where nothing is lost."""
+        for center, mark in self._writing:
+            center.marked = mark
+        self._writing.clear()
+        self._touched.clear()
+        self._forgotten.clear()
+
+    # -- what operators change ---------------------------------------------------------------------------------------------------
+
+    def configure(
+        self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int, fence_ms: int = 0
+    ) -> None:
+        """The rooms and data centers there are from now on, with their settings. `fence_ms`: see `fence`; 0: never."""
+        self.now_ms = max(self.now_ms, now_ms)
+        wanted, names = {room.id: room for room in rooms}, tuple(dict.fromkeys(data_centers))
+        moved = names != self._data_centers
+        self._data_centers = names
+        for room_id in self.coordinators.keys() - wanted.keys():
+            self._put_away(room_id)
+        for room_id, room in wanted.items():
+            coordinator = self.coordinators.get(room_id)
+            if coordinator is None:
+                coordinator = self.coordinators[room_id] = self._begin(room)
+                coordinator.forecaster.due_ms += (
+                    crc32(room_id.encode()) % THINK_MS
+                )  # spread over batches
+            elif moved:
+                coordinator.enlist(names, self.now_ms)
+            elif room == self._rooms[room_id] and coordinator.fence_ms == fence_ms:
+                continue
+            coordinator.fence_ms = fence_ms
+            coordinator.configure(room)
+            self._touch(room_id, coordinator)
+        self._rooms = wanted
+        self._forget_dormant()
+
+    def _begin(self, room: Room) -> Coordinator:
+        dormant = self._dormant.pop(room.id, None)
+        if dormant is None:
+            return Coordinator(self._data_centers, room, self.now_ms)
+        return recalled(
+            room, self._data_centers, dormant.room, dormant.rows, dormant.passed_ms, self.now_ms, dormant.complete
+        )  # fmt: skip
+
+    def _put_away(self, room_id: str) -> None:
+        """A room that is gone, or that this process has not heard of yet: its rows stay for a while."""
+        coordinator = self.coordinators.pop(room_id)
+        rows = {
+            name: center_row(center, coordinator.transfers.on_the_way(name))
+            for name, center in coordinator.data_centers.items()
+        }
+        self._dormant[room_id] = Dormant(self.now_ms, 0, True, room_row(coordinator), rows)
+
+    def _forget_dormant(self) -> None:
+        for room_id, dormant in list(self._dormant.items()):
+            if not dormant.complete or self.now_ms - dormant.since_ms > DORMANT_MS:
+                del self._dormant[room_id]
+                for name in (
+                    room_id,
+                    *(f"{room_id}|{data_center}" for data_center in dormant.rows),
+                ):
+                    self._forgotten[name] = None
+
+    def _touch(self, room_id: str, coordinator: Coordinator) -> None:
+        """All rows of a room may have to be written."""
+        self._touched |= {
+            f"{room_id}|{name}": (room_id, name) for name in coordinator.data_centers
+        } | {room_id: (room_id, "")}
+        for name in self._touched:
+            self._forgotten.pop(name, None)
+
+    # -- what data centers report ------------------------------------------------------------------------------------------------
+
+    def answer(self, data_center: str, batch: bytes, now_ms: int) -> bytes | None:
+        """The answer to a data center's batch; None when it is not on the list, or the batch is no report of its ledgers."""
+        if data_center not in self._data_centers:
+            return None
+        try:
+            report = report_of(batch)
+        except ValueError:
+            return None
+        self.now_ms = now_ms = max(self.now_ms, now_ms)
+        if report.dead:
+            self._give_up(data_center, now_ms)
+            return None
+        self.heard_ms[data_center] = now_ms
+        rooms = {}
+        for room_id, up in report.rooms.items():
+            coordinator = self.coordinators.get(room_id)
+            if coordinator is None or up.data_center != data_center:
+                continue
+            doubted = bool(coordinator.doubted)
+            rooms[room_id] = coordinator.sync(up, now_ms, self._getrandbits(64))
+            if (
+                doubted and not coordinator.doubted
+            ):  # a row that doubts more than is necessary does no harm
+                self._touched[room_id] = (room_id, "")
+            center = coordinator.data_centers[data_center]
+            if worth_writing(mark_of(center), center.marked):
+                self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
+        return encode(AnswerBatch(report.number, rooms))
+
+    def _give_up(self, data_center: str, now_ms: int) -> None:
+        if now_ms - self.heard_ms.get(data_center, 0) < CUT_OFF_MS:
+            return  # it has been heard since the operator saw it silent
+        for room_id, coordinator in self.coordinators.items():
+            coordinator.give_up(data_center, now_ms)
+            self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
+
+    def lost(self, data_center: str) -> LostUnits:
+        """What a data center holds that is not heard."""
+        held = returning = free_ms = 0
+        for coordinator in self.coordinators.values():
+            center = coordinator.data_centers.get(data_center)
+            if center is not None:
+                held += center.held
+                returning += center.orphans
+                free_ms = max(free_ms, center.orphans_until_ms if center.orphans else 0)
+        return LostUnits(held, returning, free_ms)

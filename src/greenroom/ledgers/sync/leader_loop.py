@@ -1,0 +1,188 @@
+"""Leads while this process holds the leader lease: collects sync batches, saves the new state, and answers them.
+
+A term ends when another one has begun (every step of an old term is refused), or when the store cannot be reached for long enough that
+another process will have taken over. Then everything here is thrown away: the next leader goes on from what was written, and so does this
+process if it leads again.
+
+What was written is complete when it was written in this life of the server. After a restart or a failover newer rows may be missing.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.errors import StorageFailed
+from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry, LostUnits
+from greenroom.ledgers.sync.ending import ended
+from greenroom.model.room import Room
+from greenroom.ports.coordination import TERM_MS, LeaderLease, LeaseTerm, SavedState
+
+WAIT_S = 0.5
+"""A term is renewed at least this often: four times before it ends."""
+GIVE_UP_MS = 2 * TERM_MS
+RETRY_S = 0.1
+WORK_MS = 5
+"""Answers go out after this much work, so that requests of visitors are served in between."""
+
+
+class LeaderLoop:
+    """At most one term at a time."""
+
+    def __init__(
+        self,
+        leader_lease: LeaderLease,
+        rooms: Callable[[], Sequence[Room]],
+        data_centers: Callable[[], Sequence[str]],
+        getrandbits: Callable[[int], int],
+        on_error: Callable[[BaseException], None],
+        fence_ms: int = 0,
+    ) -> None:
+        """`rooms` and `data_centers` give what is configured now: the same object as long as it is the same.
+
+        `fence_ms`: see `admission.coordinator.fence`.
+        """
+        self.term: LeaseTerm | None = None
+        self.registry: CoordinatorRegistry | None = None
+        self.answers = 0
+        """Since the start."""
+        self._leader_lease = leader_lease
+        self._rooms, self._data_centers = rooms, data_centers
+        self._getrandbits = getrandbits
+        self._on_error = on_error
+        self._fence_ms = fence_ms
+        self._seen: tuple[Sequence[Room], Sequence[str]] | None = None
+        self._ahead_ms = self._begun_ms = 0
+        self._serving: asyncio.Task[None] | None = None
+
+    def begin(self, term: LeaseTerm) -> None:
+        """Leads from now on, unless an earlier term has not ended here: then this one runs out."""
+        if self._serving is None or self._serving.done():
+            self.term = term
+            self._serving = asyncio.create_task(self._serve(term))
+
+    async def resign(self) -> None:
+        """Ends the term, if there is one, so that another process can go on at once.
+
+        The reports that were taken from the store are answered before: a farewell among them is never sent again.
+        """
+        term, self.term = self.term, None  # `_work` ends with the next reports
+        if self._serving is not None:
+            if term is not None:
+                await asyncio.wait([self._serving], timeout=2 * WAIT_S)
+            await ended([self._serving])
+        if term is not None:
+            try:
+                await self._leader_lease.release(term)
+            except StorageFailed as error:
+                self._on_error(error)
+
+    async def _serve(self, term: LeaseTerm) -> None:
+        """One term, to its end."""
+        try:
+            saved = await self._load(term)
+            if saved is not None:
+                self.registry = self._begin(saved)
+                await self._work(term, self.registry)
+        finally:
+            self.term = self.registry = None
+
+    def silent_s(self) -> dict[str, float]:
+        """As the coordinator: how long each data center has been silent, at most since the term began."""
+        registry = self.registry
+        if self.term is None or registry is None:
+            return {}
+        now_ms = self._now_ms()
+        return {
+            name: max(0, now_ms - registry.heard_ms.get(name, self._begun_ms)) / 1000
+            for name in self._data_centers()
+        }
+
+    def lost(self) -> dict[str, LostUnits]:
+        """As the coordinator: what the data centers hold that count as cut off. `free_ms` is in how many milliseconds."""
+        registry, now_ms = self.registry, self._now_ms()
+        found: dict[str, LostUnits] = {}
+        for name, seconds in self.silent_s().items():
+            if registry is not None and seconds * 1000 >= CUT_OFF_MS:
+                units = registry.lost(name)
+                found[name] = units._replace(free_ms=max(0, units.free_ms - now_ms))
+        return found
+
+    def _now_ms(self) -> int:
+        """The coordinator's clock: steady during a term, and never behind what was written in earlier ones."""
+        return time.monotonic_ns() // 1_000_000 + self._ahead_ms
+
+    async def _load(self, term: LeaseTerm) -> SavedState | None:
+        until = time.monotonic() + TERM_MS / 1000
+        while time.monotonic() < until:
+            try:
+                return await self._leader_lease.load(term)
+            except StorageFailed as error:
+                self._on_error(error)
+                await asyncio.sleep(RETRY_S)
+        return None
+
+    def _begin(self, saved: SavedState) -> CoordinatorRegistry:
+        registry = CoordinatorRegistry(self._getrandbits)
+        damaged = registry.restore(saved.rows, saved.now_ms, saved.life)
+        if damaged:
+            self._on_error(
+                StorageFailed(
+                    f"the saved state of the coordinator is damaged: {', '.join(sorted(damaged))}"
+                )
+            )
+        self._ahead_ms = registry.now_ms - time.monotonic_ns() // 1_000_000
+        self._begun_ms = registry.now_ms
+        self._seen = None
+        return registry
+
+    async def _work(self, term: LeaseTerm, registry: CoordinatorRegistry) -> None:
+        reached, wait_s = (
+            time.monotonic(),
+            0.0,
+        )  # reports may have been submitted before the term began
+        while self.term is term:
+            try:
+                batches = await self._leader_lease.collect(term, wait_s)
+                if batches is None or not await self._answer(term, registry, batches):
+                    return
+                reached, wait_s = time.monotonic(), WAIT_S
+            except StorageFailed as error:
+                self._on_error(error)
+                if (time.monotonic() - reached) * 1000 > GIVE_UP_MS:
+                    return
+                await asyncio.sleep(RETRY_S)
+
+    async def _answer(
+        self, term: LeaseTerm, registry: CoordinatorRegistry, batches: list[tuple[str, bytes]]
+    ) -> bool:
+        """False when the term is over. Renews it, even when there is nothing to answer."""
+        self._configure(registry)
+        answers: list[tuple[str, bytes]] = []
+        began = time.monotonic()
+        for data_center, batch in batches:
+            answer = registry.answer(data_center, batch, self._now_ms())
+            if answer is not None:
+                answers.append((data_center, answer))
+            if (time.monotonic() - began) * 1000 > WORK_MS:
+                if not await self._commit(term, registry, answers):
+                    return False
+                answers, began = [], time.monotonic()
+        return await self._commit(term, registry, answers)
+
+    def _configure(self, registry: CoordinatorRegistry) -> None:
+        rooms, data_centers = self._rooms(), self._data_centers()
+        if self._seen is None or self._seen[0] is not rooms or self._seen[1] is not data_centers:
+            registry.configure(rooms, data_centers, self._now_ms(), self._fence_ms)
+            self._seen = rooms, data_centers
+
+    async def _commit(
+        self, term: LeaseTerm, registry: CoordinatorRegistry, answers: list[tuple[str, bytes]]
+    ) -> bool:
+        if not await self._leader_lease.commit(
+            term, registry.rows(), registry.forgotten(), answers
+        ):
+            return False
+        registry.written()
+        self.answers += len(answers)
+        return True

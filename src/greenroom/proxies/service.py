@@ -1,0 +1,237 @@
+"""Answers the questions of proxies: reads the visitor's request from the question, has it decided, words the verdict.
+
+It is a receiver of the built-in gateway, like the decision service itself: the gateway reads and writes HTTP, this decides what a
+question means. Every answer is given from here, so nothing is ever forwarded on this listener. After any error, the answer is not
+one that a proxy takes for a yes.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from greenroom.decision.arrival import ArrivalLimits, CheckedLines, Sender, arrival_of
+from greenroom.decision.cookies import without_cookies
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.open_session import OpenSession
+from greenroom.decision.render import OUTAGE, render
+from greenroom.decision.service import DecisionService
+from greenroom.decision.socket_ends import SOCKET_PEER
+from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.visit import Arrival
+from greenroom.proxies.askers import Asker
+from greenroom.proxies.auth_request import PAGE_PATH
+from greenroom.proxies.dialect import (
+    VERDICT,
+    Asked,
+    Dialect,
+    forward_answer,
+    forwarded_as_sent,
+    held_answer,
+)
+from greenroom.proxies.table import SPOE_PAGE_PATH, dialect_of
+from greenroom.proxies.verdict_store import VerdictStore
+from greenroom.request.canonical import Refusal
+
+SENDERS_REMEMBERED = 256
+"""Addresses of proxies that are remembered; there are a handful, and only trusted ones are kept."""
+
+_PLAIN = AnswerHeaders(
+    (b"Content-Type", b"text/plain; charset=utf-8"),
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"Cache-Control", b"private, no-store"),
+    (b"X-Robots-Tag", b"noindex"),
+)
+_NO_BODY = AnswerHeaders((b"Cache-Control", b"no-store"))
+_PAGE_TARGETS = frozenset((PAGE_PATH.encode(), SPOE_PAGE_PATH.encode()))
+_NO_PROXY = Refusal(403, "only the addresses in trusted_proxies may ask here")
+_NO_DIALECT = Refusal(404, "there is no way of asking at this path")
+
+
+def cookies_of(asked: Arrival) -> bytes:
+    """Every cookie that the visitor sent, in one header's form."""
+    facts = asked.facts
+    return facts.get(b"cookie", b"") if facts is not None else b"; ".join(asked.values(b"cookie"))
+
+
+def refusal_answer(refusal: Refusal) -> Answer:
+    """For a request that goes no further."""
+    return Answer(refusal.status, _PLAIN, f"{refusal.status}: {refusal.reason}\n".encode())
+
+
+class ProxyQuestions:
+    """The receiver behind `decide`. `policy` and `limits` may be replaced at any time."""
+
+    own_cookies: frozenset[bytes] = frozenset()
+
+    def __init__(
+        self,
+        decisions: DecisionService,
+        policy: ForwardedPolicy,
+        store: VerdictStore,
+        on_error: Callable[[BaseException], None],
+        limits: ArrivalLimits | None = None,
+    ) -> None:
+        self.decisions = decisions
+        self.limits = limits or ArrivalLimits()
+        self.store = store
+        self._on_error = on_error
+        self._senders: OrderedDict[str, Sender] = OrderedDict()
+        self.policy = policy
+
+    def reconfigure(self, policy: ForwardedPolicy, limits: ArrivalLimits) -> None:
+        """Other proxies may ask from now on."""
+        self.policy, self.limits = policy, limits
+        self._senders.clear()
+
+    def obey(self, _forward: Forward, _command: bytes) -> bytes:
+        """No origin answers here."""
+        return b""
+
+    def open_session(self, forward: Forward, place: int) -> OpenSession:
+        """Nothing is forwarded from here, so no request is ever under way."""
+        return self.decisions.open_session(forward, place)
+
+    def verdict(
+        self,
+        question: Arrival,
+        later: Callable[[Verdict], None],
+        late: object = None,  # noqa: ARG002 - proxies do not wait
+    ) -> Verdict | None:
+        """The answer to one question, or None, and then `later` is called with it; `question.client` is the other end of the connection.
+
+        Never raises.
+        """
+        try:
+            if isinstance(asker := question.asker, Asker):
+                return self._decide(asker.dialect, question, later, asker.forward)
+            sender = self.sender(question.client)
+            if sender is None:
+                return refusal_answer(_NO_PROXY)
+            if question.target in _PAGE_TARGETS:
+                return self.store.page(question.header(VERDICT) or b"")
+            return self._ask(question, sender, later)
+        except Exception as error:
+            self._on_error(error)
+            return OUTAGE
+
+    def sender(self, address: str) -> Sender | None:
+        """The proxy at this address; None when it is not trusted."""
+        sender = self._senders.get(address)
+        if sender is None:
+            sender = Sender(
+                address, False, self.policy, by_socket=address == SOCKET_PEER
+            )  # the address is the kernel's word
+            if not sender.trusted:
+                return None
+            if len(self._senders) >= SENDERS_REMEMBERED:
+                self._senders.popitem(last=False)
+            self._senders[address] = sender
+        return sender
+
+    def _ask(
+        self, question: Arrival, sender: Sender, later: Callable[[Verdict], None]
+    ) -> Answer | None:
+        dialect = dialect_of(question.target)
+        if dialect is None:
+            return refusal_answer(_NO_DIALECT)
+        asked = self._visitor_request(dialect, question, sender)
+        if isinstance(asked, Refusal):
+            return self._not_forwarded(dialect, refusal_answer(asked), question)
+        return self._decide(dialect, asked, later)
+
+    def _decide(
+        self,
+        dialect: Dialect,
+        asked: Arrival,
+        later: Callable[[Verdict], None],
+        forward: AnswerHeaders | None = None,
+    ) -> Answer | None:
+        """`forward`: the headers of a yes, where they are known."""
+
+        def worded(verdict: Verdict) -> Answer:
+            try:
+                if forward is not None and type(verdict) is Forward and not verdict.pass_cookie:
+                    return Answer(200, forward, b"", verdict.set_cookie)
+                return self._worded(dialect, verdict, asked)
+            except Exception as error:
+                self._on_error(error)
+                return OUTAGE
+
+        verdict = self.decisions.verdict(asked, lambda verdict: later(worded(verdict)))
+        return None if verdict is None else worded(verdict)
+
+    def asker(self, question: Arrival, header: bytes) -> Asker | None:
+        """Whose question this is, to be asked `again` with other values of this header; None where it is not the target alone."""
+        dialect, sender = dialect_of(question.target), self.sender(question.client)
+        if (
+            dialect is None
+            or sender is None
+            or dialect.target_header != header
+            or question.facts is None
+        ):
+            return None
+        asked = self._visitor_request(dialect, question, sender)
+        if isinstance(asked, Refusal):
+            return None
+        sent, own = cookies_of(asked), self.decisions.own_cookies
+        forward = forward_answer(
+            b"", without_cookies(sent, own) if sent else b"", dialect.removes if sent else b""
+        ).headers
+        return Asker(
+            asked, dialect, forward, sender.policy.paths.of(asked.host), sender, self.limits, own
+        )
+
+    def again(self, asker: Asker, target: bytes, address: str) -> Arrival | None:
+        """The same visitor's request for another target, asked from the same address; None where the question must be read as a whole."""
+        if self._senders.get(address) is not asker.sender or self.limits is not asker.limits:
+            return None  # a reload has replaced what it was made with
+        return asker.request(target) if self.decisions.own_cookies is asker.own_cookies else None
+
+    def _visitor_request(
+        self, dialect: Dialect, question: Arrival, sender: Sender
+    ) -> Arrival | Refusal:
+        """The lines of the question, which the gateway has found good, without those that are the proxy's."""
+        asked = dialect.read(question)
+        if isinstance(asked, Refusal):
+            return asked
+        own = dialect.own
+        headers = (
+            *[pair for pair in question.headers if pair[0] not in own],
+            (b"host", asked.host),
+        )
+        facts = question.facts
+        if facts is not None:
+            facts = facts.copy()
+            for name in own:
+                facts.pop(name, None)
+            facts[b"host"] = asked.host
+        return self.visitor_request(asked, CheckedLines(headers, facts, question.signs), sender)
+
+    def visitor_request(
+        self, asked: Asked, lines: CheckedLines, sender: Sender
+    ) -> Arrival | Refusal:
+        """What the visitor sent, judged as strictly as if the visitor had sent it here."""
+        if sender.named(asked.host).policy is None:
+            return Refusal(403, "this proxy is not trusted for this host")
+        arrival = arrival_of(
+            asked.method.decode("latin-1"), asked.target, lines, sender, self.limits
+        )
+        return arrival if isinstance(arrival, Refusal) else forwarded_as_sent(arrival)
+
+    def _worded(self, dialect: Dialect, verdict: Verdict, asked: Arrival) -> Answer:
+        if not isinstance(verdict, Forward):
+            return self._not_forwarded(dialect, verdict, asked)
+        sent = cookies_of(asked)
+        kept = without_cookies(sent, self.decisions.own_cookies) if sent else b""
+        return forward_answer(
+            verdict.set_cookie, kept, dialect.removes if sent else b"", verdict.pass_cookie
+        )
+
+    def _not_forwarded(self, dialect: Dialect, verdict: Hold | Answer, asked: Arrival) -> Answer:
+        if dialect.two_steps:
+            name = self.store.keep(verdict, asked)
+            cookie = verdict.set_cookie
+            return Answer(401, _NO_BODY.with_own((b"Greenroom-Verdict", name)), b"", cookie)
+        return held_answer(
+            render(verdict, asked) if isinstance(verdict, Hold) else verdict, dialect.status_for
+        )

@@ -1,0 +1,1 @@
+"""One request as facts: paths and their readings, forwarded headers, routes, hosts, cookies."""

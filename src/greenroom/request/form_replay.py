@@ -1,0 +1,136 @@
+"""The form of a visitor who must wait: which one may be kept on the waiting page, and its fields, to be sent from there later.
+
+A form is kept when sending it again from our page means exactly what it meant the first time. So its sender must be a page of the same
+origin: repeating the form of another site would make it look like one of the application, and defeat its protection against forged
+requests. And every field must come out of a browser's form as it went in:
+
+| not kept | because |
+|---|---|
+| more than FORM_BYTES_MAX or FIELDS_MAX | the waiting page carries it |
+| a file that was chosen | no page can choose one; a field without a file is kept |
+| text that is not UTF-8, a NUL | HTML cannot carry it |
+| CR or LF alone | browsers send CRLF |
+| a field without a name, `_charset_` | browsers leave the first out, and fill in the second |
+| a part with other headers, any other type | what it means is not known |
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from greenroom.model.arrival_kind import ArrivalKind
+from greenroom.model.visit import Arrival
+from greenroom.request.admissible import kind_of
+from greenroom.request.same_origin import provably_from_here
+
+FORM_BYTES_MAX = 64 * 1024
+"""Longest body of a form that is kept: applications' forms have a few kilobytes, and each held visitor's is in memory while it is read."""
+
+FIELDS_MAX = 1_000
+"""Most fields: what Django accepts. Each costs some forty bytes of the page, however short it is."""
+
+URLENCODED, MULTIPART = b"application/x-www-form-urlencoded", b"multipart/form-data"
+
+_UTF8 = re.compile(rb'\s*charset="?utf-?8"?\s*', re.IGNORECASE)
+_BOUNDARY = re.compile(rb'\s*boundary=("?)([0-9A-Za-z\'()+_,./:=?-]{1,70})\1\s*', re.IGNORECASE)
+_LONE = re.compile(rb"\0|\r(?!\n)|(?<!\r)\n")
+_PART = re.compile(
+    rb'content-disposition: form-data; name="([^"\\\r\n]+)"(; filename=""\r\ncontent-type: application/octet-stream)?',
+    re.IGNORECASE,
+)
+
+
+class FormField(NamedTuple):
+    """One field. `file`: one for a file, none of which was chosen."""
+
+    name: str
+    value: str
+    file: bool = False
+
+
+class KeptForm(NamedTuple):
+    """What is sent again: the fields in their order, and whether as multipart."""
+
+    fields: tuple[FormField, ...]
+    multipart: bool
+
+
+def sent_by_form(arrival: Arrival) -> bool:
+    """Whether a window waits for the answer to a form: what is held then is lost, unless the form is kept."""
+    return arrival.method == "POST" and kind_of(arrival) is ArrivalKind.DOCUMENT
+
+
+def may_keep_form(arrival: Arrival) -> bool:
+    """Whether the body of this held request should be read, because `form_of` may find a form in it."""
+    if (
+        not sent_by_form(arrival)
+        or not provably_from_here(arrival)
+        or arrival.header(b"content-encoding") is not None
+    ):
+        return False
+    return _encoding(arrival) is not None
+
+
+def form_of(arrival: Arrival, body: bytes) -> KeptForm | None:
+    """The form in this body, for an arrival that may keep it; None when it cannot be sent again exactly as it came."""
+    boundary = _encoding(arrival)
+    if boundary is None or len(body) > FORM_BYTES_MAX:
+        return None
+    found = _parts(body, boundary) if boundary else _pairs(body)
+    if found is None or len(found) > FIELDS_MAX:
+        return None
+    try:
+        fields = tuple(
+            [
+                FormField(name.decode(), value.decode(), file)
+                for name, value, file in found
+                if not _LONE.search(name + b"=" + value)
+            ]
+        )
+    except UnicodeDecodeError:
+        return None
+    if len(fields) < len(found) or not all(
+        field.name and field.name.lower() != "_charset_" for field in fields
+    ):
+        return None
+    return KeptForm(fields, bool(boundary))
+
+
+def _encoding(arrival: Arrival) -> bytes | None:
+    """The boundary of a multipart form, nothing for an urlencoded one; None for what is neither."""
+    kind, _, rest = (arrival.header(b"content-type") or b"").partition(b";")
+    kind = kind.strip().lower()
+    if kind == URLENCODED:
+        return b"" if not rest or _UTF8.fullmatch(rest) else None
+    boundary = _BOUNDARY.fullmatch(rest) if kind == MULTIPART else None
+    return boundary[2] if boundary else None
+
+
+_Found = list[tuple[bytes, bytes, bool]]
+
+
+def _pairs(body: bytes) -> _Found | None:
+    if body.count(b"&") >= FIELDS_MAX:
+        return None
+    halves = [pair.replace(b"+", b" ").partition(b"=") for pair in body.split(b"&") if pair]
+    return [(unquote_to_bytes(name), unquote_to_bytes(value), False) for name, _, value in halves]
+
+
+def _parts(body: bytes, boundary: bytes) -> _Found | None:
+    """The parts of a multipart body as browsers write it, without a preamble; None for any other."""
+    line = b"\r\n--" + boundary
+    first, *parts = (b"\r\n" + body).split(line, FIELDS_MAX + 2)
+    if first or not parts or parts.pop() not in (b"--", b"--\r\n"):
+        return None
+    found = []
+    for part in parts:
+        head, between, value = part.partition(b"\r\n\r\n")
+        said = (
+            _PART.fullmatch(head.removeprefix(b"\r\n"))
+            if between and head.startswith(b"\r\n")
+            else None
+        )
+        if said is None or (said[2] and value):
+            return None
+        found.append((said[1], value, bool(said[2])))
+    return found

@@ -1,0 +1,44 @@
+"""Which hosts a configuration names. A request for any other is not for this site: its sender chose Host to get around the rooms."""
+
+from collections.abc import Iterable
+
+from greenroom.request.routing import ANY_HOST
+
+
+class KnownHosts:
+    """An immutable set of hosts: single ones, and all below a name."""
+
+    __slots__ = ("_below", "_exact")
+
+    def __init__(self, exact: Iterable[str], below: Iterable[str]) -> None:
+        """`below`: names whose subdomains are known, not the names themselves."""
+        self._exact = frozenset(exact)
+        self._below = frozenset(below)
+
+    def knows(self, host: str) -> bool:
+        """Whether this canonical host is one of them."""
+        if host in self._exact:
+            return True
+        dot = host.find(".") if self._below else -1
+        while dot >= 0:
+            if host[dot + 1 :] in self._below:
+                return True
+            dot = host.find(".", dot + 1)
+        return False
+
+
+def known_hosts(
+    rooms: Iterable[str], zones: Iterable[str], others: Iterable[str]
+) -> KnownHosts | None:
+    """The hosts that routes of rooms (`shop.example.com`, `*.example.com`, `*`) and zones name, and `others` with origins of their own.
+
+    None: every host is served, because a room covers every host or neither rooms nor zones name any.
+    """
+    routes, zones = frozenset(rooms), frozenset(zones)
+    if ANY_HOST in routes or not (routes or zones):
+        return None
+    patterns = {route for route in routes if route.startswith("*.")}
+    return KnownHosts(
+        (routes - patterns) | zones | frozenset(others),
+        {pattern[2:] for pattern in patterns} | zones,
+    )

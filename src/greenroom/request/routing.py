@@ -1,0 +1,147 @@
+"""Which room covers a host and path: the most specific host first, then the longest path prefix on segment boundaries."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from greenroom.errors import Problem
+from greenroom.model.room import Route, path_problems
+from greenroom.request.canonical import (
+    Refusal,
+    Target,
+    canonical_target,
+    folded_path,
+    matching_path,
+)
+
+T = TypeVar("T")
+
+ANY_HOST = "*"
+
+PREFIXES_KEPT = 16_384
+"""Canonical prefixes remembered: the paths of all rooms are compared again with every change, and a path is 2 KB at most."""
+
+
+class RouteTable(Generic[T]):
+    """An immutable map from routes to values; a lookup costs one dict probe per path segment.
+
+    A host is looked for as it is, then below `*.` and its ends, longest first, then as `*`.
+    """
+
+    __slots__ = ("_depth", "_exact", "_folded", "_patterns")
+
+    def __init__(self, entries: Iterable[tuple[Route, bool, T]]) -> None:
+        """Each entry is (route, whether its path is matched without regard to case, what is behind it)."""
+        self._exact: dict[str, dict[str, T]] = {}
+        self._folded: dict[str, dict[str, T]] = {}
+        self._depth = 1
+        for route, any_case, value in entries:
+            prefix = route_prefix(route.path)
+            table, key = (self._folded, folded_path(prefix)) if any_case else (self._exact, prefix)
+            table.setdefault(route.host, {})[key] = value
+            self._depth = max(self._depth, prefix.count("/"))
+        self._patterns = frozenset(
+            host for host in (*self._exact, *self._folded) if host.startswith("*.")
+        )
+
+    def find(self, host: str, path: str) -> T | None:
+        """What covers this canonical host and path, or None."""
+        path = matching_path(path)
+        found = self._below(host, path)
+        if found is None and self._patterns:
+            found = self._below_patterns(host, path)
+        return found if found is not None else self._below(ANY_HOST, path)
+
+    def _below_patterns(self, host: str, path: str) -> T | None:
+        dot = host.find(".")
+        while dot >= 0:
+            pattern = f"*{host[dot:]}"
+            found = self._below(pattern, path) if pattern in self._patterns else None
+            if found is not None:
+                return found
+            dot = host.find(".", dot + 1)
+        return None
+
+    def _below(self, host: str, path: str) -> T | None:
+        exact, folded = self._exact.get(host), self._folded.get(host)
+        if exact is None and folded is None:
+            return None
+        if (
+            self._depth == 1
+            and folded is None
+            and exact is not None
+            and len(exact) == 1
+            and "" in exact
+        ):
+            return exact[""]  # a room for the whole host: the usual case
+        prefix = "/".join(path.split("/", self._depth + 1)[: self._depth + 1]).rstrip("/")
+        while True:
+            if exact is not None and prefix in exact:
+                return exact[prefix]
+            if folded is not None and (alike := folded_path(prefix)) in folded:
+                return folded[alike]
+            if not prefix:
+                return None
+            prefix = prefix[: prefix.rfind("/")]
+
+
+@lru_cache(maxsize=PREFIXES_KEPT)
+def route_prefix(path: str) -> str:
+    """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix, which covers everything."""
+    target = canonical_target(path.encode())
+    return matching_path(target.path if isinstance(target, Target) else path).rstrip("/")
+
+
+def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Paths among the values of a room's fields that no request can have, because it is refused: such a route protects nothing.
+
+    What `model.room.room_problems` reports already is not said again.
+    """
+    routes = values.get("additional_routes")
+    paths = [(f"{pointer}path", values.get("path"))]
+    if isinstance(routes, (tuple, list)):
+        paths += [
+            (f"{pointer}additional_routes[{index}].path", getattr(route, "path", None))
+            for index, route in enumerate(routes)
+        ]
+    found = []
+    for at, path in paths:
+        if (
+            isinstance(path, str)
+            and not path_problems(at, path)
+            and isinstance(wrong := canonical_target(path.encode()), Refusal)
+        ):
+            found.append(
+                Problem(
+                    at, f"covers nothing, because no request with it is ever served: {wrong.reason}"
+                )
+            )
+    return found
+
+
+class Coverage(Generic[T]):
+    """Which host and path belongs to whom: paths that differ only in case clash when either side ignores case."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, str], list[tuple[T, str, bool]]] = {}
+
+    def claim(self, owner: T, route: Route, any_case: bool) -> T | None:
+        """Takes a route for `owner`; None, or the owner who has it already."""
+        prefix = route_prefix(route.path)
+        holders = self._taken.setdefault((route.host, folded_path(prefix)), [])
+        taken = _holder(holders, prefix, any_case) if holders else None
+        holders.append((owner, prefix, any_case))
+        return taken
+
+    def holder(self, route: Route, any_case: bool) -> T | None:
+        """The first owner who has this route; None when it is free."""
+        prefix = route_prefix(route.path)
+        return _holder(self._taken.get((route.host, folded_path(prefix)), []), prefix, any_case)
+
+
+def _holder(holders: list[tuple[T, str, bool]], prefix: str, any_case: bool) -> T | None:
+    return next(
+        (owner for owner, theirs, folded in holders if theirs == prefix or any_case or folded), None
+    )

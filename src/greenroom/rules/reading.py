@@ -1,0 +1,162 @@
+"""Derives from an arrival what the fields show: address parts, arguments, headers, cookies, languages.
+
+Strings hold one byte per character (latin-1). Nothing here is bounded by itself: the gateway bounds the request head.
+"""
+
+import re
+from typing import Any
+
+from greenroom.rules.addresses import client_key
+from greenroom.rules.facts import RequestFacts, once
+
+Pairs = list[tuple[str, str]]
+Lists = dict[str, list[str]]
+
+_PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
+
+
+def percent_decoded(text: str) -> str:
+    """Decodes `%XX`; malformed escapes stay unchanged."""
+    return _PERCENT.sub(lambda found: chr(int(found[1], 16)), text) if "%" in text else text
+
+
+def extension(path: str) -> str:
+    """The lower-cased text behind the last dot of the last segment; empty for `/.mp3`, `/file.` and when there is no dot."""
+    name = path[path.rfind("/") + 1 :]
+    dot = name.rfind(".")
+    return name[dot + 1 :].lower() if dot > 0 else ""
+
+
+def argument_pairs(query: str) -> Pairs:
+    """Names and values of a query, undecoded, in order; a name without `=` has an empty value."""
+    pairs = [part.partition("=") for part in query.split("&") if part]
+    return [(name, value) for name, _, value in pairs]
+
+
+def lists_by_name(pairs: Pairs) -> Lists:
+    """Values under their names; those of one name keep their order."""
+    found: Lists = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def header(name: bytes) -> Any:
+    """Reads a whole header: every line of that name joined by `, ` (`; ` for cookies), empty when there is none."""
+    joint = b"; " if name == b"cookie" else b", "
+
+    def read(facts: RequestFacts) -> str:
+        values = [value for key, value in facts.arrival.headers if key == name]
+        return (values[0] if len(values) == 1 else joint.join(values)).decode("latin-1")
+
+    return read
+
+
+def header_values(facts: RequestFacts, name: str) -> list[str] | None:
+    """The values of one header, or missing: without building the whole map."""
+    wanted = name.encode("latin-1")
+    return [
+        value.decode("latin-1") for key, value in facts.arrival.headers if key == wanted
+    ] or None
+
+
+def header_pairs(facts: RequestFacts) -> Pairs:
+    """Every header line in order."""
+    return [
+        (key.decode("latin-1"), value.decode("latin-1")) for key, value in facts.arrival.headers
+    ]
+
+
+def header_names(facts: RequestFacts) -> list[str]:
+    """The name of every header line in order, in the case in which it was sent, where that is known; in lower case otherwise."""
+    sent = [line.partition(b":")[0] for line in facts.arrival.lines.split(b"\r\n")]
+    kept = [name.decode("latin-1") for name in sent if name and b"_" not in name]
+    known = [name.decode("latin-1") for name, _ in facts.arrival.headers]
+    return kept if [name.lower() for name in kept] == known else known
+
+
+def cookies(facts: RequestFacts) -> Lists:
+    """Cookies by name. Names are percent-decoded and those that become equal are merged; values stay as they are."""
+    pairs = []
+    for part in cookie_header(facts).split(";"):
+        name, equals, value = part.strip(" \t").partition("=")
+        if equals:
+            pairs.append((percent_decoded(name), value))
+    return lists_by_name(pairs)
+
+
+def languages(facts: RequestFacts) -> list[str]:
+    """Accepted languages, best first; those of equal weight in the order they were sent; `*` and refused ones (q=0) left out."""
+    weighed: list[tuple[float, int, str]] = []
+    for part in accept_language(facts).split(","):
+        tag, *parameters = (piece.strip(" \t") for piece in part.split(";"))
+        weight = next((_weight(item[2:]) for item in parameters if item[:2].lower() == "q="), 1.0)
+        if tag and tag != "*" and weight > 0:
+            weighed.append((-weight, len(weighed), tag))
+    return [tag for _, _, tag in sorted(weighed)]
+
+
+def _weight(text: str) -> float:
+    return float(text) if re.fullmatch(r"[01](\.[0-9]{0,3})?", text) else 0.0
+
+
+def uri(facts: RequestFacts) -> str:
+    """Path and query."""
+    arrival = facts.arrival
+    return f"{arrival.path}?{arrival.query}" if arrival.query else arrival.path
+
+
+def full_uri(facts: RequestFacts) -> str:
+    """Scheme, host, path and query."""
+    return f"{facts.arrival.scheme}://{facts.arrival.host}{uri(facts)}"
+
+
+def raw_uri(facts: RequestFacts) -> str:
+    """Path and query as they were sent, before they were made canonical (the canonical ones when the gateway kept no others)."""
+    target = facts.arrival.target.decode("latin-1")
+    if target.startswith("/") or not target:
+        return target or uri(facts)
+    slash = target.find("/", target.find("://") + 3) if "://" in target else -1
+    return target[slash:] if slash >= 0 else uri(facts)
+
+
+def raw_full_uri(facts: RequestFacts) -> str:
+    """Scheme and host, with path and query as they were sent."""
+    return f"{facts.arrival.scheme}://{facts.arrival.host}{raw_uri(facts)}"
+
+
+def raw_path(facts: RequestFacts) -> str:
+    """The path as it was sent."""
+    return raw_uri(facts).partition("?")[0]
+
+
+def raw_query(facts: RequestFacts) -> str:
+    """The query as it was sent."""
+    return raw_uri(facts).partition("?")[2]
+
+
+def client(facts: RequestFacts) -> int | None:
+    """The visitor's address."""
+    return client_key(facts.arrival.client)
+
+
+def listener_address(facts: RequestFacts) -> int | None:
+    """The address the request came in on, or missing."""
+    return client_key(facts.arrival.server[0])
+
+
+def listener_port(facts: RequestFacts) -> int | None:
+    """The port the request came in on, or missing."""
+    return facts.arrival.server[1] or None
+
+
+cookie_header = header(b"cookie")
+accept_language = header(b"accept-language")
+user_agent = once("user agent", header(b"user-agent"))
+place = once("place", lambda facts: facts.lookups.place(facts.arrival.client))
+crawler = once(
+    "crawler", lambda facts: facts.lookups.crawler(facts.arrival.client, user_agent(facts))
+)
+arguments = once("arguments", lambda facts: argument_pairs(facts.arrival.query))
+raw_arguments = once("raw arguments", lambda facts: argument_pairs(raw_query(facts)))
+headers = once("headers", header_pairs)

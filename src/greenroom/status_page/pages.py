@@ -1,0 +1,110 @@
+"""Public status pages that are kept in the store, beside those of the configuration file. Not one of Cloudflare's resources."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from greenroom.configuration.service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
+from greenroom.web.api_schema import (
+    ApiSchema,
+    computed,
+    overlaid,
+    read_as,
+)
+from greenroom.web.api_shapes import Json, Several, Shown
+from greenroom.web.refusals import ApiFault, Code, refuse_if
+
+PAGE = ApiSchema.of(
+    StatusPage,
+    shapes={"rooms": Several(), "health_checks": Several()},
+    more=(
+        computed(
+            "read_only",
+            "true: it comes from a configuration file and can only be changed there",
+            Shown({"type": "boolean"}),
+        ),
+    ),
+)
+
+
+def show(entry: Entry[StatusPage]) -> Json:
+    """A page as the API answers it."""
+    values = {item.name: getattr(entry.record, item.name) for item in fields(StatusPage)}
+    return PAGE.show(values | {"read_only": entry.read_only})
+
+
+def page_of(known: Configuration, page_id: str) -> Entry[StatusPage]:
+    """Raises Refused when there is none."""
+    return entry_of(known.status_pages, "status page", page_id)
+
+
+def create(document: Any) -> ConfigChange:
+    """A new page."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        values, faults = read_as(PAGE, document, page_problems)
+        faults += _taken(known, "", values)
+        if len(known.status_pages) >= PAGES_MAX:
+            faults.append(ApiFault(Code.TOO_MANY, f"there are {PAGES_MAX} status pages already"))
+        refuse_if(faults)
+        return _put(StatusPage(id=at.new_id(), **values))
+
+    return plan
+
+
+def change(page_id: str, document: Any) -> ConfigChange:
+    """Other values for the fields that are sent."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        entry = page_of(known, page_id)
+        refuse_read_only(entry, "status page")
+        values, faults = read_as(PAGE, overlaid(show(entry), document), page_problems)
+        refuse_if(faults + _taken(known, page_id, values))
+        return _put(replace(entry.record, **values))
+
+    return plan
+
+
+def delete(page_id: str) -> ConfigChange:
+    """Removes a page."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        refuse_read_only(page_of(known, page_id), "status page")
+        return PlannedChange([Remove("status_page", page_id)], lambda _after: {"id": page_id})
+
+    return plan
+
+
+def _taken(known: Configuration, page_id: str, values: Json) -> list[ApiFault]:
+    where = f"{values.get('host', '')}{values.get('path', '')}"
+    other = next(
+        (
+            page
+            for page in known.status_pages.records()
+            if page.id != page_id and page.where == where
+        ),
+        None,
+    )
+    return (
+        [
+            ApiFault(
+                Code.TAKEN,
+                f"path: {where} is the address of the page {other.title!r} already",
+                "/path",
+            )
+        ]
+        if other
+        else []
+    )
+
+
+def _put(record: StatusPage) -> PlannedChange:
+    return PlannedChange([Put(record)], lambda after: show(after.status_pages[record.id]))

@@ -1,0 +1,1 @@
+"""Export, plan and apply of the whole configuration."""

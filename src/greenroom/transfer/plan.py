@@ -1,0 +1,372 @@
+"""The configuration that a document wants, built beside the known one with the very use-cases of the API.
+
+So nothing gets in this way that the API would refuse. What the document does not speak of stays. Each thing costs the same, however many
+there are: one draft grows, and what rooms have taken is kept beside it.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from greenroom.alerts import destinations as alert_destinations
+from greenroom.alerts import policies as alert_policies
+from greenroom.alerts.view import NoNotifications
+from greenroom.configuration import (
+    events,
+    list_items,
+    lists,
+    rooms,
+    rules,
+    zones,
+)
+from greenroom.configuration.room_claims import RoomClaims
+from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.configuration.zones import OriginProblems
+from greenroom.health import checks as health_checks
+from greenroom.model.change import NAMED_BY, Change, Put, carry_out, name_of
+from greenroom.model.configuration import Configuration
+from greenroom.model.draft import Draft
+from greenroom.model.health_check import CHECKS_MAX
+from greenroom.model.room import OPERATED
+from greenroom.model.rule import RuleSet
+from greenroom.model.status_page import PAGES_MAX
+from greenroom.status_page import pages as status_pages
+from greenroom.web.api_shapes import Json
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    refuse_if,
+    within,
+)
+
+BESIDE_ZONES = {
+    "webhooks": "webhook",
+    "pagerduty_services": "pagerduty_service",
+    "alert_policies": "alert_policy",
+    "status_pages": "status_page",
+}
+SECTIONS = ("lists", "zones", *BESIDE_ZONES)
+"""What a document may have at its top. One that is left out is not touched."""
+
+ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+MASK = "***"
+"""What a secret is in a document."""
+
+MOST: Mapping[str, int] = {
+    "list": lists.LISTS_MAX,
+    "zone": zones.ZONES_MAX,
+    "room": rooms.ROOMS_MAX,
+    "health_check": CHECKS_MAX,
+    "webhook": alert_destinations.WEBHOOKS_MAX,
+    "pagerduty_service": alert_destinations.SERVICES_MAX,
+    "alert_policy": alert_policies.POLICIES_MAX,
+    "status_page": PAGES_MAX,
+}
+"""The most of each kind in an installation, with those of a configuration file. What a document has beyond them is only counted."""
+
+_PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
+    "room": "waiting rooms",
+    "alert_policy": "alert policies",
+}
+
+
+class _Building:
+    """The wanted configuration while it grows, and everything that was refused on the way."""
+
+    def __init__(self, known: Configuration, at: ChangeContext, untouched: Configuration) -> None:
+        self.known = known
+        self.at = at
+        self.draft = Draft(untouched)
+        self.made = self.draft.live()
+        self.claims = RoomClaims()
+        for entry in (
+            untouched.rooms.values()
+        ):  # a room of a file may lie in a zone that the document has still to make
+            self.claims.add(entry, known.zones[entry.parent].record)
+        self.faults: list[ApiFault] = []
+        self._seen = Counter({kind: len(untouched.index_of(kind)) for kind in MOST})
+        self._ids: dict[str, dict[tuple[str, str], list[str]]] = {}
+
+    def do(self, pointer: str, plan: ConfigChange, key: str = "") -> bool:
+        """Carries a plan out on what was made so far; `key` is the id of what it makes."""
+        new_id: Callable[[], str] = (lambda: key) if key else self.at.new_id
+        try:
+            self.take(plan(self.made, ChangeContext(self.at.now_ms, new_id)).changes)
+        except Refused as refused:
+            self.faults += within(refused.faults, pointer)
+            return False
+        return True
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """Answers without a network request."""
+        carry_out(changes, self.draft, self.at.now_ms)
+
+    def id_of(self, kind: str, document: Any, parent: str = "") -> str:
+        """The id it has, or had under its name; else the one in the document if nothing else has it; else a new one."""
+        if not isinstance(document, dict):
+            return self.at.new_id()
+        made, given = self.made.index_of(kind), document.get("id")
+        if isinstance(given, str) and given in self.known.index_of(kind) and given not in made:
+            return given
+        name = _name_in(kind, document)
+        known = self._known_ids(kind).get((parent, name), []) if isinstance(name, str) else []
+        left = next((key for key in known if key not in made), None)
+        if left is not None:
+            return left
+        fine = isinstance(given, str) and ID.fullmatch(given) and given not in made
+        return str(given) if fine else self.at.new_id()
+
+    def _known_ids(self, kind: str) -> dict[tuple[str, str], list[str]]:
+        """(parent, name) -> the ids of what has this name, oldest first."""
+        if kind not in self._ids:
+            ids = self._ids[kind] = {}
+            for entry in self.known.index_of(kind).values():
+                own = entry.record.where if kind == "status_page" else name_of(kind, entry.record)
+                ids.setdefault((entry.parent, own), []).append(entry.id)
+        return self._ids[kind]
+
+    def parts(
+        self, pointer: str, document: Mapping[str, Any], name: str, kind: str
+    ) -> Iterator[tuple[str, Any]]:
+        """(pointer, part) of a list inside a document, without what is beyond MOST; a fault when it is not a list."""
+        found = document.get(name)
+        if name not in document or (found is None and pointer):
+            return  # null at the top would take everything of the kind away
+        if not isinstance(found, list):
+            self.faults.append(
+                ApiFault(
+                    Code.INVALID,
+                    f"{f'{pointer}/{name}'.strip('/')}: must be a list",
+                    f"{pointer}/{name}",
+                )
+            )
+            return
+        for index, part in enumerate(found):
+            self._seen[kind] += 1
+            if kind not in MOST or self._seen[kind] <= MOST[kind]:
+                yield f"{pointer}/{name}/{index}", part
+
+    def too_many(self) -> list[ApiFault]:
+        """One fault for each kind of which there would be more than MOST."""
+        return [
+            ApiFault(
+                Code.TOO_MANY,
+                f"{self._seen[kind]} {_PLURALS[kind]} are too many; at most {most} are allowed",
+            )
+            for kind, most in MOST.items()
+            if self._seen[kind] > most
+        ]
+
+
+def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
+    """By what a document without ids means the same thing again: its name, or the address of a status page."""
+    if kind == "status_page":
+        return f"{document.get('host') or ''}{document.get('path') or '/'}"
+    return document.get(NAMED_BY.get(kind, "name"))
+
+
+def wanted_configuration(
+    known: Configuration, document: Any, at: ChangeContext, origin_problems: OriginProblems
+) -> Configuration:
+    """The configuration with what the document says. Raises Refused with every fault."""
+    if not isinstance(document, dict):
+        raise Refused(ApiFault(Code.BAD_BODY, "the document must be a table with zones and lists"))
+    try:
+        json.dumps(document, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        raise Refused(
+            ApiFault(
+                Code.BAD_BODY,
+                "the document contains an unpaired surrogate, which cannot be stored or sent",
+            )
+        ) from None
+    refuse_if(
+        ApiFault(
+            Code.UNKNOWN_FIELD, f"{name}: unknown section; known sections: {', '.join(SECTIONS)}"
+        )
+        for name in document
+        if name not in SECTIONS
+    )
+    building = _Building(known, at, _untouched(known, document))
+    for pointer, part in building.parts("", document, "lists", "list"):
+        _make_list(building, pointer, part)
+    for pointer, part in building.parts("", document, "zones", "zone"):
+        _make_zone(building, pointer, part, origin_problems)
+    for section, kind in BESIDE_ZONES.items():
+        for pointer, part in building.parts("", document, section, kind):
+            key = building.id_of(kind, part)
+            building.do(pointer, _MAKERS[kind](building.known, key, _without(part)), key)
+    refuse_if([*building.too_many(), *building.faults])
+    return _without_orphans(building.draft.finished())
+
+
+def _without_orphans(made: Configuration) -> Configuration:
+    """Silences go with their policies."""
+    left = {
+        key: entry
+        for key, entry in made.silences.items()
+        if not entry.record.policy_id or entry.record.policy_id in made.alert_policies
+    }
+    return (
+        made
+        if len(left) == len(made.silences)
+        else made.with_indexes(made.revision, {"silence": left})
+    )
+
+
+def _untouched(known: Configuration, document: Json) -> Configuration:
+    """What the document does not speak of: tokens, what stands in a file, and the sections that it leaves out."""
+    spoken: dict[str, tuple[str, ...]] = {
+        "lists": ("list", "list_item"),
+        "zones": ("zone", "room", "event", "rules", "health_check"),
+        **{section: (kind,) for section, kind in BESIDE_ZONES.items()},
+    }
+    kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
+    indexes = {
+        kind: {key: entry for key, entry in known.index_of(kind).items() if entry.read_only}
+        for kind in kinds
+    }
+    return known.with_indexes(known.revision, indexes)
+
+
+def _make_list(building: _Building, pointer: str, document: Any) -> None:
+    key = building.id_of("list", document)
+    if building.do(pointer, lists.create(_without(document, "items")), key):
+        there = building.known.lists.get(key)
+        if there and there.record.kind == document.get("kind"):
+            building.take(Put(entry.record, key) for entry in building.known.list_items.of(key))
+        items = document.get("items")
+        building.do(
+            f"{pointer}/items",
+            list_items.add(
+                key, [] if items is None else items, list_items.Operations(), whole=True
+            ),
+        )
+
+
+def _make_zone(
+    building: _Building, pointer: str, document: Any, origin_problems: OriginProblems
+) -> None:
+    key = building.id_of("zone", document)
+    if not building.do(
+        pointer,
+        zones.create(
+            _without(document, "settings", "waiting_rooms", "health_checks"), origin_problems
+        ),
+        key,
+    ):
+        return
+    if document.get("settings") is not None:
+        building.do(
+            f"{pointer}/settings", zones.change_settings(key, document["settings"], whole=True)
+        )
+    for at, part in building.parts(pointer, document, "waiting_rooms", "room"):
+        _make_room(building, at, key, part)
+    for at, part in building.parts(pointer, document, "health_checks", "health_check"):
+        building.do(
+            at, health_checks.create(key, _without(part)), building.id_of("health_check", part, key)
+        )
+
+
+def _sees_all(_zone_id: str) -> bool:
+    """Who imports may see the whole account."""
+    return True
+
+
+def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -> None:
+    key = building.id_of("room", document, zone_id)
+    if not building.do(
+        pointer,
+        rooms.create(zone_id, _without(document, "events", "rules"), _sees_all, building.claims),
+        key,
+    ):
+        return
+    building.claims.add(building.made.rooms[key], building.made.zones[zone_id].record)
+    before = building.known.rooms.get(key)
+    if before:  # no document says what operators' actions wrote, and it must not be forgotten
+        operated = {name: getattr(before.record, name) for name in OPERATED}
+        building.take([Put(replace(building.made.rooms[key].record, **operated), zone_id)])
+    for at, part in building.parts(pointer, document, "events", "event"):
+        building.do(
+            at, events.create(zone_id, key, _without(part)), building.id_of("event", part, key)
+        )
+    bypass = document.get("rules")
+    bypass = [] if bypass is None else bypass
+    there = building.known.rules.get(key)
+    if there and (bypass or not there.record.rules):
+        building.take(
+            [Put(RuleSet(id=key, rules=there.record.rules), key)]
+        )  # so that rules that stay keep their ids
+    if bypass:
+        building.do(f"{pointer}/rules", rules.replace_all(zone_id, key, bypass))
+
+
+def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChange:
+    """What is secret and is not written down stays what it was before."""
+    old = before.webhooks.get(key)
+    told = (
+        {name: value for name, value in document.items() if (name, value) != ("secret", MASK)}
+        if isinstance(document, dict)
+        else document
+    )
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        if isinstance(document, dict) and (
+            old is None or old.read_only or document.get("url") != old.record.shown_url
+        ):
+            _refuse_masked("secret", document.get("secret") == MASK)
+            _refuse_masked("url", str(document.get("url", "")).endswith(MASK))
+        base = known if old is None else known.changed(known.revision, [old])
+        made = alert_destinations.read_webhook(
+            base, None if old is None else key, told, NoNotifications(), lambda: key
+        )
+        return PlannedChange([Put(made)], lambda _after: None)
+
+    return plan
+
+
+def _make_service(before: Configuration, key: str, document: Any) -> ConfigChange:
+    """As `_make_webhook`."""
+    old = before.pagerduty_services.get(key)
+    masked = isinstance(document, dict) and document.get("routing_key") == MASK
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        _refuse_masked("routing_key", masked and old is None)
+        return alert_destinations.create_service(
+            document, old.record.routing_key if masked and old else None
+        )(known, at)
+
+    return plan
+
+
+def _refuse_masked(name: str, masked: bool) -> None:
+    if masked:
+        raise Refused(
+            ApiFault(
+                Code.REQUIRED,
+                f"{name}: is not part of an export; write it in place of {MASK}",
+                f"/{name}",
+            )
+        )
+
+
+_MAKERS: Mapping[str, Callable[[Configuration, str, Any], ConfigChange]] = {
+    "webhook": _make_webhook,
+    "pagerduty_service": _make_service,
+    "alert_policy": lambda _before, _key, document: alert_policies.create(document),
+    "status_page": lambda _before, _key, document: status_pages.create(document),
+}
+
+
+def _without(document: Any, *names: str) -> Any:
+    """What the use-case of the thing itself reads."""
+    return (
+        {name: value for name, value in document.items() if name not in ("id", *names)}
+        if isinstance(document, dict)
+        else document
+    )

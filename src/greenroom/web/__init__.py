@@ -1,0 +1,1 @@
+"""What every page and API call needs: envelope, schemas, authentication, refusals."""

@@ -1,0 +1,318 @@
+"""The external form of a record: JSON to values, values to JSON, and the JSON schema of both, from one table of fields.
+
+A form is made from a record's own described fields. What JSON writes differently (a list of objects, a time) has a Shape.
+Fields that Cloudflare does not have are in an object `greenroom`, so that they cannot be mistaken for published ones.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, cast
+
+from greenroom.errors import Problem
+from greenroom.model.fields import Spec, plain_type, specs
+from greenroom.web.api_shapes import (
+    Json,
+    Plain,
+    Shape,
+    unknown_name,
+)
+from greenroom.web.refusals import (
+    ApiFault,
+    Code,
+    Refused,
+    faults_of,
+)
+
+EXTENSION = "greenroom"
+"""The object that holds what Cloudflare does not have."""
+
+NEEDED: Any = object()
+"""Default of a field that must be given."""
+
+UNSET: Any = object()
+"""Default of a field that may be left out and then has no value at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiField:
+    """One field from outside. `default` is the record's own value; NEEDED means that it must be given."""
+
+    name: str
+    rule: Spec
+    shape: Shape
+    default: Any = NEEDED
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given when something is made or replaced."""
+        return self.default is NEEDED and not self.rule.read_only
+
+    def means_default(self, value: Any) -> bool:
+        """Whether this is how clients leave the field out: null, and what older clients send."""
+        if value is None:
+            return self.default is not NEEDED
+        absent = self.shape.absent if isinstance(self.shape, Plain) else ()
+        return any(value == zero and type(value) is type(zero) for zero in absent)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSchema:
+    """A table of fields. What is `read_only` may be sent back, and is not looked at."""
+
+    fields: tuple[ApiField, ...]
+
+    @classmethod
+    def of(
+        cls,
+        record: type,
+        shapes: Mapping[str, Shape] | None = None,
+        more: Sequence[ApiField] = (),
+        without: Sequence[str] = (),
+    ) -> "ApiSchema":
+        """Of every described field of a record; `more` are fields that are computed and only shown."""
+        described, known = specs(record), shapes or {}
+        own = [
+            ApiField(
+                item.name,
+                described[item.name],
+                known.get(item.name) or Plain(plain_type(item.type)),
+                _default(item),
+            )
+            for item in fields(cast(Any, record))
+            if item.name in described and item.name not in without
+        ]
+        return cls((*own, *more))
+
+    def read(self, document: Json, problems: list[Problem], unknown: list[Problem]) -> Json:
+        """The values of a whole document, defaults filled in, by name; what is missing is left out.
+
+        The record itself says what is out of bounds; here only what JSON got wrong becomes a problem. Names that
+        that are not known go to `unknown`.
+        """
+        ours = document.get(EXTENSION) if self.has_ours else None
+        if ours is None:
+            ours = {}
+        if not isinstance(ours, dict):
+            problems.append(Problem(EXTENSION, "must be an object"))
+            ours = {}
+        unknown += self._unknown(document, False) + self._unknown(ours, True)
+        values = {}
+        for api_field in self.fields:
+            if api_field.rule.read_only:
+                continue
+            where, pointer = (
+                (ours, f"{EXTENSION}.{api_field.name}")
+                if api_field.rule.extension
+                else (document, api_field.name)
+            )
+            if api_field.name in where and not api_field.means_default(where[api_field.name]):
+                values[api_field.name] = api_field.shape.read(
+                    pointer, where[api_field.name], problems
+                )
+            elif api_field.default is not NEEDED and api_field.default is not UNSET:
+                values[api_field.name] = api_field.default
+        return values
+
+    def _unknown(self, document: Mapping[str, Any], ours: bool) -> list[Problem]:
+        names = [api_field.name for api_field in self.fields if api_field.rule.extension is ours]
+        known = [*names, EXTENSION] if self.has_ours and not ours else names
+        return [
+            unknown_name(f"{EXTENSION}.{name}" if ours else name, name, known)
+            for name in document
+            if name not in known
+        ]
+
+    @property
+    def has_ours(self) -> bool:
+        """Whether some of it is not Cloudflare's."""
+        return any(api_field.rule.extension for api_field in self.fields)
+
+    def show(self, values: Mapping[str, Any]) -> Json:
+        """The whole document, in the order of the table."""
+        shown: Json = {}
+        ours: Json = {}
+        for api_field in self.fields:
+            if api_field.name in values:
+                (ours if api_field.rule.extension else shown)[api_field.name] = (
+                    api_field.shape.show(values[api_field.name])
+                )
+        return shown | ({EXTENSION: ours} if ours else {})
+
+    def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The record's problems where the sender finds the field: extensions are inside their object."""
+        ours = {api_field.name for api_field in self.fields if api_field.rule.extension}
+        return [
+            Problem(f"{EXTENSION}.{found.pointer}", found.reason, found.line)
+            if found.pointer.partition("[")[0] in ours
+            else found
+            for found in problems
+        ]
+
+    def schema(self, what: str) -> Json:
+        """The JSON schema of a `whole` (POST, PUT), of an `edit` (PATCH) or of an `answer`."""
+        answer = what == "answer"
+        groups: dict[bool, Json] = {}
+        for ours in (False, True):
+            properties = {
+                api_field.name: _field_schema(api_field, what)
+                for api_field in self.fields
+                if api_field.rule.extension is ours
+            }
+            needed = [
+                api_field
+                for api_field in self.fields
+                if api_field.rule.extension is ours and api_field.default is not UNSET
+            ]
+            required = [
+                api_field.name
+                for api_field in needed
+                if answer or (what == "whole" and api_field.required)
+            ]
+            groups[ours] = {
+                "type": "object",
+                "properties": properties,
+                "additionalProperties": False,
+            }
+            if required:
+                groups[ours]["required"] = required
+        whole = groups[False]
+        if groups[True]["properties"]:
+            whole["properties"][EXTENSION] = {
+                **groups[True],
+                "description": "What Cloudflare does not have.",
+            }
+            if answer:
+                whole["required"].append(EXTENSION)
+        return whole if answer else _with_nulls(whole)
+
+
+def computed(
+    name: str,
+    meaning: str,
+    shape: Shape,
+    *,
+    writable: bool = False,
+    extension: bool = False,
+    choices: tuple[Any, ...] = (),
+    example: Any = None,
+) -> ApiField:
+    """A field that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
+    rule = Spec(
+        meaning, extension=extension, read_only=not writable, choices=choices, example=example
+    )
+    return ApiField(name, rule, shape, UNSET if writable else NEEDED)
+
+
+def required(form: ApiSchema, *names: str) -> ApiSchema:
+    """The form with some defaults taken away: here these must be given."""
+    return ApiSchema(
+        tuple(
+            replace(api_field, default=NEEDED) if api_field.name in names else api_field
+            for api_field in form.fields
+        )
+    )
+
+
+def read_as(
+    form: ApiSchema, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None
+) -> tuple[Json, list[ApiFault]]:
+    """The values of a document and everything wrong with it, the record's own rules (`problems_of`) included.
+
+    What JSON got wrong is said once: the record is not asked about a field that is wrong already. Raises Refused when the
+    document is no object at all.
+    """
+    if not isinstance(document, dict):
+        raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
+    problems: list[Problem] = []
+    unknown: list[Problem] = []
+    values = form.read(document, problems, unknown)
+    faults = faults_of(unknown, Code.UNKNOWN_FIELD) + faults_of(problems)
+    wrong = {_field(found.pointer.removeprefix(f"{EXTENSION}.")) for found in problems}
+    if problems_of:
+        faults += faults_of(
+            form.pointers(
+                [found for found in problems_of(values) if _field(found.pointer) not in wrong]
+            )
+        )
+    said_already = {fault.pointer for fault in faults}
+    missing = [
+        api_field
+        for api_field in form.fields
+        if api_field.required
+        and api_field.name not in values
+        and f"/{api_field.name}" not in said_already
+    ]
+    faults += faults_of(
+        Problem(api_field.name, f"is required: {api_field.rule.help}") for api_field in missing
+    )
+    return values, faults
+
+
+def _field(pointer: str) -> str:
+    return re.split(r"[.\[]", pointer, maxsplit=1)[0]
+
+
+def overlaid(document: Mapping[str, Any], edit: Any) -> Any:
+    """A document with an edit laid over it: objects are merged, everything else is replaced; null leaves the field out."""
+    if not isinstance(edit, dict):
+        return edit
+    merged = dict(document)
+    for name, value in edit.items():
+        inner = merged.get(name)
+        merged[name] = overlaid(inner, value) if isinstance(inner, dict) else value
+    return merged
+
+
+def _default(item: Any) -> Any:
+    if item.default_factory is not MISSING:
+        return item.default_factory()
+    return NEEDED if item.default is MISSING else item.default
+
+
+def _with_nulls(schema: Json) -> Json:
+    """The schema of a body, in which null stands for every field that may be left out."""
+    found = dict(schema)
+    if "properties" in schema:
+        needed = schema.get("required", ())
+        found["properties"] = {
+            name: inner if inner.get("readOnly") else _body_field(inner, name not in needed)
+            for name, inner in schema["properties"].items()
+        }
+    if isinstance(schema.get("items"), dict):
+        found["items"] = _with_nulls(schema["items"])
+    return found
+
+
+def _body_field(schema: Json, optional: bool) -> Json:
+    inner = _with_nulls(schema)
+    return _or_null(inner) if optional else inner
+
+
+def _or_null(schema: Json) -> Json:
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    kinds = schema.get("type")
+    if kinds is None:
+        return schema
+    listed = kinds if isinstance(kinds, list) else [kinds]
+    found = {**schema, "type": listed if "null" in listed else [*listed, "null"]}
+    if "enum" in schema and None not in schema["enum"]:
+        found["enum"] = [*schema["enum"], None]
+    return found
+
+
+def _field_schema(api_field: ApiField, what: str) -> Json:
+    schema = api_field.shape.schema(api_field.rule)
+    if (
+        what == "whole"
+        and not api_field.rule.read_only
+        and api_field.default is not NEEDED
+        and api_field.default is not UNSET
+    ):
+        schema = {**schema, "default": api_field.shape.show(api_field.default)}
+    text = api_field.rule.help + (f", in {api_field.rule.unit}" if api_field.rule.unit else "")
+    described = {**schema, "description": text[:1].upper() + text[1:] + "."}
+    if api_field.rule.example is not None:
+        described["examples"] = [api_field.rule.example]
+    return described | ({"readOnly": True} if api_field.rule.read_only else {})

@@ -1,0 +1,255 @@
+"""How one value of the API is written in JSON: strings, choices, lists, records inside records, times."""
+
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from difflib import get_close_matches
+from typing import Any, Protocol, cast
+
+from greenroom.errors import Problem
+from greenroom.model.fields import Spec, check_value, plain_type, specs
+from greenroom.web.time_format import TIME_PATTERN, milliseconds
+
+Json = dict[str, Any]
+
+
+class Shape(Protocol):
+    """How one kind of value is written in JSON."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        """The value as the record holds it; what is wrong is added to `problems`, and then the answer is of no use."""
+
+    def show(self, value: Any) -> Any:
+        """The value as JSON holds it."""
+
+    def schema(self, rule: Spec, /) -> Json:
+        """The JSON schema of what `read` accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A string, a number or a truth value. `caseless`: capitals do not matter, and are answered in lower case.
+
+    `format` says in a word what the schema would otherwise say in a long pattern. `absent` are values that mean the default: what older
+    clients send for a field that was not set.
+    """
+
+    kind: type
+    caseless: bool = False
+    format: str = ""
+    absent: tuple[Any, ...] = ()
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
+        """Whether the value is within bounds is for the record to say."""
+        if self.kind is int and isinstance(value, float) and value.is_integer():
+            return int(value)  # JSON knows one kind of number only
+        return value.lower() if self.caseless and isinstance(value, str) else value
+
+    def show(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+    def schema(self, rule: Spec) -> Json:
+        """Bounds included."""
+        if self.format:
+            return _plain_schema(self.kind, replace(rule, pattern=""), self.caseless) | {
+                "format": self.format
+            }
+        schema = _plain_schema(self.kind, rule, self.caseless)
+        return {"anyOf": [schema, {"enum": list(self.absent)}]} if self.absent else schema
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few values that are not all of one kind, such as false, true and "auto"."""
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
+        """Which values there are is for the record to say."""
+        return value
+
+    def show(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+    def schema(self, rule: Spec) -> Json:
+        """The values."""
+        kinds = dict.fromkeys(_TYPES[type(choice)] for choice in rule.choices)
+        return {"type": list(kinds), "enum": list(rule.choices)}
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """One record inside another."""
+
+    record: type
+
+    def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
+        """None (and a problem) when it is not an object of the right fields."""
+        return read_nested(self.record, pointer, value, problems)
+
+    def show(self, value: Any) -> Any:
+        """An object."""
+        return {item.name: getattr(value, item.name) for item in fields(self.record)}
+
+    def schema(self, _rule: Spec) -> Json:
+        """Of the inner record."""
+        return _record_schema(self.record)
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A list of strings, or of records when `record` is given. `pattern` only describes the strings; the record's rules check them."""
+
+    record: type | None = None
+    choices: tuple[str, ...] = ()
+    pattern: str = ""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
+        """A tuple."""
+        if not isinstance(value, list):
+            problems.append(Problem(pointer, f"must be a list, not {value!r:.60}"))
+            return ()
+        if self.record is None:
+            wrong = [index for index, item in enumerate(value) if not isinstance(item, str)]
+            problems += [Problem(f"{pointer}[{index}]", "must be a string") for index in wrong]
+            return () if wrong else tuple(value)
+        return tuple(
+            read_nested(self.record, f"{pointer}[{index}]", item, problems)
+            for index, item in enumerate(value)
+        )
+
+    def show(self, value: Any) -> Any:
+        """A list."""
+        return (
+            list(value)
+            if self.record is None
+            else [Nested(self.record).show(item) for item in value]
+        )
+
+    def schema(self, rule: Spec) -> Json:
+        """Of the list and its items."""
+        strings: Json = {"type": "string", **({"enum": list(self.choices)} if self.choices else {})}
+        if self.pattern:
+            strings["pattern"] = self.pattern
+        listed: Json = {
+            "type": "array",
+            "items": _record_schema(self.record) if self.record else strings,
+        }
+        return listed | ({} if rule.high is None else {"maxItems": rule.high})
+
+
+@dataclass(frozen=True, slots=True)
+class MomentField:
+    """A time in ISO 8601; the record holds the very text, so that it comes back as it was written."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
+        """The text itself, when it names a moment."""
+        if value is not None and milliseconds(value) is None:
+            problems.append(
+                Problem(pointer, f"must be a time such as 2021-01-01T11:00:00Z, not {value!r:.60}")
+            )
+        return value
+
+    def show(self, value: Any) -> Any:
+        """As it was written."""
+        return value
+
+    def schema(self, rule: Spec) -> Json:
+        """Date, time and zone."""
+        return {
+            "type": ["string", "null"] if rule.nullable else "string",
+            "format": "date-time",
+            "pattern": TIME_PATTERN,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value that is made here and never read."""
+
+    described: Json
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
+        """Never called: the shape is only shown."""
+        return value
+
+    def show(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+    def schema(self, _rule: Spec, /) -> Json:
+        """As it was given."""
+        return self.described
+
+
+def read_nested(record: type, pointer: str, value: Any, problems: list[Problem]) -> Any:
+    """A record written as an object, or None and the problems."""
+    if not isinstance(value, dict):
+        problems.append(Problem(pointer, "must be an object"))
+        return None
+    described = specs(record)
+    found = [
+        unknown_name(f"{pointer}.{name}", name, list(described))
+        for name in value
+        if name not in described
+    ]
+    value = given_values(record, value)
+    for item in fields(cast(Any, record)):
+        at = f"{pointer}.{item.name}"
+        if item.name in value:
+            found += filter(
+                None,
+                [check_value(at, value[item.name], plain_type(item.type), described[item.name])],
+            )
+        elif item.default is MISSING:
+            found.append(Problem(at, f"is required: {described[item.name].help}"))
+    problems += found
+    return None if found else record(**value)
+
+
+def given_values(record: type, value: Json) -> Json:
+    """The object without the fields that null leaves out: those that have a default."""
+    optional = {
+        item.name
+        for item in fields(cast(Any, record))
+        if item.default is not MISSING or item.default_factory is not MISSING
+    }
+    return {
+        name: inner for name, inner in value.items() if inner is not None or name not in optional
+    }
+
+
+def unknown_name(pointer: str, name: str, known: Sequence[str]) -> Problem:
+    """An unknown name, with a suggestion."""
+    near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
+    return Problem(pointer, "unknown field" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+_TYPES = {int: "integer", str: "string", bool: "boolean"}
+
+
+def _plain_schema(kind: type, rule: Spec, caseless: bool) -> Json:
+    choices = list(rule.choices) + ([choice.upper() for choice in rule.choices] if caseless else [])
+    schema: Json = {"type": [_TYPES[kind], "null"] if rule.nullable else _TYPES[kind]}
+    if choices:
+        schema["enum"] = [*choices, None] if rule.nullable else choices
+        return schema
+    low, high = ("minimum", "maximum") if kind is int else ("minLength", "maxLength")
+    schema |= {
+        word: bound for word, bound in ((low, rule.low), (high, rule.high)) if bound is not None
+    }
+    return schema | ({"pattern": f"^{rule.pattern}$"} if rule.pattern else {})
+
+
+def _record_schema(record: type) -> Json:
+    described = specs(record)
+    items = fields(cast(Any, record))
+    schema: Json = {
+        "type": "object",
+        "properties": {
+            item.name: _plain_schema(plain_type(item.type), described[item.name], False)
+            for item in items
+        },
+        "additionalProperties": False,
+    }
+    required = [item.name for item in items if item.default is MISSING]
+    return schema | ({"required": required} if required else {})

@@ -1,0 +1,165 @@
+"""Authentication of API calls: tokens are compared in constant time, and an address with too many failures has to wait."""
+
+import hmac
+import secrets
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from greenroom.model.configuration import Configuration
+from greenroom.model.token import SCOPES, TOKEN_PREFIX, Token, secret_hash
+from greenroom.ports import Clock, ConfigStore, SessionStore
+from greenroom.web.failures import StoredFailures, subscriber
+from greenroom.web.refusals import ApiFault, Code, Refused
+
+GRANTS: dict[str, tuple[str, ...]] = {
+    "read": ("read", "edit"),
+    "edit": ("edit",),
+    "analytics": ("analytics",),
+    "probe": ("probe",),
+    "any": SCOPES,
+}
+"""What is asked for -> the scopes that allow it: who may change things may look at them."""
+
+
+KNOWN_MAX = 1_000
+"""Pairs of a client and a good token that are remembered."""
+
+
+class Credentials(NamedTuple):
+    """What came with a request. `email` is None when it was a bearer token."""
+
+    secret: str
+    email: str | None = None
+
+
+class Caller(NamedTuple):
+    """An authenticated caller."""
+
+    token: Token
+
+    @property
+    def author(self) -> str:
+        """For the audit log."""
+        return f"token {self.token.name} ({self.token.id})"
+
+    def sees(self, zone_id: str) -> bool:
+        """Whether the token is good for this zone."""
+        return not self.token.zone_ids or zone_id in self.token.zone_ids
+
+    def require(self, asked: str, zone_id: str | None) -> None:
+        """Raises Refused unless the token may do this in this zone; None: it concerns the whole account."""
+        if not set(GRANTS[asked]) & set(self.token.scopes):
+            raise Refused(ApiFault(Code.DENIED, f"the token lacks the scope {asked}"))
+        if self.token.zone_ids and (zone_id is None or not self.sees(zone_id)):
+            raise Refused(
+                ApiFault(
+                    Code.DENIED,
+                    "the token is not valid for "
+                    + ("this zone" if zone_id else "the whole account"),
+                )
+            )
+
+
+class Authenticator:
+    """Lets in who has a good token."""
+
+    def __init__(self, store: ConfigStore, clock: Clock, sessions: SessionStore) -> None:
+        """`sessions` keeps the count of failures, for all processes together."""
+        self._store = store
+        self._clock = clock
+        self._failures = StoredFailures(sessions, clock, "token")
+        self._known: dict[tuple[str, str, str | None], None] = {}
+        self._guard = threading.Lock()
+
+    def open(self, credentials: Credentials | Refused, client: str) -> Caller:
+        """The caller behind these credentials (or why there are none). Raises Refused, StorageFailed; wrong ones of a `client` are counted.
+
+        A request without any is no guess: it is refused and not counted, or pages that forget the header would lock out their own network.
+        Nor is a token that was good from there before, so that it costs one read.
+        """
+        if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
+            raise credentials
+        guesser = subscriber(client)
+        wait_s = self._failures.wait_s(guesser)
+        if wait_s:
+            raise _too_many(wait_s)
+        if isinstance(credentials, Refused):
+            with self._failures.attempt(guesser, refusal=_too_many):
+                raise credentials
+        pair = (guesser, secret_hash(credentials.secret), credentials.email)
+        token = self._token(credentials) if pair in self._known else None
+        if token is None:
+            with (
+                self._guard
+            ):  # one at a time, or the first requests of a busy client would use up its attempts
+                token = self._token(credentials) if pair in self._known else None
+                if token is None:
+                    token = self._judged(guesser, credentials)
+                    self._known[pair] = None
+                    if len(self._known) > KNOWN_MAX:
+                        del self._known[next(iter(self._known))]
+        return Caller(token)
+
+    def _token(self, credentials: Credentials) -> Token | None:
+        return known_token(self._store.read(), credentials, self._clock.now_ms())
+
+    def _judged(self, guesser: str, credentials: Credentials) -> Token:
+        with self._failures.attempt(guesser, refusal=_too_many):
+            token = self._token(credentials)
+            if token is None:
+                raise Refused(
+                    ApiFault(
+                        Code.DENIED, "Authentication error: the token is unknown or has expired"
+                    ),
+                    status=401,
+                )
+            return token
+
+
+def _too_many(wait_s: int) -> Refused:
+    return Refused(
+        ApiFault(Code.SLOW_DOWN, "too many wrong credentials from this address"),
+        retry_after_s=wait_s,
+    )
+
+
+def known_token(known: Configuration, credentials: Credentials, now_ms: int) -> Token | None:
+    """The living token with this secret. Takes as long whether there is one or not."""
+    wanted = secret_hash(credentials.secret)
+    found = None
+    for token in known.tokens.records():
+        same = hmac.compare_digest(token.secret_sha256, wanted)
+        if same and not token.expired(now_ms) and _owner(token, credentials.email):
+            found = token
+    return found
+
+
+def _owner(token: Token, email: str | None) -> bool:
+    return (
+        email is None
+        or not token.email
+        or hmac.compare_digest(token.email.lower().encode(), email.lower().encode())
+    )
+
+
+def make_token(
+    token_id: str,
+    name: str,
+    scopes: Sequence[str],
+    zone_ids: Sequence[str] = (),
+    email: str = "",
+    expires_ms: int | None = None,
+) -> tuple[str, Token]:
+    """(secret, token): the secret is shown once and not kept. Raises InvalidConfig with every problem."""
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = Token(
+        id=token_id,
+        name=name,
+        scopes=tuple(scopes),
+        zone_ids=tuple(zone_ids),
+        secret_sha256=secret_hash(secret),
+        email=email,
+        expires_ms=expires_ms,
+    )
+    return secret, token

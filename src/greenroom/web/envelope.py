@@ -1,0 +1,86 @@
+"""The envelope of every response: success or errors around a result, as published."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.web.refusals import (
+    CODES,
+    ApiFault,
+    Code,
+    Refused,
+)
+
+JSON = "application/json"
+
+
+NOTICE = 1000
+"""Code of every message beside a result: it is for people."""
+
+
+def answered(
+    result: Any, info: Mapping[str, Any] | None = None, messages: Sequence[str] = ()
+) -> Response:
+    """A result, with `result_info` for lists; `messages` are for people."""
+    notices = [{"code": NOTICE, "message": message} for message in messages]
+    body = {"success": True, "errors": [], "messages": notices, "result": result}
+    return Response(
+        msgspec.json.encode(body if info is None else body | {"result_info": info}), media_type=JSON
+    )
+
+
+def answered_bare() -> Response:
+    """That it was done, and nothing else: where the published answer has no result."""
+    return Response(
+        msgspec.json.encode({"success": True, "errors": [], "messages": []}), media_type=JSON
+    )
+
+
+def refused(refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    """Every fault; the status is never 2xx, because clients look at nothing else."""
+    body = {
+        "success": False,
+        "errors": [_error(fault) for fault in refusal.faults],
+        "messages": [],
+        "result": None,
+    }
+    return Response(
+        msgspec.json.encode(body), refusal.status, headers=dict(headers or {}), media_type=JSON
+    )
+
+
+def _error(fault: ApiFault) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": int(fault.code), "message": fault.message}
+    return error | ({"source": {"pointer": fault.pointer}} if fault.pointer else {})
+
+
+def broken(error: Exception) -> Refused:
+    """For what should not have happened; the answer tells nothing of the inside."""
+    if isinstance(error, (StorageFailed, InvalidConfig)):
+        return Refused(
+            ApiFault(
+                Code.UNAVAILABLE,
+                "the configuration store is not available at the moment; nothing was changed",
+            )
+        )
+    return Refused(
+        ApiFault(
+            Code.UNEXPECTED, "internal error; the log has it under the CF-Ray of this response"
+        )
+    )
+
+
+def no_route(status: int, method: str, path: str) -> Refused:
+    """For what the routing itself turns away."""
+    if status == CODES[Code.NO_METHOD].status:
+        return Refused(ApiFault(Code.NO_METHOD, f"Method {method} is not available for that URI."))
+    return Refused(
+        ApiFault(
+            Code.NO_OBJECT,
+            f"Could not route to {path[:200]}, perhaps your object identifier is invalid?",
+        ),
+        ApiFault(Code.NO_ROUTE, "No route for that URI"),
+    )

@@ -1,0 +1,309 @@
+"""The router of the API: a call is a function with a path and parameters that declare where their values come from.
+
+    router = Router(tags=["events"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events")
+
+    @router.get("/{event_id}", **told("Event", may="read"))
+    def get_event(config_service: WithConfig, zone_id: str, event_id: str, times: Annotated[str, Query(max_length=9)] = "utc") -> Response:
+        '''Look at an event.'''
+
+A parameter is the `Request`, a name in the path, `Annotated[..., Query(...)]`, or `Annotated[..., Depends(function)]`, whose function
+has parameters of the same kinds. What fits none of these raises TypeError when the module is imported, as does a call without exactly
+one `RouteGuard`. One order for every call: the guard, the query string (every wrong value at once), the body, then the function.
+
+Functions run in a thread, because the configuration store blocks; those written with `async def` run in the event loop, and so do
+their dependencies. `openapi.document` reads the same records, so the document cannot say anything else than what is checked.
+"""
+
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.slow_work import SlowWork
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+
+VALUE_SHOWN_MAX = 80
+"""Characters of a wrong value that are repeated in the answer."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
+
+
+class RouteGuard(ABC):
+    """A dependency that refuses callers who may not. It is asked in a thread, before anything else of the request is read."""
+
+    @abstractmethod
+    def __call__(self, request: Request) -> Any:
+        """What it found out, usually about the caller. Raises Refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depends:
+    """The value is what this function returns. An `async def` function may read the body, and takes the Request only."""
+
+    function: Function
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The value is a parameter of the query string, within these bounds. `alias` is its name there, where Python cannot spell it."""
+
+    alias: str = ""
+    ge: int | None = None
+    le: int | None = None
+    multiple_of: int | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+    description: str | None = None
+
+    @property
+    def meta(self) -> msgspec.Meta:
+        """The bounds as msgspec wants them."""
+        return msgspec.Meta(
+            **{name: getattr(self, name) for name in self.__slots__ if name != "alias"}
+        )
+
+
+class QueryParameter:
+    """One parameter of the query string: its name, its type with bounds, its default."""
+
+    def __init__(self, name: str, annotation: Any, default: Any) -> None:
+        base, *marks = get_args(annotation)
+        queries = [mark for mark in marks if isinstance(mark, Query)]
+        kinds = [kind for kind in get_args(base) if kind is not type(None)]
+        self.name = next((query.alias for query in queries if query.alias), name)
+        self.default = default
+        self.kind = kinds[0] if type(None) in get_args(base) else base
+        self.many = get_origin(self.kind) is list
+        for query in queries:
+            self.kind = Annotated[self.kind, query.meta]
+        self._item = _bare(get_args(_bare(self.kind))[0]) if self.many else _bare(self.kind)
+
+    def value(self, request: Request, faults: list[ApiFault]) -> Any:
+        """What the request says, or the default; a wrong value is added to the faults."""
+        sent = request.query_params.getlist(self.name)
+        if not sent:
+            if self.default is inspect.Parameter.empty:
+                faults.append(ApiFault(Code.BAD_QUERY, f"{self.name}: is required"))
+            return self.default
+        found = [self._read(text) for text in sent]
+        try:
+            return msgspec.convert(found if self.many else found[-1], self.kind)
+        except msgspec.ValidationError as error:
+            reason = str(error).partition(" - at ")[0].partition(", got")[0]
+            shown = ", ".join(sent)[:VALUE_SHOWN_MAX]
+            faults.append(
+                ApiFault(
+                    Code.BAD_QUERY, f"{self.name}: {reason[:1].lower()}{reason[1:]}, not {shown!r}"
+                )
+            )
+            return self.default
+
+    def _read(self, text: str) -> Any:
+        if self._item is int and _WHOLE.fullmatch(text):
+            return int(text)
+        return {"true": True, "false": False}.get(text, text) if self._item is bool else text
+
+    def described(self) -> dict[str, Any]:
+        """As OpenAPI has it."""
+        schema = msgspec.json.schema(self.kind)
+        for values in (schema, schema.get("items", {})):
+            if "enum" in values:
+                values["type"] = "string"
+        required = self.default is inspect.Parameter.empty
+        if not required and self.default is not None:
+            schema["default"] = self.default
+        shown = {"name": self.name, "in": "query", "required": required, "schema": schema}
+        return shown | ({"description": schema["description"]} if "description" in schema else {})
+
+
+def _bare(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+@dataclass
+class _Given:
+    """What is known of one request so far."""
+
+    request: Request
+    made: dict[Function, Any] = field(default_factory=dict)
+    query: dict[QueryParameter, Any] = field(default_factory=dict)
+
+
+class _Call:
+    """A function and where each of its arguments comes from."""
+
+    def __init__(self, function: Function, path_names: Iterable[str]) -> None:
+        self.function = function
+        self.waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - a class's own
+        )
+        self.sources = {
+            name: _source(parameter, path_names, function)
+            for name, parameter in inspect.signature(function, eval_str=True).parameters.items()
+        }
+
+    def inner(self) -> "Iterator[_Call]":
+        """The dependencies of all depths."""
+        for source in self.sources.values():
+            if isinstance(source, _Call):
+                yield source
+                yield from source.inner()
+
+    def queries(self) -> Iterator[QueryParameter]:
+        """The query parameters of all depths, in order."""
+        for source in self.sources.values():
+            if isinstance(source, QueryParameter):
+                yield source
+            elif isinstance(source, _Call):
+                yield from source.queries()
+
+    def result(self, given: _Given) -> Any:
+        """Calls the function; each dependency is called once for a request."""
+        made = given.made
+        if self.function not in made:
+            made[self.function] = self.function(
+                **{name: _argument(source, given) for name, source in self.sources.items()}
+            )
+        return made[self.function]
+
+
+_Source = type[Request] | str | QueryParameter | _Call
+
+
+def _source(parameter: inspect.Parameter, path_names: Iterable[str], function: Function) -> _Source:
+    annotation = parameter.annotation
+    if annotation is Request:
+        return Request
+    marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    for mark in marks:
+        if isinstance(mark, Depends):
+            return _Call(mark.function, path_names)
+    if any(isinstance(mark, Query) for mark in marks):
+        return QueryParameter(parameter.name, annotation, parameter.default)
+    if parameter.name in path_names:
+        return parameter.name
+    raise TypeError(
+        f"{getattr(function, '__qualname__', function)}: {parameter.name} is neither in the path nor Query, Depends or Request"
+    )
+
+
+def _argument(source: _Source, given: _Given) -> Any:
+    if isinstance(source, str):
+        return given.request.path_params[source]
+    if isinstance(source, QueryParameter):
+        return given.query[source]
+    return source.result(given) if isinstance(source, _Call) else given.request
+
+
+class ApiRoute(Route):
+    """One call of the API: one method on one path."""
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        function: Function,
+        *,
+        tags: Sequence[str] = (),
+        guard: RouteGuard | None = None,
+        responses: dict[str, Any] | None = None,
+        body: dict[str, Any] | None = None,
+        outbound: bool = False,
+    ) -> None:
+        """`responses` and `body` are what the document says about them. `outbound`: the function waits for another server.
+
+        Raises TypeError when a parameter has no source.
+        """
+        super().__init__(path, self.answer, methods=[method])
+        self.methods = {method}  # HEAD is not offered
+        self.function, self.tags, self.responses, self.body = (
+            function,
+            tuple(tags),
+            responses or {},
+            body,
+        )
+        self._call = _Call(function, self.param_convertors)
+        calls = [*self._call.inner()]
+        guards = {call.function for call in calls if isinstance(call.function, RouteGuard)} | (
+            {guard} if guard else set()
+        )
+        if len(guards) != 1:
+            raise TypeError(f"{method} {path} must have exactly one guard, not {len(guards)}")
+        self.guard: RouteGuard = guards.pop()
+        self.outbound = outbound
+        self.queries = tuple(dict.fromkeys(self._call.queries()))
+        self._reads: list[Callable[[Request], Awaitable[Any]]] = [
+            *dict.fromkeys(call.function for call in calls if call.waits)
+        ]
+
+    async def answer(self, request: Request) -> Response:
+        """The guard, the query, the body, the function. Raises Refused."""
+        given = _Given(request, {self.guard: await run_in_threadpool(self.guard, request)})
+        faults: list[ApiFault] = []
+        given.query = {query: query.value(request, faults) for query in self.queries}
+        if faults:
+            raise Refused(*faults)
+        for read in self._reads:
+            given.made[read] = await read(request)
+        if self.outbound:
+            work: SlowWork = request.app.state.outbound
+            answered: Response = await work.run(self._call.result, given)
+            return answered
+        done: Response = (
+            await self._call.result(given)
+            if self._call.waits
+            else await run_in_threadpool(self._call.result, given)
+        )
+        return done
+
+
+class Router:
+    """Calls that share the beginning of their paths and their heading in the document."""
+
+    def __init__(self, *, tags: Sequence[str], prefix: str = "") -> None:
+        self.tags = tuple(tags)
+        self.prefix = prefix
+        self.routes: list[ApiRoute] = []
+
+    def add(self, method: str, path: str, **keywords: Any) -> Callable[[F], F]:
+        """A decorator for the function that answers; `keywords` are those of ApiRoute."""
+
+        def taken(function: F) -> F:
+            self.routes.append(
+                ApiRoute(method, self.prefix + path, function, tags=self.tags, **keywords)
+            )
+            return function
+
+        return taken
+
+    def get(self, path: str, **keywords: Any) -> Callable[[F], F]:
+        """See `add`."""
+        return self.add("GET", path, **keywords)
+
+    def post(self, path: str, **keywords: Any) -> Callable[[F], F]:
+        """See `add`."""
+        return self.add("POST", path, **keywords)
+
+    def put(self, path: str, **keywords: Any) -> Callable[[F], F]:
+        """See `add`."""
+        return self.add("PUT", path, **keywords)
+
+    def patch(self, path: str, **keywords: Any) -> Callable[[F], F]:
+        """See `add`."""
+        return self.add("PATCH", path, **keywords)
+
+    def delete(self, path: str, **keywords: Any) -> Callable[[F], F]:
+        """See `add`."""
+        return self.add("DELETE", path, **keywords)

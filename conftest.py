@@ -1,7 +1,8 @@
 """What holds for every test: how hypothesis runs, and that ./test and CI never pass by skipping.
 
-A test that needs a right of the machine (`@pytest.mark.needs("mount")`, see machine_rights) is left out where that right is withheld.
-The run says so at its start, and names the tests at its end. In continuous integration (`CI` set) they run, and fail.
+A test that needs a right of the machine (`@pytest.mark.needs("mount")`, see machine_rights) is left
+out where that right is withheld. The run says so at its start, and names the tests at its end. In
+continuous integration (`CI` set) they run, and fail.
 """
 
 import os
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import settings
 from machine_rights import RIGHTS, missing
 
-# Two workers share a small machine, so a slow example is not a failure; a failing one prints how to repeat it.
+# Two workers share a small machine, so a slow example is not a failure; a failing one prints how to
+# repeat it.
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
 
@@ -46,7 +48,10 @@ def pytest_make_collect_report(
     report = yield
     if report.skipped and collector.config.getoption("--no-skips"):
         report.outcome = "failed"
-        report.longrepr = f"{collector.nodeid} was skipped as a whole, and here every test must run: {report.longrepr}"
+        report.longrepr = (
+            f"{collector.nodeid} was skipped as a whole, and here every test must run:"
+            f" {report.longrepr}"
+        )
     return report
 
 
@@ -75,9 +80,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 ROOT = Path(__file__).parent
 
 WOVEN = (("e2e",), ("integration",), ("contracts", "properties", "simulation"))
-"""Folders of which the files are spread evenly over a run: the first ones wait for browsers and servers, the last ones compute.
+"""Folders of which the files are spread evenly over a run: the first ones wait for browsers and
+servers, the last ones compute.
 
-One after the other they would leave the processors idle first, and fight for them later. All other files are short, and fill the end.
+One after the other they would leave the processors idle first, and fight for them later. All other
+files are short, and fill the end.
 """
 
 

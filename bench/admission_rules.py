@@ -1,12 +1,16 @@
-"""What single rules of admission bring: the tables of docs/explanation/admission.md that compare a rule with its absence or another number.
+"""What single rules of admission bring: the tables of docs/explanation/admission.md that compare a
+rule with its absence or another number.
 
-    python bench/admission_rules.py                        all of them, about half an hour of one core
+    python bench/admission_rules.py                        all of them, about half an hour of one
+    core
     python bench/admission_rules.py overtaking sleepers    these
 
-Everything is simulated in virtual time with the code of the gateway, so a busy machine changes nothing, and the same seed gives the same
-figures. `overtaking`: the bound on what look-ahead lets a called visitor overtake, on the first part of some traces. `order`: the same
-crowd with other bounds, with one data center and with 20. `sleepers`: answers that are held and permits that are kept for visitors who try
-rarely (seeds 2 to 6). `confirm`: the three values of `confirm_newcomers` in a flood.
+Everything is simulated in virtual time with the code of the gateway, so a busy machine changes
+nothing, and the same seed gives the same figures. `overtaking`: the bound on what look-ahead lets a
+called visitor overtake, on the first part of some traces. `order`: the same crowd with other
+bounds, with one data center and with 20. `sleepers`: answers that are held and permits that are
+kept for visitors who try rarely (seeds 2 to 6). `confirm`: the three values of `confirm_newcomers`
+in a flood.
 """
 
 import argparse
@@ -67,7 +71,7 @@ def ran(scenario: Scenario, seed: int = 1) -> World:
     return world
 
 
-# -- order --------------------------------------------------------------------------------------------------------------------------
+# -- order -----------------------------------------------------------------------------------------
 
 
 def overtaken(scenario: Scenario, bound_ms: int) -> tuple[float, float]:
@@ -79,7 +83,8 @@ def overtaken(scenario: Scenario, bound_ms: int) -> tuple[float, float]:
 
 def overtaking() -> None:
     print(
-        "| trace | without the bound | with it | capacity unused: without, with |\n|---|---|---|---|"
+        "| trace | without the bound | with it | capacity unused: without, with"
+        " |\n|---|---|---|---|"
     )
     for trace, lasts_s in PARTS_S.items():
         scenario = replace(TRACES[trace](streams_of(1)), lasts_s=lasts_s)
@@ -88,7 +93,8 @@ def overtaking() -> None:
             overtaken(scenario, methods.OVERTAKING_MS),
         )
         print(
-            f"| {trace}, {lasts_s} s | {free_s:.1f} s | {bound_s:.1f} s | {free:.2%}, {bound:.2%} |",
+            f"| {trace}, {lasts_s} s | {free_s:.1f} s | {bound_s:.1f} s | {free:.2%},"
+            f" {bound:.2%} |",
             flush=True,
         )
 
@@ -97,7 +103,8 @@ def order() -> None:
     many = replace(TRACES["steady"](streams_of(1)), lasts_s=600)
     one = replace(many, centers=1, arrivals=[(at_ms, 0) for at_ms, _ in many.arrivals])
     print(
-        "| bound | one data center | 20 data centers | capacity unused: one, 20 |\n|---|---|---|---|"
+        "| bound | one data center | 20 data centers | capacity unused: one, 20"
+        " |\n|---|---|---|---|"
     )
     for name, bound_ms in (
         ("none", NO_BOUND_MS),
@@ -111,7 +118,7 @@ def order() -> None:
         )
 
 
-# -- visitors who try rarely ----------------------------------------------------------------------------------------------------------
+# -- visitors who try rarely -----------------------------------------------------------------------
 
 OFTEN = Scenario(
     "40 active, 60 a minute, three data centers",
@@ -127,7 +134,9 @@ NOT_HELD, NOT_KEPT = (lease_model, "HELD_MS", 0), (Ledger, "keep", lambda *_: No
 
 
 def waits(scenario: Scenario) -> tuple[float, float, float]:
-    """So long wait nine of ten of those who sleep, and of the others, in seconds; capacity unused. Over all seeds."""
+    """So long wait nine of ten of those who sleep, and of the others, in seconds; capacity unused.
+    Over all seeds.
+    """
     found: tuple[list[float], list[float]] = ([], [])
     unused = []
     for seed in SEEDS:
@@ -156,12 +165,13 @@ def sleepers() -> None:
             print(f"| {scenario.name if not place else ''} | {name} | {cells} |", flush=True)
 
 
-# -- requests without cookies -----------------------------------------------------------------------------------------------------------
+# -- requests without cookies ----------------------------------------------------------------------
 
 
 def confirm() -> None:
     print(
-        "| `confirm_newcomers` | half | 19 of 20 | the flood holds | see the waiting page | wait over 1.5 s |\n|---|---|---|---|---|---|"
+        "| `confirm_newcomers` | half | 19 of 20 | the flood holds | see the waiting page | wait"
+        " over 1.5 s |\n|---|---|---|---|---|---|"
     )
     scenario = TRACES["flood-of-documents"](streams_of(1))
     for value in (False, "auto", True):
@@ -171,7 +181,10 @@ def confirm() -> None:
         longer = sum(visitor.wait_s > 1.5 for visitor in visitors if visitor.entered_ms) / len(
             visitors
         )
-        share = f"{found.waits_p50_s:.1f} s | {found.waits_p95_s:.1f} s | {found.flood or 0:.0%} | {saw:.1%} | {longer:.1%}"
+        share = (
+            f"{found.waits_p50_s:.1f} s | {found.waits_p95_s:.1f} s | {found.flood or 0:.0%} |"
+            f" {saw:.1%} | {longer:.1%}"
+        )
         print(f"| `{str(value).lower()}` | {share} |", flush=True)
 
 

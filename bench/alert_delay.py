@@ -1,12 +1,15 @@
-"""How long a webhook takes after an origin has died, and after the sender has died: real processes, up to the delivered message.
+"""How long a webhook takes after an origin has died, and after the sender has died: real processes,
+up to the delivered message.
 
     .venv/bin/python bench/alert_delay.py [--checks 40] [--rounds 3]
 
-greenroom runs as `greenroom serve`, the origin as a process that is killed, the receiver of the webhook in a third one's place: here. Every
-check has an interval of 10 s and its own place in it, so each round gives as many measurements as there are checks. The time since the
-deciding probe is taken from greenroom's event log; a probe of a dead origin on this machine is refused at once.
+greenroom runs as `greenroom serve`, the origin as a process that is killed, the receiver of the
+webhook in a third one's place: here. Every check has an interval of 10 s and its own place in it,
+so each round gives as many measurements as there are checks. The time since the deciding probe is
+taken from greenroom's event log; a probe of a dead origin on this machine is refused at once.
 
-Then two greenrooms share a store, and the one that sends is killed in the middle of a message: how soon the other one sends it.
+Then two greenrooms share a store, and the one that sends is killed in the middle of a message: how
+soon the other one sends it.
 """
 
 import argparse
@@ -84,7 +87,8 @@ class Receiver:
         while sum(kind == event for _, kind in self.came) < count:
             if time.monotonic() > end:
                 raise SystemExit(
-                    f"only {sum(kind == event for _, kind in self.came)} of {count} webhooks came within {within_s:.0f} s"
+                    f"only {sum(kind == event for _, kind in self.came)} of {count} webhooks came"
+                    f" within {within_s:.0f} s"
                 )
             time.sleep(0.02)
 
@@ -101,10 +105,14 @@ def origin(port: int) -> subprocess.Popen[bytes]:
 
 def config(checks: int, port: int) -> str:
     tables = "".join(
-        f'[[health_checks]]\nname = "check-{number}"\naddress = "127.0.0.1"\ninterval = 10\nhttp_config = {{ port = {port} }}\n'
+        f'[[health_checks]]\nname = "check-{number}"\naddress = "127.0.0.1"\ninterval ='
+        f" 10\nhttp_config = {{ port = {port} }}\n"
         for number in range(checks)
     )
-    room = f'[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 10\nnew_users_per_minute = 10\n{tables}'
+    room = (
+        '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 10\nnew_users_per_minute ='
+        f" 10\n{tables}"
+    )
     return (
         f'origin = "http://127.0.0.1:{port}"\n[outbound]\nports = []\nallow = ["127.0.0.1"]\n{room}'
     )
@@ -233,7 +241,8 @@ def takeovers(folder: Path, count: int) -> list[float]:
             receiver.came.clear()
             victim = random.randrange(2)
             other = controls[1 - victim].rpartition(":")[2]
-            # The process that was asked sends: it hears of its own alert at once, the other one half a second later.
+            # The process that was asked sends: it hears of its own alert at once, the other one
+            # half a second later.
             ask(
                 f"http://{controls[victim]}/client/v4/accounts/{ACCOUNT}/alerting/v3/policies/{policy}/test",
                 token,
@@ -298,7 +307,8 @@ def say(label: str, found: list[float], aim_s: float) -> None:
     mark = "" if median <= aim_s else "   MISSED"
     slow = found[int(len(found) * 0.95)]
     print(
-        f"{label:32} median {median:6.2f} s   95 % within {slow:6.2f} s   slowest {found[-1]:6.2f} s   aim for the median {aim_s} s{mark}"
+        f"{label:32} median {median:6.2f} s   95 % within {slow:6.2f} s   slowest {found[-1]:6.2f}"
+        f" s   aim for the median {aim_s} s{mark}"
     )
 
 
@@ -312,7 +322,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         taken_over = takeovers(Path(folder), wanted.rounds)
     print(
-        f"{wanted.checks} checks, interval 10 s, {wanted.rounds} failures, {len(after_failure)} webhooks; load {os.getloadavg()[0]:.1f}"
+        f"{wanted.checks} checks, interval 10 s, {wanted.rounds} failures, {len(after_failure)}"
+        f" webhooks; load {os.getloadavg()[0]:.1f}"
     )
     say("failure to delivered webhook", after_failure, AIM_S)
     say("deciding probe to webhook", after_probe, AIM_AFTER_PROBE_S)

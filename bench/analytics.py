@@ -2,7 +2,8 @@
 
 `python bench/analytics.py [--rooms N] [--store FILE]`.
 
-The minutes are made inside the database, so that filling takes a minute and not hours; hours and days are worked out by the store itself.
+The minutes are made inside the database, so that filling takes a minute and not hours; hours and
+days are worked out by the store itself.
 """
 
 import argparse
@@ -65,9 +66,10 @@ def fill(engine: DuckEngine, rooms: int, days: int) -> float:
     began = time.monotonic()
     for day in range(days):
         engine._run(
-            f"INSERT INTO {SORTED} (t, room, {', '.join(MINUTE_COLUMNS)}, waited, origin) "
-            f"SELECT {BEGIN_S + day * DAY_S} + m * 60, r, {columns}, {histogram}, {histogram} FROM "
-            f"(SELECT h * 60 + i AS m, r FROM range(24) a(h), range(1, {rooms + 1}) b(r), range(60) c(i) ORDER BY h, r, i)"
+            f"INSERT INTO {SORTED} (t, room, {', '.join(MINUTE_COLUMNS)}, waited, origin) SELECT"
+            f" {BEGIN_S + day * DAY_S} + m * 60, r, {columns}, {histogram}, {histogram} FROM"
+            f" (SELECT h * 60 + i AS m, r FROM range(24) a(h), range(1, {rooms + 1}) b(r),"
+            " range(60) c(i) ORDER BY h, r, i)"
         )
     engine._run("CHECKPOINT")
     return time.monotonic() - began
@@ -85,7 +87,9 @@ def _spread(name: str) -> int:
 
 
 def best_ms(work: Callable[[], Any], times: int = 7) -> tuple[float, float]:
-    """The medians of a few tries, the first one left out: by the clock, and of the processor over all threads."""
+    """The medians of a few tries, the first one left out: by the clock, and of the processor over
+    all threads.
+    """
     took, spent = [], []
     for _ in range(times):
         began, cpu = time.perf_counter(), time.process_time()
@@ -194,14 +198,16 @@ def filled(path: Path, rooms: int, days: int) -> Keeper:
     took_s = fill(engine, rooms, days)
     rows = rooms * days * 1_440
     print(
-        f"{rows:,} minutes of {rooms} rooms in {took_s:.0f} s; {path.stat().st_size / rows:.1f} bytes a room and minute"
+        f"{rows:,} minutes of {rooms} rooms in {took_s:.0f} s; {path.stat().st_size / rows:.1f}"
+        " bytes a room and minute"
     )
     began = time.monotonic()
     keeper.tend(BEGIN_S + days * DAY_S + GRACE_S)
     engine._run("CHECKPOINT")
     spent = time.monotonic() - began
     print(
-        f"hours and days worked out in {spent:.0f} s, {spent / days / 24:.2f} s an hour; {path.stat().st_size / 1e9:.2f} GB",
+        f"hours and days worked out in {spent:.0f} s, {spent / days / 24:.2f} s an hour;"
+        f" {path.stat().st_size / 1e9:.2f} GB",
         flush=True,
     )
     return keeper

@@ -1,9 +1,11 @@
-"""Do analytics say what a crowd saw? Real visitors with cookies against a real greenroom; both records side by side.
+"""Do analytics say what a crowd saw? Real visitors with cookies against a real greenroom; both
+records side by side.
 
     nice .venv/bin/python bench/analytics_crowd.py [--visitors 5000] [--total 2000] [--rate 1500]
 
-It takes about five minutes. The crowd of bench/crowd.py notes for each visitor when it first asked and when it first saw the application;
-greenroom is stopped in order, and its store of analytics is asked. Counts must be the same, times waited within 2 %.
+It takes about five minutes. The crowd of bench/crowd.py notes for each visitor when it first asked
+and when it first saw the application; greenroom is stopped in order, and its store of analytics is
+asked. Counts must be the same, times waited within 2 %.
 """
 
 import argparse
@@ -96,7 +98,8 @@ def say(what: str, seen: float, told: float, aim: float) -> bool:
     good = off <= aim
     goal = f"aim {100 * aim:.0f} %{'' if good else '   MISSED'}"
     print(
-        f"{what:22} crowd {seen:10.2f}   analytics {told:10.2f}   differ by {100 * off:.2f} %, {goal}"
+        f"{what:22} crowd {seen:10.2f}   analytics {told:10.2f}   differ by {100 * off:.2f} %,"
+        f" {goal}"
     )
     return good
 

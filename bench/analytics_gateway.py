@@ -1,10 +1,12 @@
-"""What recording costs the gateway: the same requests through two greenrooms, one of which keeps analytics.
+"""What recording costs the gateway: the same requests through two greenrooms, one of which keeps
+analytics.
 
     python bench/analytics_gateway.py [--rounds 20] [--seconds 1]
 
-Both run on CPU 0, client and origin on CPU 1 (`awake.py`); all requests have a valid ticket. Rounds are short and alternate, so that a slow
-moment of the machine hits both; what is compared is each round with the one next to it. The processor time of the process is the figure
-that other programs disturb least.
+Both run on CPU 0, client and origin on CPU 1 (`awake.py`); all requests have a valid ticket. Rounds
+are short and alternate, so that a slow moment of the machine hits both; what is compared is each
+round with the one next to it. The processor time of the process is the figure that other programs
+disturb least.
 """
 
 import argparse
@@ -67,9 +69,13 @@ def main() -> None:
             ]
             off = (statistics.median(ratios) - 1) * better
             low, _, high = statistics.quantiles(ratios, n=4)
-            aim = f"aim {1 - better * AIM:.2f} or {'more' if better > 0 else 'less'}{'' if off >= -AIM else '   MISSED'}"
+            aim = (
+                f"aim {1 - better * AIM:.2f} or"
+                f" {'more' if better > 0 else 'less'}{'' if off >= -AIM else '   MISSED'}"
+            )
             print(
-                f"{what:15} with / without: median {statistics.median(ratios):.3f}, half of them from {low:.3f} to {high:.3f}, {aim}"
+                f"{what:15} with / without: median {statistics.median(ratios):.3f}, half of them"
+                f" from {low:.3f} to {high:.3f}, {aim}"
             )
 
 

@@ -2,10 +2,12 @@
 
     python bench/asking.py [--rounds 9] [--requests 4000] [--profile ROW] [--steps]
 
-As `bench/hot_path.py`, with the listener of `greenroom decide` instead of the gateway: nginx's auth_request over 64 connections, HAProxy's
-SPOE over one (32 questions in one read), the ASGI middleware. "One visitor" repeats one request, as the client of `bench/proxies.py` does;
-the other rows have 2,000 visitors, each with a ticket, an address and a page of their own and one of 384 kinds of Chrome. `--steps` counts
-steps of the interpreter and calls of our functions instead, which no busy machine changes.
+As `bench/hot_path.py`, with the listener of `greenroom decide` instead of the gateway: nginx's
+auth_request over 64 connections, HAProxy's SPOE over one (32 questions in one read), the ASGI
+middleware. "One visitor" repeats one request, as the client of `bench/proxies.py` does; the other
+rows have 2,000 visitors, each with a ticket, an address and a page of their own and one of 384
+kinds of Chrome. `--steps` counts steps of the interpreter and calls of our functions instead, which
+no busy machine changes.
 """
 
 import argparse
@@ -319,7 +321,10 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
             one.close()
 
 
-PAGE = b"GET /%b/page HTTP/1.1\r\nGreenroom-Verdict: %b\r\nHost: greenroom\r\nAccept-Encoding: gzip\r\n\r\n"
+PAGE = (
+    b"GET /%b/page HTTP/1.1\r\nGreenroom-Verdict: %b\r\nHost: greenroom\r\nAccept-Encoding:"
+    b" gzip\r\n\r\n"
+)
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONHASHSEED", "0")

@@ -1,13 +1,18 @@
-"""A load client and an origin in one process that never sleeps, so that no server pays for waking it.
+"""A load client and an origin in one process that never sleeps, so that no server pays for waking
+it.
 
-    python bench/awake.py ORIGIN_PORT      # then one order a line on standard input, one answer a line on standard output
+    python bench/awake.py ORIGIN_PORT      # then one order a line on standard input, one answer a
+    line on standard output
 
-A client that waits for answers sleeps while a slow server works, and the kernel lets the server pay for waking it: with each answer, as
-long as the client is the faster of the two. On a virtual machine that is 10 us for a write that otherwise takes 3. A fast server (nginx,
-a floor) never meets a sleeping client, so a comparison through a sleeping client flatters the fast. This client asks the kernel for news
-again and again, however slow the server is; and so does the origin, since it is the same process.
+A client that waits for answers sleeps while a slow server works, and the kernel lets the server pay
+for waking it: with each answer, as long as the client is the faster of the two. On a virtual
+machine that is 10 us for a write that otherwise takes 3. A fast server (nginx, a floor) never meets
+a sleeping client, so a comparison through a sleeping client flatters the fast. This client asks the
+kernel for news again and again, however slow the server is; and so does the origin, since it is the
+same process.
 
-The origin answers each read with 1 KB, or with the long page where the path is /page. Everything is a GET.
+The origin answers each read with 1 KB, or with the long page where the path is /page. Everything is
+a GET.
 """
 
 import heapq
@@ -43,12 +48,17 @@ LATENCIES = 100_000
 
 def page(size: int) -> bytes:
     """An answer of the origin."""
-    head = f"HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Type: text/html\r\nContent-Length: {size}\r\nConnection: keep-alive\r\n\r\n"
+    head = (
+        "HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Type: text/html\r\nContent-Length:"
+        f" {size}\r\nConnection: keep-alive\r\n\r\n"
+    )
     return head.encode() + b"x" * size
 
 
 class Load(NamedTuple):
-    """What was measured: `answered` requests in `seconds`; `failed` of them without 2xx (or 429) or cut off; 99th percentile in ms."""
+    """What was measured: `answered` requests in `seconds`; `failed` of them without 2xx (or 429) or
+    cut off; 99th percentile in ms.
+    """
 
     answered: int
     failed: int
@@ -291,7 +301,9 @@ class Client:
     def load(
         self, port: int, seconds: float, heads: Path | str, delay_ms: tuple[int, int] | None = None
     ) -> Load:
-        """Asks with this request, or those of a file, one after the other; `delay_ms`: each connection's pause after an answer."""
+        """Asks with this request, or those of a file, one after the other; `delay_ms`: each
+        connection's pause after an answer.
+        """
         load = Load(**self._order(port=port, seconds=seconds, heads=str(heads), delay_ms=delay_ms))
         if load.failed or not load.answered:
             sys.exit(f"port {port}: {load}")

@@ -1,9 +1,12 @@
-"""The compiled wheel beside plain Python: CPU time of our own code for each kind of request, both by turns in one run.
+"""The compiled wheel beside plain Python: CPU time of our own code for each kind of request, both
+by turns in one run.
 
-    python bench/compiled.py [--pairs 5] [--rounds 5] [--plain .venv/bin/python] [--compiled .venv-compiled/bin/python]
+    python bench/compiled.py [--pairs 5] [--rounds 5] [--plain .venv/bin/python] [--compiled
+    .venv-compiled/bin/python]
 
-`bench/hot_path.py` runs under each of the two interpreters in changing order; what is printed are the medians of its figures, and the
-median of the ratios of neighbours with the middle half of them. `./test --compiled` makes `.venv-compiled`. Whole processes:
+`bench/hot_path.py` runs under each of the two interpreters in changing order; what is printed are
+the medians of its figures, and the median of the ratios of neighbours with the middle half of them.
+`./test --compiled` makes `.venv-compiled`. Whole processes:
 
     .venv/bin/python bench/updates.py --against .venv-compiled/bin/greenroom
     .venv-compiled/bin/python bench/gateway.py --against .venv/bin/greenroom
@@ -67,7 +70,8 @@ def main() -> None:
             statistics.median([figures[row] for figures in side]) for side in (plain, compiled)
         )
         print(
-            f"{row:30} {before_us:7.2f} {after_us:9.2f} {statistics.median(ratios):6.2f} {low:6.2f} to {high:4.2f}"
+            f"{row:30} {before_us:7.2f} {after_us:9.2f} {statistics.median(ratios):6.2f} {low:6.2f}"
+            f" to {high:4.2f}"
         )
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 

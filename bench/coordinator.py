@@ -1,11 +1,14 @@
-"""How long a data center waits for the coordinator when three hundred of them share a hundred rooms: simulated network, real code.
+"""How long a data center waits for the coordinator when three hundred of them share a hundred
+rooms: simulated network, real code.
 
     python bench/coordinator.py --data-centers 300 --rooms 100 --seconds 30
 
-Visitors, ledgers and sync batches live in virtual time; what the coordinator does with a batch (reading it, the state of all its rooms,
-rows to be written down, encoding the answer) is the product's own code, and its processor time is measured. Batches queue for one
-coordinator, as they do in the one process that leads, so a batch's latency is its wait for those before it plus its own
-work. One room in ten has a line, the others have room for everybody. Prints the distribution, and exits 1 when the p99 is above the bar.
+Visitors, ledgers and sync batches live in virtual time; what the coordinator does with a batch
+(reading it, the state of all its rooms, rows to be written down, encoding the answer) is the
+product's own code, and its processor time is measured. Batches queue for one coordinator, as they
+do in the one process that leads, so a batch's latency is its wait for those before it plus its own
+work. One room in ten has a line, the others have room for everybody. Prints the distribution, and
+exits 1 when the p99 is above the bar.
 """
 
 import argparse
@@ -58,7 +61,9 @@ class Center:
         self.ids = itertools.count(crc32(name.encode()) << 40)
 
     def visitors(self, now_ms: int, seconds: float) -> None:
-        """Those who came since the last batch. In rooms with a line people stay in line, in the others they are let in."""
+        """Those who came since the last batch. In rooms with a line people stay in line, in the
+        others they are let in.
+        """
         count = int(self.arrivals_per_s * seconds) + (
             self.chance.random() < self.arrivals_per_s * seconds % 1
         )
@@ -112,7 +117,9 @@ def run(options: argparse.Namespace) -> int:
     latencies, works, sizes, row_bytes, syncs = [], [], [], 0, 0
     busy_ms = 0.0
     gc.collect()
-    gc.disable()  # it would look through this bench's own world; what it costs the coordinator is measured at the end
+    # it would look through this bench's own world; what it costs the coordinator is measured at the
+    # end
+    gc.disable()
     while agenda and agenda[0][0] < until_ms:
         at_ms, _, what, name, batch = heapq.heappop(agenda)
         now_ms = int(at_ms)
@@ -171,7 +178,8 @@ def run(options: argparse.Namespace) -> int:
     began = time.process_time()
     gc.collect()
     print(
-        f"and once in many minutes a full collection of garbage: {(time.process_time() - began) * 1000:.0f} ms"
+        "and once in many minutes a full collection of garbage:"
+        f" {(time.process_time() - began) * 1000:.0f} ms"
     )
     return failed
 
@@ -196,23 +204,30 @@ def report_of(
     )
     seconds = options.seconds
     p99 = percentile(latencies, 0.99)
-    size = f"{options.data_centers} data centers, {options.rooms} rooms, {options.arrivals:.0f} visitors/s"
+    size = (
+        f"{options.data_centers} data centers, {options.rooms} rooms, {options.arrivals:.0f}"
+        " visitors/s"
+    )
     print(f"{size}; at the end {waiting} wait, {inside} are in")
     batches = len(latencies) / seconds
     print(
-        f"batches        {batches:8.0f} /s   {batches / options.data_centers:.2f} per data center and second"
+        f"batches        {batches:8.0f} /s   {batches / options.data_centers:.2f} per data center"
+        " and second"
     )
     print(f"rooms synced   {syncs / seconds:8.0f} /s   {busy_ms / syncs * 1000:.0f} us each")
     print(
-        f"batch size     {sum(sizes) / len(sizes):8.0f} bytes   rows written {row_bytes / seconds / 1e6:.2f} MB/s"
+        f"batch size     {sum(sizes) / len(sizes):8.0f} bytes   rows written"
+        f" {row_bytes / seconds / 1e6:.2f} MB/s"
     )
     print(
-        f"work a batch   {percentile(works, 0.5):8.2f} ms p50  {percentile(works, 0.99):.2f} ms p99  {max(works):.2f} ms max"
+        f"work a batch   {percentile(works, 0.5):8.2f} ms p50  {percentile(works, 0.99):.2f} ms p99"
+        f"  {max(works):.2f} ms max"
     )
     print(f"coordinator    {busy_ms / seconds / 10:8.0f} % of one core")
     p50, p95 = percentile(latencies, 0.5), percentile(latencies, 0.95)
     print(
-        f"sync latency   {p50:8.2f} ms p50  {p95:.2f} ms p95  {p99:.2f} ms p99  {max(latencies):.2f} ms max"
+        f"sync latency   {p50:8.2f} ms p50  {p95:.2f} ms p95  {p99:.2f} ms p99 "
+        f" {max(latencies):.2f} ms max"
     )
     print(f"{'ok' if p99 <= BAR_MS else 'TOO SLOW'}: p99 {p99:.1f} ms, bar {BAR_MS:.0f} ms")
     return p99 > BAR_MS

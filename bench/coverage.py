@@ -1,13 +1,16 @@
-"""How often waits end by the percentiles that are told when joining, over several seeds; and by those of an oracle.
+"""How often waits end by the percentiles that are told when joining, over several seeds; and by
+those of an oracle.
 
-    python bench/coverage.py                              seven traces, three seeds: about ten minutes of one core
+    python bench/coverage.py                              seven traces, three seeds: about ten
+    minutes of one core
     python bench/coverage.py surge stopped --seeds 1 2    these
 
-In one run most visitors share the errors of a few waves, so one seed says little; `told` is over all of them. Two oracles know the errors
-of the other seeds of the same trace, so they have learnt all that a run can teach about the next one: `steady oracle` of the whole run,
-`minute oracle` of each minute of it, so it foresees every step. `causal oracle` knows the errors of all waits, of this seed and the others,
-that had ended when a visitor joined, exactly and at once, and nothing that comes later. Beside them the error of the median at joining,
-as a part of the mean wait.
+In one run most visitors share the errors of a few waves, so one seed says little; `told` is over
+all of them. Two oracles know the errors of the other seeds of the same trace, so they have learnt
+all that a run can teach about the next one: `steady oracle` of the whole run, `minute oracle` of
+each minute of it, so it foresees every step. `causal oracle` knows the errors of all waits, of this
+seed and the others, that had ended when a visitor joined, exactly and at once, and nothing that
+comes later. Beside them the error of the median at joining, as a part of the mean wait.
 """
 
 import argparse
@@ -84,7 +87,9 @@ def oracle(told: list[list[Told]], part: Callable[[Told], int]) -> list[list[Tol
 
 
 def causal(told: list[list[Told]]) -> list[list[Told]]:
-    """Each run with the errors of all waits that had ended, in any run; those who join before ENOUGH have are left out."""
+    """Each run with the errors of all waits that had ended, in any run; those who join before
+    ENOUGH have are left out.
+    """
     ended = sorted((one.joined_s + one.wait_s, one.error) for run in told for one in run)
     answers: list[list[Told]] = [[] for _ in told]
     errors: list[float] = []

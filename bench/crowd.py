@@ -1,12 +1,16 @@
-"""A crowd of cookie-keeping visitors against a running greenroom, over real sockets; checks the limits from outside.
+"""A crowd of cookie-keeping visitors against a running greenroom, over real sockets; checks the
+limits from outside.
 
-    greenroom serve --origin http://127.0.0.1:9000 --total-active-users 500 --new-users-per-minute 600 --session-duration 1
-    python bench/crowd.py --origin-port 9000 --visitors 20000 --total 500 --rate 600 --session-s 60
+    greenroom serve --origin http://127.0.0.1:9000 --total-active-users 500 --new-users-per-minute
+    600 --session-duration 1 python bench/crowd.py --origin-port 9000 --visitors 20000 --total 500
+    --rate 600 --session-s 60
 
-It runs its own tiny origin, the only witness of who gets through. When greenroom decided is not seen from outside, only that it was
-after a request was sent and before it arrived at the origin. So a visitor is active for certain from the first arrival there until the
-session duration after the last request was SENT, and at most from the first sending until that time after the last ARRIVAL; the report
-has both figures. It exits 1 if a limit was certainly passed or somebody who stayed was not let in.
+It runs its own tiny origin, the only witness of who gets through. When greenroom decided is not
+seen from outside, only that it was after a request was sent and before it arrived at the origin. So
+a visitor is active for certain from the first arrival there until the session duration after the
+last request was SENT, and at most from the first sending until that time after the last ARRIVAL;
+the report has both figures. It exits 1 if a limit was certainly passed or somebody who stayed was
+not let in.
 """
 
 import argparse

@@ -1,11 +1,13 @@
-"""What the pages of the dashboard cost in an installation of a thousand rooms: server time of every GET page of the route table.
+"""What the pages of the dashboard cost in an installation of a thousand rooms: server time of every
+GET page of the route table.
 
     python bench/dashboard.py [--rooms 1000] [--times 15]
 
-Starts a real greenroom with a store and an hour of analytics for all rooms, signs in, and asks for every page again and again over one
-connection on the loopback interface. Prints milliseconds from the request to the last byte of the answer, the first time and the
-median and worst of the others, slowest first, and the bytes of a first load without charts as a browser gets them. Ends with an error
-when a median is above LIMIT_MS.
+Starts a real greenroom with a store and an hour of analytics for all rooms, signs in, and asks for
+every page again and again over one connection on the loopback interface. Prints milliseconds from
+the request to the last byte of the answer, the first time and the median and worst of the others,
+slowest first, and the bytes of a first load without charts as a browser gets them. Ends with an
+error when a median is above LIMIT_MS.
 """
 
 import argparse

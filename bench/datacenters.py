@@ -1,12 +1,16 @@
-"""Three data centers for real, while nearly everything in them dies: do the limits hold, and does everybody keep the place?
+"""Three data centers for real, while nearly everything in them dies: do the limits hold, and does
+everybody keep the place?
 
     python bench/datacenters.py                          # 5,000 visitors, about six minutes
-    python bench/datacenters.py --visitors 300 --total 200 --rate 240 --faults-at 8 --every 8 --down 3 --come 50 --seconds 60 --enough 0.6
+    python bench/datacenters.py --visitors 300 --total 200 --rate 240 --faults-at 8 --every 8 --down
+    3 --come 50 --seconds 60 --enough 0.6
 
-Starts three data centers (a Redis and two edges each), a global Redis and an origin on this machine, and sends a crowd with cookies. While
-it stands in line, an edge, the coordinator, a data center's Redis and the global Redis are killed (kill -9; what died is started again
-from its disk), and one data center is cut off. The origin judges: at no moment more active visitors than allowed, in no sixty
-seconds more admissions, nobody inside thrown out, nobody in line overtaken by more than the time of a fault. Exits 1 otherwise.
+Starts three data centers (a Redis and two edges each), a global Redis and an origin on this
+machine, and sends a crowd with cookies. While it stands in line, an edge, the coordinator, a data
+center's Redis and the global Redis are killed (kill -9; what died is started again from its disk),
+and one data center is cut off. The origin judges: at no moment more active visitors than allowed,
+in no sixty seconds more admissions, nobody inside thrown out, nobody in line overtaken by more than
+the time of a fault. Exits 1 otherwise.
 """
 
 import argparse
@@ -22,9 +26,14 @@ from many_data_centers import World
 from patient_crowd import Crowd, Verdict, judge
 
 SESSION_S = 60.0
-ROOM = 'name = "shop"\nhost = "*"\nsession_duration = 1\ntotal_active_users = {total}\nnew_users_per_minute = {rate}\n'
+ROOM = (
+    'name = "shop"\nhost = "*"\nsession_duration = 1\ntotal_active_users ='
+    " {total}\nnew_users_per_minute = {rate}\n"
+)
 LOST_PLACE_S = 60.0
-"""Overtaken by somebody who came so much later: longer than any fault here with a refresh (20 s) on top."""
+"""Overtaken by somebody who came so much later: longer than any fault here with a refresh (20 s) on
+top.
+"""
 
 
 async def edge_dies(world: World, down_s: float) -> str:
@@ -87,7 +96,8 @@ async def campaign(options: argparse.Namespace, folder: Path) -> Verdict:
     try:
         await world.start()
         print(
-            f"{options.visitors} visitors come to {len(world.names)} data centers with {len(world.edges)} edges",
+            f"{options.visitors} visitors come to {len(world.names)} data centers with"
+            f" {len(world.edges)} edges",
             flush=True,
         )
         crowd = Crowd(
@@ -114,18 +124,21 @@ async def campaign(options: argparse.Namespace, folder: Path) -> Verdict:
 def show(options: argparse.Namespace, crowd: Crowd, verdict: Verdict, ended: float) -> None:
     overtaken = sorted(verdict.overtaken_s) or [0.0]
     print(
-        f"\n{ended - crowd.began:.0f} s: {verdict.entered} of {options.visitors} got in, {verdict.never} still wait"
+        f"\n{ended - crowd.began:.0f} s: {verdict.entered} of {options.visitors} got in,"
+        f" {verdict.never} still wait"
     )
     print(f"active at once        at most {verdict.most_active:6} of {options.total}")
     print(f"admissions in 60 s    at most {verdict.most_a_minute:6} of {options.rate}")
     print(
-        f"thrown out            {len(verdict.thrown_out)}, and {verdict.held_inside} pages held while their Redis was dead"
+        f"thrown out            {len(verdict.thrown_out)}, and {verdict.held_inside} pages held"
+        " while their Redis was dead"
     )
     for name, moment in verdict.thrown_out[:10]:
         print(f"  in {name}, at {moment:.1f} s")
     p50, p99 = (overtaken[int(part * (len(overtaken) - 1))] for part in (0.5, 0.99))
     print(
-        f"overtaken by          p50 {p50:.1f} s, p99 {p99:.1f} s, most {overtaken[-1]:.1f} s (who came so much later got in earlier)"
+        f"overtaken by          p50 {p50:.1f} s, p99 {p99:.1f} s, most {overtaken[-1]:.1f} s (who"
+        " came so much later got in earlier)"
     )
     print("admissions in ten seconds:")
     for name, counts in verdict.per_10_s.items():

@@ -1,9 +1,11 @@
-"""CPU time of one decision with its ticket, in this process: everything between a read request head and a reply.
+"""CPU time of one decision with its ticket, in this process: everything between a read request head
+and a reply.
 
     python bench/decision.py
 
-Prints the median of repeated rounds in microseconds: the head, the decision (room, cookie, ticket opened, ledger asked,
-ticket sealed, Set-Cookie written), the head for the origin, and the waiting page.
+Prints the median of repeated rounds in microseconds: the head, the decision (room, cookie, ticket
+opened, ledger asked, ticket sealed, Set-Cookie written), the head for the origin, and the waiting
+page.
 """
 
 import os
@@ -32,12 +34,13 @@ from greenroom.model.room import Room
 from greenroom.runtime.clock import MonotonicClock
 
 HEAD = (
-    b"GET /shop/item/42?colour=red HTTP/1.1\r\nHost: shop.example.com\r\n"
-    b"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36\r\n"
-    b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\n"
-    b"Accept-Language: en-GB,en;q=0.9\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\n"
-    b"Upgrade-Insecure-Requests: 1\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: none\r\n"
-    b"Sec-Fetch-User: ?1\r\n%b\r\n"
+    b"GET /shop/item/42?colour=red HTTP/1.1\r\nHost: shop.example.com\r\nUser-Agent: Mozilla/5.0"
+    b" (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0"
+    b" Safari/537.36\r\nAccept:"
+    b" text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\nAccept-Language:"
+    b" en-GB,en;q=0.9\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nConnection:"
+    b" keep-alive\r\nUpgrade-Insecure-Requests: 1\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode:"
+    b" navigate\r\nSec-Fetch-Site: none\r\nSec-Fetch-User: ?1\r\n%b\r\n"
 )
 
 

@@ -1,4 +1,6 @@
-"""An earlier greenroom beside this one, for benches: the source of a commit, run by the same interpreter with the same libraries."""
+"""An earlier greenroom beside this one, for benches: the source of a commit, run by the same
+interpreter with the same libraries.
+"""
 
 import contextlib
 import statistics
@@ -15,7 +17,9 @@ START = "import sys; sys.path.insert(0, {src!r}); from greenroom.cli import main
 
 @contextlib.contextmanager
 def greenroom_at(commit: str) -> Iterator[list[str]]:
-    """The command of greenroom as it was at this commit. What it says about libraries that it misses is harmless."""
+    """The command of greenroom as it was at this commit. What it says about libraries that it
+    misses is harmless.
+    """
     packed = subprocess.run(
         ["git", "-C", str(ROOT), "archive", commit, "src"], capture_output=True, check=True
     ).stdout
@@ -35,7 +39,9 @@ class Figures(NamedTuple):
 def in_pairs(
     rows: Mapping[str, tuple[Callable[[], Figures], Callable[[], Figures]]], rounds: int
 ) -> None:
-    """Measures each row earlier and now, one after the other in changing order, and prints medians of the ratios of neighbours."""
+    """Measures each row earlier and now, one after the other in changing order, and prints medians
+    of the ratios of neighbours.
+    """
     found: dict[str, list[tuple[Figures, Figures]]] = {row: [] for row in rows}
     for number in range(rounds + 1):
         for row, (earlier, now) in rows.items():
@@ -50,7 +56,8 @@ def in_pairs(
             ):  # the first round warms up; a stopped server answers nothing
                 found[row].append((before, after))
     print(
-        f"{'':38} {'CPU us/request':>16} {'now / earlier':>14} {'half of them':>15} {'req/s':>7} {'p99':>6}"
+        f"{'':38} {'CPU us/request':>16} {'now / earlier':>14} {'half of them':>15} {'req/s':>7}"
+        f" {'p99':>6}"
     )
     for row, pairs in found.items():
         if len(pairs) < 2:
@@ -65,5 +72,6 @@ def in_pairs(
         p99 = statistics.median([after.p99_ms / before.p99_ms for before, after in pairs])
         half = f"{low:.3f} to {high:.3f}"
         print(
-            f"{row:38} {before_us:7.1f} {after_us:8.1f} {statistics.median(cpu):14.3f} {half:>15} {rate:7.3f} {p99:6.2f}"
+            f"{row:38} {before_us:7.1f} {after_us:8.1f} {statistics.median(cpu):14.3f} {half:>15}"
+            f" {rate:7.3f} {p99:6.2f}"
         )

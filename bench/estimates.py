@@ -1,12 +1,15 @@
-"""How good wait estimates are, and what they cost: the forecast against the published formula, on traces of the simulator.
+"""How good wait estimates are, and what they cost: the forecast against the published formula, on
+traces of the simulator.
 
     python bench/estimates.py                      a few traces, some minutes each
     python bench/estimates.py small-room --seed 3  these traces
     python bench/estimates.py --cost               only what it costs
 
-Errors are mean distances between the median that was told and the wait, as a part of the mean wait: when joining, and at tries later
-on. `inside` is the part of waits that ended between the quartiles (half would be right; the formula of fifo has no interval), `unknown`
-the part of answers without a number. The formula's crowd is the same, but not its run: who is told another wait comes back at another time.
+Errors are mean distances between the median that was told and the wait, as a part of the mean wait:
+when joining, and at tries later on. `inside` is the part of waits that ended between the quartiles
+(half would be right; the formula of fifo has no interval), `unknown` the part of answers without a
+number. The formula's crowd is the same, but not its run: who is told another wait comes back at
+another time.
 """
 
 import argparse
@@ -120,7 +123,8 @@ def cost() -> None:
                 outlook.random(came_ms, wait_table.made_ms)
         each_us = (time.process_time() - start) / WAITING * 1e6
         print(
-            f"{method}: a forecast for {WAITING:,} people takes {1e3 * sorted(spent)[15]:.1f} ms, {len(wait_table.people)} knots;",
+            f"{method}: a forecast for {WAITING:,} people takes {1e3 * sorted(spent)[15]:.1f} ms,"
+            f" {len(wait_table.people)} knots;",
             end=" ",
         )
         print(f"one visitor {each_us:.2f} us")

@@ -1,6 +1,8 @@
-"""What the fence costs and what it saves, for several T (`datacenter_fence_seconds`): capacity unused while visitors waited.
+"""What the fence costs and what it saves, for several T (`datacenter_fence_seconds`): capacity
+unused while visitors waited.
 
-    python bench/fence.py                      the four traces with faults, T from 30 seconds to never
+    python bench/fence.py                      the four traces with faults, T from 30 seconds to
+    never
     python bench/fence.py outage --seed 2      these
 
 Each cell is a run of half an hour in virtual time, and takes about a minute of a processor.

@@ -1,11 +1,15 @@
-"""Measures every figure of the admission protocol on our own traces, with the three published allocations beside ours, and writes the page.
+"""Measures every figure of the admission protocol on our own traces, with the three published
+allocations beside ours, and writes the page.
 
-    .venv/bin/python bench/figures.py            all traces and algorithms, docs/explanation/admission-figures.md and docs/pictures
-    .venv/bin/python bench/figures.py --ours     only greenroom: what the page says of the published methods stays
+    .venv/bin/python bench/figures.py            all traces and algorithms,
+    docs/explanation/admission-figures.md and docs/pictures
+    .venv/bin/python bench/figures.py --ours     only greenroom: what the page says of the published
+    methods stays
     .venv/bin/python bench/figures.py --show     only what is on the terminal
 
-Takes about a quarter of an hour of two cores. The random-fault campaign is `greenroom simulate --campaign 300`. `--ours` is for changes of
-greenroom alone: crowd, network and faults must be the same as when the page was written.
+Takes about a quarter of an hour of two cores. The random-fault campaign is `greenroom simulate
+--campaign 300`. `--ours` is for changes of greenroom alone: crowd, network and faults must be the
+same as when the page was written.
 """
 
 import subprocess
@@ -105,16 +109,22 @@ FIGURES: list[tuple[str, str, Bar, str, str]] = [
         "Queued although there was room",
         early_bar,
         "{:.3%}",
-        "of all arrivals: both limits had room, for all requests without a ticket of the last minute, and no visitor waited",
+        (
+            "of all arrivals: both limits had room, for all requests without a ticket of the last"
+            " minute, and no visitor waited"
+        ),
     ),
     (
         "queued_in_flood",
         "Queued in a flood",
         lambda _: None,
         "{:.3%}",
-        "the same, but requests without cookies would have used up the room, and a first request looks like one of them: greenroom lets "
-        "its visitor in when the ticket comes back, after about a second; otherwise the flood fills the room, and waits are longer "
-        "([the choice](admission.md#requests-without-cookies))",
+        (
+            "the same, but requests without cookies would have used up the room, and a first"
+            " request looks like one of them: greenroom lets its visitor in when the ticket comes"
+            " back, after about a second; otherwise the flood fills the room, and waits are longer"
+            " ([the choice](admission.md#requests-without-cookies))"
+        ),
     ),
     (
         "overtaking_p50_s",

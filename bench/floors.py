@@ -1,8 +1,10 @@
-"""Servers that do nothing but what cannot be left out, in the event loop of greenroom: the floor under its figures.
+"""Servers that do nothing but what cannot be left out, in the event loop of greenroom: the floor
+under its figures.
 
     python bench/floors.py json PORT            # 600 bytes of JSON to every request
     python bench/floors.py page PORT            # a page as long as the waiting page
-    python bench/floors.py proxy PORT ORIGIN    # bytes there and back, over one connection to the origin for each of a client's
+    python bench/floors.py proxy PORT ORIGIN    # bytes there and back, over one connection to the
+    origin for each of a client's
 
 They parse nothing: a read that ends with an empty line is a request.
 """

@@ -1,16 +1,20 @@
-"""The data path beside nginx, in one run: pass-through with a valid ticket, the waiting page, added latency, CPU.
+"""The data path beside nginx, in one run: pass-through with a valid ticket, the waiting page, added
+latency, CPU.
 
     python bench/gateway.py [--heads chrome] [--rounds 5] [--seconds 5]
     python bench/gateway.py --against COMMIT-OR-COMMAND [--rounds 20] [--seconds 1]
 
-nginx as a plain proxy with keep-alive on both sides is the physical limit. It proxies two pages: one of 1 KB, and one as long as the
-waiting page, because what a proxy costs grows with what it carries. Each server under test runs alone on CPU 0 (one worker); the client
-with 64 connections and the origin have CPU 1 and never sleep (`awake.py`): no server pays for waking them. Rounds alternate between the
-contestants, so that a slow minute of the machine hits all of them; medians and ratios are printed. The requests a second are those of
-a whole core, from the CPU time of one: the rate itself would be the client's where the server is the faster of the two.
+nginx as a plain proxy with keep-alive on both sides is the physical limit. It proxies two pages:
+one of 1 KB, and one as long as the waiting page, because what a proxy costs grows with what it
+carries. Each server under test runs alone on CPU 0 (one worker); the client with 64 connections and
+the origin have CPU 1 and never sleep (`awake.py`): no server pays for waking them. Rounds alternate
+between the contestants, so that a slow minute of the machine hits all of them; medians and ratios
+are printed. The requests a second are those of a whole core, from the CPU time of one: the rate
+itself would be the client's where the server is the faster of the two.
 
-With `--against` the greenroom of an earlier commit, or another one by the path of its command, is measured beside this one, in short rounds
-that alternate: the figure is the median of the ratios of neighbouring rounds, which a busy machine disturbs least.
+With `--against` the greenroom of an earlier commit, or another one by the path of its command, is
+measured beside this one, in short rounds that alternate: the figure is the median of the ratios of
+neighbouring rounds, which a busy machine disturbs least.
 """
 
 import argparse
@@ -66,7 +70,9 @@ session_duration = 30
 
 
 def require_free(port: int) -> None:
-    """Ends the bench when another process listens there: its answers would be taken for those of the server that is measured."""
+    """Ends the bench when another process listens there: its answers would be taken for those of
+    the server that is measured.
+    """
     with socket.socket() as found:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -120,7 +126,9 @@ def visit(port: int) -> tuple[str, int]:
 
 
 class Contestant(NamedTuple):
-    """A server and what it is asked. `joins`: with the ticket of a visitor who has just come; an old one would be let in late."""
+    """A server and what it is asked. `joins`: with the ticket of a visitor who has just come; an
+    old one would be let in late.
+    """
 
     port: int
     page: str
@@ -144,7 +152,9 @@ class Contestant(NamedTuple):
 def greenrooms(
     stack: contextlib.ExitStack, path: Path, command: list[str], beside: int = 0
 ) -> tuple[dict[str, Contestant], int]:
-    """Two processes, one with room for everybody and one that is full, and what they are asked; the length of the waiting page."""
+    """Two processes, one with room for everybody and one that is full, and what they are asked; the
+    length of the waiting page.
+    """
     servers = {}
     for port, limit in ((OPEN + beside, 100_000), (CLOSED + beside, 1)):
         text = GREENROOM_CONF.format(
@@ -249,7 +259,8 @@ def beside_nginx(
         statistics.median([figures.cpu_us for figures in found[name]]) for name in (SMALL, LONG)
     )
     print(
-        f"{'':38} {'CPU us/req':>10} {'x nginx 1 KB':>13} {'x nginx long':>13} {'req/s of a core':>15} {'p99 ms':>7}"
+        f"{'':38} {'CPU us/req':>10} {'x nginx 1 KB':>13} {'x nginx long':>13}"
+        f" {'req/s of a core':>15} {'p99 ms':>7}"
     )
     for name, measured in found.items():
         cpu_us, _, p99 = (statistics.median(figures) for figures in zip(*measured, strict=True))

@@ -1,11 +1,13 @@
-"""What gRPC would cost in the place of HTTP between Envoy and greenroom (ext_authz): the least server that can answer each of them.
+"""What gRPC would cost in the place of HTTP between Envoy and greenroom (ext_authz): the least
+server that can answer each of them.
 
     python -m venv /tmp/grpc && /tmp/grpc/bin/pip install grpcio grpclib uvloop
     python bench/grpc_floor.py --python /tmp/grpc/bin/python [--rounds 3] [--seconds 2]
 
-Neither library is among greenroom's dependencies, so they are in an environment of their own. Each server says yes to every question and
-reads nothing of it (yes_servers.py). The rest is that of proxies.py: Envoy and the server share CPU 0, client and origin
-have CPU 1; "asked us" is the server's CPU time for a request.
+Neither library is among greenroom's dependencies, so they are in an environment of their own. Each
+server says yes to every question and reads nothing of it (yes_servers.py). The rest is that of
+proxies.py: Envoy and the server share CPU 0, client and origin have CPU 1; "asked us" is the
+server's CPU time for a request.
 """
 
 import argparse
@@ -32,9 +34,10 @@ def over_grpc(text: str) -> str:
     )
     asks = "".join(f"{' ' * 22}{line}\n" for line in asked)
     options = (
-        '      typed_extension_protocol_options: { envoy.extensions.upstreams.http.v3.HttpProtocolOptions: { "@type": '
-        "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, "
-        "explicit_http_config: { http2_protocol_options: {} } } }\n"
+        "      typed_extension_protocol_options: {"
+        ' envoy.extensions.upstreams.http.v3.HttpProtocolOptions: { "@type":'
+        " type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions,"
+        " explicit_http_config: { http2_protocol_options: {} } } }\n"
     )
     cluster = "    - name: greenroom\n"
     return (text[:begin] + asks + text[end:]).replace(cluster, cluster + options, 1)

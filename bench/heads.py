@@ -1,11 +1,14 @@
-"""What reading a head costs, of a request or of an answer: our own reader, llhttp (httptools) bare, llhttp with our checks on top.
+"""What reading a head costs, of a request or of an answer: our own reader, llhttp (httptools) bare,
+llhttp with our checks on top.
 
     python bench/heads.py [--rounds 25]
-    python bench/heads.py --laws      # the tests about reading and smuggling, with llhttp inside the reader
+    python bench/heads.py --laws      # the tests about reading and smuggling, with llhttp inside
+    the reader
 
-CPU time in this process for Chrome's fifteen lines; medians of rounds that alternate between the contestants. A new head has a cookie
-that no other request had. A "line of its own" is one more (X-Request-ID) whose value never comes again, so that nothing remembered
-helps. Bare llhttp is no alternative, because it checks too little; it is here as the floor.
+CPU time in this process for Chrome's fifteen lines; medians of rounds that alternate between the
+contestants. A new head has a cookie that no other request had. A "line of its own" is one more
+(X-Request-ID) whose value never comes again, so that nothing remembered helps. Bare llhttp is no
+alternative, because it checks too little; it is here as the floor.
 """
 
 import argparse
@@ -59,7 +62,9 @@ def bare(block: bytes, _peer: Peer) -> object:
 
 
 class Stripped(Collected):
-    """The same in the form of our own reader: names in lower case, values without blanks around them."""
+    """The same in the form of our own reader: names in lower case, values without blanks around
+    them.
+    """
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((header_lines._KNOWN.get(name) or header_name(name), value.strip()))
@@ -97,8 +102,9 @@ def lines_by_llhttp(block: bytes, raw: bytes) -> HeaderLines | Refusal:
 
 
 ANSWER = (
-    b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 08:00:00 GMT\r\nContent-Type: text/html; charset=utf-8\r\n"
-    b"Content-Length: %d\r\nConnection: keep-alive\r\nVary: Accept-Encoding\r\nCache-Control: no-cache\r\nX-Frame-Options: DENY\r\n\r\n"
+    b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 08:00:00 GMT\r\nContent-Type:"
+    b" text/html; charset=utf-8\r\nContent-Length: %d\r\nConnection: keep-alive\r\nVary:"
+    b" Accept-Encoding\r\nCache-Control: no-cache\r\nX-Frame-Options: DENY\r\n\r\n"
 )
 
 

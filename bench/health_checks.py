@@ -1,9 +1,10 @@
-"""What ten thousand health checks a minute cost in one process. How soon an alert follows a failure: bench/alert_delay.py.
+"""What ten thousand health checks a minute cost in one process. How soon an alert follows a
+failure: bench/alert_delay.py.
 
     .venv/bin/python bench/health_checks.py [--checks 10000] [--seconds 90]
 
-A real server on 127.0.0.1 (in a process of its own) answers every probe. The health checks run as in greenroom: probes, verdicts, event
-log in SQLite.
+A real server on 127.0.0.1 (in a process of its own) answers every probe. The health checks run as
+in greenroom: probes, verdicts, event log in SQLite.
 """
 
 import argparse
@@ -49,7 +50,9 @@ def serve(port_back: Any) -> None:
 
 
 class Pauses:
-    """The longest time that the event loop did nothing else; `longest_ms` is set to 0 to begin again."""
+    """The longest time that the event loop did nothing else; `longest_ms` is set to 0 to begin
+    again.
+    """
 
     def __init__(self) -> None:
         self.longest_ms = 0.0
@@ -100,7 +103,8 @@ async def cost(port: int, count: int, seconds: int) -> None:
         spent = time.process_time() - began
         await asyncio.sleep(5)
         print(
-            f"configuring {count} checks: CPU {1000 * spent:.0f} ms; the event loop paused for {pauses.longest_ms:.0f} ms at most"
+            f"configuring {count} checks: CPU {1000 * spent:.0f} ms; the event loop paused for"
+            f" {pauses.longest_ms:.0f} ms at most"
         )
         pauses.longest_ms = 0.0
         used, start, probes = (
@@ -116,14 +120,17 @@ async def cost(port: int, count: int, seconds: int) -> None:
         cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
         made = running.figures.probes - probes
         print(
-            f"{count} checks every 60 s for {seconds} s: {made} probes, {made / seconds:.0f} a second"
+            f"{count} checks every 60 s for {seconds} s: {made} probes, {made / seconds:.0f} a"
+            " second"
         )
         print(
-            f"  greatest delay of a probe: {late} ms; left out: {running.figures.skipped}; not possible: {running.figures.failed}"
+            f"  greatest delay of a probe: {late} ms; left out: {running.figures.skipped}; not"
+            f" possible: {running.figures.failed}"
         )
         print(f"  longest pause of the event loop: {pauses.longest_ms:.0f} ms")
         print(
-            f"  CPU: {100 * cpu / seconds:.0f} % of a core, {1000 * cpu / made:.2f} ms a probe; memory: {now.ru_maxrss // 1024} MB"
+            f"  CPU: {100 * cpu / seconds:.0f} % of a core, {1000 * cpu / made:.2f} ms a probe;"
+            f" memory: {now.ru_maxrss // 1024} MB"
         )
         for task in tasks:
             task.cancel()

@@ -2,10 +2,12 @@
 
     python bench/hot_path.py [--rounds 9] [--requests 4000] [--profile ROW] [--steps]
 
-The whole gateway with its observers runs in this process, between transports that only keep what is written. Kernel, event loop and cold
-caches add 9 to 10 us a request (`bench/updates.py` measures real processes). A round asks every kind of request in turn, so a slow moment
-of the machine touches all of them; the least and the median of the rounds are printed. `--profile` prints where one kind spends its time;
-`--steps` prints how many steps of the interpreter and calls of our functions each kind takes, which no busy machine changes.
+The whole gateway with its observers runs in this process, between transports that only keep what is
+written. Kernel, event loop and cold caches add 9 to 10 us a request (`bench/updates.py` measures
+real processes). A round asks every kind of request in turn, so a slow moment of the machine touches
+all of them; the least and the median of the rounds are printed. `--profile` prints where one kind
+spends its time; `--steps` prints how many steps of the interpreter and calls of our functions each
+kind takes, which no busy machine changes.
 """
 
 import argparse
@@ -52,7 +54,9 @@ DUE_MS, TICK_MS = 2_600, 400
 """After this every new ticket is due for a try, and so often a room in a process syncs."""
 
 REQUEST_US = 30
-"""How far the rooms' clock goes on with each request: a busy gateway's pace, however busy this machine is."""
+"""How far the rooms' clock goes on with each request: a busy gateway's pace, however busy this
+machine is.
+"""
 
 STEPPED = 200
 """Requests whose steps are counted."""
@@ -64,7 +68,9 @@ ANSWER = (
 
 
 class Stepping:
-    """The rooms' clock: it goes on with what is asked, so no ticket is late because the machine is busy."""
+    """The rooms' clock: it goes on with what is asked, so no ticket is late because the machine is
+    busy.
+    """
 
     def __init__(self) -> None:
         self.us = time.time_ns() // 1_000
@@ -139,7 +145,9 @@ def rooms(folder: Path, limit: int, clock: Stepping) -> tuple[MemoryLedger, Gate
 def asker(
     gateway: Gateway, clock: Stepping, connections: int = CONNECTIONS
 ) -> Callable[[list[bytes]], list[bytes]]:
-    """Sends requests, one over each connection in each turn of the loop, and gives what was written; an origin answers at once."""
+    """Sends requests, one over each connection in each turn of the loop, and gives what was
+    written; an origin answers at once.
+    """
     pool = gateway.pool_for("x")
     assert pool is not None
     visitors: list[tuple[Callable[[bytes], None], Kept]] = []
@@ -194,7 +202,9 @@ def main() -> None:
 
 
 def steps_of(ask: Callable[[list[bytes]], object], sent: list[bytes]) -> tuple[float, float]:
-    """Steps of the interpreter and calls of functions in Python for one of these requests, on the mean."""
+    """Steps of the interpreter and calls of functions in Python for one of these requests, on the
+    mean.
+    """
     counted = Counter[str]()
 
     def trace(frame: FrameType, event: str, _: object) -> object:

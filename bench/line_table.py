@@ -1,10 +1,13 @@
-"""What the shared table of the line changes for visitors: the same crowd with `line_table` and without, many of whom leave without a word.
+"""What the shared table of the line changes for visitors: the same crowd with `line_table` and
+without, many of whom leave without a word.
 
     python bench/line_table.py                         traces with a long line, a minute or two each
-    python bench/line_table.py flash-sale --seed 3     these; `jump` is a line whose limits rise eightfold at once
+    python bench/line_table.py flash-sale --seed 3     these; `jump` is a line whose limits rise
+    eightfold at once
 
-Unused is the part of the narrower limit while someone waited. Overtaking: how much later someone came who entered first. The errors are
-those of the estimated wait at joining and at later check-ins, as parts of the mean wait.
+Unused is the part of the narrower limit while someone waited. Overtaking: how much later someone
+came who entered first. The errors are those of the estimated wait at joining and at later
+check-ins, as parts of the mean wait.
 """
 
 import argparse
@@ -26,7 +29,9 @@ ONCE = 0.1
 
 
 def jump(streams: Streams) -> Scenario:
-    """One data center, 6,000 visitors in five minutes at a room for few; after ten minutes both limits are eight times as high."""
+    """One data center, 6,000 visitors in five minutes at a room for few; after ten minutes both
+    limits are eight times as high.
+    """
     draw = streams("trace")
     part = shares(draw, 1)
     found = arrivals(draw, 300, lambda _: level(part, 20))

@@ -1,11 +1,14 @@
-"""What people who watch the live page of a room cost: CPU time of the process in per cent of one core, and for requests of visitors.
+"""What people who watch the live page of a room cost: CPU time of the process in per cent of one
+core, and for requests of visitors.
 
     python bench/live_watchers.py [--watchers 200] [--seconds 8] [--rounds 11]
 
-Starts a greenroom with one room in front of an origin of its own, opens so many streams with one session, reads them all, and compares
-the CPU time of the greenroom process with that of the same time without watchers. Then a client that never sleeps (`awake.py`) asks through
-the gateway, without and with watchers in turn, each for a quarter of the seconds; the figure is the median of the ratios of neighbouring
-rounds. greenroom runs alone on CPU 0; the client with the origin, and the readers of the streams, share CPU 1.
+Starts a greenroom with one room in front of an origin of its own, opens so many streams with one
+session, reads them all, and compares the CPU time of the greenroom process with that of the same
+time without watchers. Then a client that never sleeps (`awake.py`) asks through the gateway,
+without and with watchers in turn, each for a quarter of the seconds; the figure is the median of
+the ratios of neighbouring rounds. greenroom runs alone on CPU 0; the client with the origin, and
+the readers of the streams, share CPU 1.
 """
 
 import argparse
@@ -51,7 +54,9 @@ def cookie_of(base: str, token: str) -> str:
 
 
 class Watching(asyncio.Protocol):
-    """Reads one stream and counts its messages, as cheaply as a program can: the client and the origin need the processor."""
+    """Reads one stream and counts its messages, as cheaply as a program can: the client and the
+    origin need the processor.
+    """
 
     def __init__(self, request: bytes, heard: list[int]) -> None:
         self.request, self.heard = request, heard
@@ -67,7 +72,10 @@ class Watching(asyncio.Protocol):
 
 async def watch(port: int, path: str, cookie: str, heard: list[int]) -> None:
     """Reads one stream until it is cancelled."""
-    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nAccept: text/event-stream\r\n\r\n".encode()
+    request = (
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nAccept:"
+        " text/event-stream\r\n\r\n".encode()
+    )
     transport, _ = await asyncio.get_running_loop().create_connection(
         lambda: Watching(request, heard), "127.0.0.1", port
     )
@@ -201,11 +209,13 @@ def main() -> None:
             )
             pairs.append((alone, uvloop.run(watching)))
             print(
-                f"gateway: {alone:.1f} us of the processor for a request, {pairs[-1][1]:.1f} us with {asked.watchers} watchers"
+                f"gateway: {alone:.1f} us of the processor for a request, {pairs[-1][1]:.1f} us"
+                f" with {asked.watchers} watchers"
             )
         dearer = statistics.median(watched / alone for alone, watched in pairs)
         print(
-            f"with watchers a request takes {dearer:.3f} of the processor time (median of {asked.rounds} rounds)"
+            f"with watchers a request takes {dearer:.3f} of the processor time (median of"
+            f" {asked.rounds} rounds)"
         )
 
 

@@ -1,11 +1,14 @@
-"""What a thousand rooms with two thousand rules cost: the start of an edge, a change, a lookup, and requests through the gateway.
+"""What a thousand rooms with two thousand rules cost: the start of an edge, a change, a lookup, and
+requests through the gateway.
 
     python bench/many_rooms.py [ROOMS] [--seconds N]
 
-Starts real greenroom processes on free ports with a store in a temporary directory, in front of an origin of its own. Times are wall
-clock; the start and the change are the median of five. Requests go through one room, alone and among all the others, in alternating
-rounds so that a busy machine counts for both: CPU time of greenroom, which has CPU 0, asked by a client that never sleeps (`awake.py`).
-What the process takes without requests, which grows with the rooms, is measured before each round and left out.
+Starts real greenroom processes on free ports with a store in a temporary directory, in front of an
+origin of its own. Times are wall clock; the start and the change are the median of five. Requests
+go through one room, alone and among all the others, in alternating rounds so that a busy machine
+counts for both: CPU time of greenroom, which has CPU 0, asked by a client that never sleeps
+(`awake.py`). What the process takes without requests, which grows with the rooms, is measured
+before each round and left out.
 """
 
 import argparse
@@ -41,7 +44,10 @@ def room(number: int, **more: Any) -> Room:
 
 
 def rules(number: int) -> RuleSet:
-    first = f'http.host eq "h{number}.example.com" and (ip.src in {{10.0.0.0/8 192.0.2.1}} or http.request.uri.path contains "/admin{number}")'
+    first = (
+        f'http.host eq "h{number}.example.com" and (ip.src in {{10.0.0.0/8 192.0.2.1}} or'
+        f' http.request.uri.path contains "/admin{number}")'
+    )
     second = f'http.user_agent contains "probe{number}" and not ssl and ip.src eq 192.0.2.7'
     return RuleSet(
         id=f"r{number}", rules=(Rule(id="a", expression=first), Rule(id="b", expression=second))
@@ -59,7 +65,9 @@ def filled(data: Path, rooms: int, origin: str) -> SqlStore:
 
 
 class Edge:
-    """A running greenroom; `start_s` is how long it took until visitors were served, `start_cpu_s` its CPU time until then."""
+    """A running greenroom; `start_s` is how long it took until visitors were served, `start_cpu_s`
+    its CPU time until then.
+    """
 
     def __init__(self, data: Path) -> None:
         begun = time.perf_counter()
@@ -182,7 +190,8 @@ def main() -> None:
         for name in ("start_s", "start_cpu_s")
     )
     print(
-        f"start until served      {start_s:.2f} s, {cpu_s:.2f} s of CPU (one room: {alone.start_s:.2f} s, {alone.start_cpu_s:.2f} s of CPU)"
+        f"start until served      {start_s:.2f} s, {cpu_s:.2f} s of CPU (one room:"
+        f" {alone.start_s:.2f} s, {alone.start_cpu_s:.2f} s of CPU)"
     )
     print(
         f"change until visible    {statistics.median(changes):.2f} s, at most {max(changes):.2f} s"
@@ -194,7 +203,8 @@ def main() -> None:
         f"CPU without requests    {100 * idle[1]:.1f} % of a core (one room: {100 * idle[0]:.1f} %)"
     )
     print(
-        f"CPU per request         {many_us:.1f} us among {asked.rooms} rooms, {one_us:.1f} alone; the ratios: {100 * ratio - 100:+.1f} %"
+        f"CPU per request         {many_us:.1f} us among {asked.rooms} rooms, {one_us:.1f} alone;"
+        f" the ratios: {100 * ratio - 100:+.1f} %"
     )
 
 

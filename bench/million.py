@@ -1,19 +1,25 @@
-"""A million visitors in one line, each polling again and again: memory, times, and whether the limits hold to the last visitor.
+"""A million visitors in one line, each polling again and again: memory, times, and whether the
+limits hold to the last visitor.
 
-    python bench/million.py [--waiters 1000000] [--seconds 180] [--clients 1] [--ledger memory|redis] [--joining] [--stop]
+    python bench/million.py [--waiters 1000000] [--seconds 180] [--clients 1] [--ledger
+    memory|redis] [--joining] [--stop]
 
-The line is on the books from the start, as after a restart (`restored_line.py`). Client processes that never sleep (`polling.py`) poll for
-all waiters in turn with the header lines of browsers and the ticket of the answer before, as browsers do; those in front come back when
-they are told to, and those who are let in poll no more. Waiters are expected once a minute (`refresh_max_seconds` 60), and one who has come
-too late 20 seconds later: so a line of a million stays on the books from 17,000 polls a second on, and what two cores reach is printed.
-The gateway has CPU 0; clients, origin and Redis share CPU 1. Every second the metrics are read, and clients note each admission they are
-told of: neither may be above the limits.
+The line is on the books from the start, as after a restart (`restored_line.py`). Client processes
+that never sleep (`polling.py`) poll for all waiters in turn with the header lines of browsers and
+the ticket of the answer before, as browsers do; those in front come back when they are told to, and
+those who are let in poll no more. Waiters are expected once a minute (`refresh_max_seconds` 60),
+and one who has come too late 20 seconds later: so a line of a million stays on the books from
+17,000 polls a second on, and what two cores reach is printed. The gateway has CPU 0; clients,
+origin and Redis share CPU 1. Every second the metrics are read, and clients note each admission
+they are told of: neither may be above the limits.
 
-With `--joining` every waiter joins over HTTP, and then polls once, before the measurement begins: that takes a minute or two more. Who has
-joined is expected within 20 seconds, so that asks for 50,000 polls a second.
+With `--joining` every waiter joins over HTTP, and then polls once, before the measurement begins:
+that takes a minute or two more. Who has joined is expected within 20 seconds, so that asks for
+50,000 polls a second.
 
-The phases are join, one round of polls, and polls a minute at a time. What a phase has brought is kept in the folder, and the servers go
-on when this program is interrupted: the same command goes on from there while the tickets are good (five minutes). `--stop` ends them.
+The phases are join, one round of polls, and polls a minute at a time. What a phase has brought is
+kept in the folder, and the servers go on when this program is interrupted: the same command goes on
+from there while the tickets are good (five minutes). `--stop` ends them.
 """
 
 import argparse
@@ -46,7 +52,9 @@ AT_ONCE, KEPT_EVERY = 50, 10_000
 KINDS = 48
 """Different browsers."""
 CONNECTIONS = 1_400
-"""Of each client: more than late tries that are held at once, each of which keeps its connection for up to 18 seconds."""
+"""Of each client: more than late tries that are held at once, each of which keeps its connection
+for up to 18 seconds.
+"""
 ROUND_S, CHUNK_S, GOOD_S = 5, 60, 240
 WINDOW_S = 60
 
@@ -77,11 +85,16 @@ refresh_max_seconds = 60
 json_response_enabled = true
 """
 
-JOIN = b"GET /sale HTTP/1.1\r\nHost: shop.example.com\r\nAccept: application/json\r\nUser-Agent: Mozilla/5.0\r\n\r\n"
+JOIN = (
+    b"GET /sale HTTP/1.1\r\nHost: shop.example.com\r\nAccept: application/json\r\nUser-Agent:"
+    b" Mozilla/5.0\r\n\r\n"
+)
 
 
 def join(visitors: int, path: Path) -> float:
-    """So many tickets in the file, those that are there already among them; one newcomer each, over one connection. When the first came."""
+    """So many tickets in the file, those that are there already among them; one newcomer each, over
+    one connection. When the first came.
+    """
     os.sched_setaffinity(0, {1})
     there = path.read_bytes().count(b"\n") if path.exists() else 0
     first = path.stat().st_mtime if there else time.time()
@@ -277,7 +290,8 @@ class Folder:
         ).items():
             each = (kept - self.state["before"][name]) / max(1.0, waiting)
             print(
-                f"  {name}: {kept / 1024 / 1024:,.0f} MiB, {each:,.0f} bytes for each of {waiting:,.0f} in line",
+                f"  {name}: {kept / 1024 / 1024:,.0f} MiB, {each:,.0f} bytes for each of"
+                f" {waiting:,.0f} in line",
                 flush=True,
             )
 
@@ -306,7 +320,9 @@ def opened(name: str, process: subprocess.Popen[bytes], port: int, log: Path) ->
 
 
 def poll(folder: Folder, seconds: int) -> list[dict[str, Any]]:
-    """All clients at once; what each one found. The files have the newest tickets of those who still wait afterwards."""
+    """All clients at once; what each one found. The files have the newest tickets of those who
+    still wait afterwards.
+    """
     clients = []
     for path in folder.tickets:
         command = [
@@ -359,7 +375,8 @@ def run(folder: Folder) -> None:
         print(f"{asked.waiters:,} joined in {took_s:.0f} s", flush=True)
         if took_s > GOOD_S:
             print(
-                "that took so long that the first tickets are about to expire: expect fewer in line",
+                "that took so long that the first tickets are about to expire: expect fewer in"
+                " line",
                 flush=True,
             )
         folder.save(phase="round")
@@ -385,7 +402,8 @@ def run(folder: Folder) -> None:
         )
         told += f"; {spent_us:.0f} µs of greenroom's CPU for each"
         print(
-            f"{told}; median, 99th percentile and longest of each client: {slow}; in line: {watch.waiting:,.0f}",
+            f"{told}; median, 99th percentile and longest of each client: {slow}; in line:"
+            f" {watch.waiting:,.0f}",
             flush=True,
         )
     watch.stop()
@@ -405,13 +423,16 @@ def conclude(folder: Folder, watch: Watch, took_s: float) -> None:
     wrong = sum(one["lost"] + one["strange"] for chunk in chunks for one in chunk)
     slowest = max(one["p99"] for chunk in chunks for one in chunk)
     print(
-        f"\nresult: {folder.asked.waiters:,} waiters, ledger in {folder.asked.ledger}, {took_s:.0f} s"
+        f"\nresult: {folder.asked.waiters:,} waiters, ledger in {folder.asked.ledger},"
+        f" {took_s:.0f} s"
     )
     print(
-        f"  {rate:,.0f} polls a second for {seconds:.0f} s, each waiter every {every_s:.0f} s; 99th percentile {slowest:.1f} ms at most"
+        f"  {rate:,.0f} polls a second for {seconds:.0f} s, each waiter every {every_s:.0f} s; 99th"
+        f" percentile {slowest:.1f} ms at most"
     )
     print(
-        f"  in line at the end: {now['waiting_users']:,.0f}; answers that were lost or not understood: {wrong}"
+        f"  in line at the end: {now['waiting_users']:,.0f}; answers that were lost or not"
+        f" understood: {wrong}"
     )
     folder.say_memory(now["waiting_users"])
     for what, highest, limit in (
@@ -420,13 +441,15 @@ def conclude(folder: Folder, watch: Watch, took_s: float) -> None:
     ):
         beyond = "" if highest <= limit else "   BEYOND THE LIMIT"
         print(
-            f"  {what}: at most {highest:.0f} of {limit} in {watch.looks} looks ({watch.late} unanswered){beyond}"
+            f"  {what}: at most {highest:.0f} of {limit} in {watch.looks} looks ({watch.late}"
+            f" unanswered){beyond}"
         )
     window_s = WINDOW_S - max(one["max"] for chunk in chunks for one in chunk) / 1000
     most = most_within(entered, window_s)
     beyond = "" if most <= MINUTE else "   BEYOND THE LIMIT"
     print(
-        f"  as clients were told: {len(entered):,} let in while polling, at most {most} of {MINUTE} in any {window_s:.1f} s{beyond}"
+        f"  as clients were told: {len(entered):,} let in while polling, at most {most} of {MINUTE}"
+        f" in any {window_s:.1f} s{beyond}"
     )
 
 
@@ -451,7 +474,8 @@ def main() -> None:
         folder.stop()
         return
     print(
-        f"{asked.waiters:,} waiters, ledger in {asked.ledger}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        f"{asked.waiters:,} waiters, ledger in {asked.ledger}, {os.cpu_count()} cores, load"
+        f" {os.getloadavg()[0]:.1f}",
         flush=True,
     )
     if folder.goes_on():

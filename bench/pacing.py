@@ -1,9 +1,12 @@
-"""What pacing costs: the largest burst of admissions and the capacity left unused, with `pace_admissions` and without.
+"""What pacing costs: the largest burst of admissions and the capacity left unused, with
+`pace_admissions` and without.
 
-    python bench/pacing.py                     the traces that begin with a quiet time, half a minute each
+    python bench/pacing.py                     the traces that begin with a quiet time, half a
+    minute each
     python bench/pacing.py steady --seed 3     these
 
-A burst is the most admissions within five seconds, in parts of an even pace. Unused is the part of the narrower limit while someone waited.
+A burst is the most admissions within five seconds, in parts of an even pace. Unused is the part of
+the narrower limit while someone waited.
 """
 
 import argparse

@@ -1,10 +1,13 @@
-"""What each part of a native pass costs nginx, in instructions for a request: examples/nginx-native-pass taken apart.
+"""What each part of a native pass costs nginx, in instructions for a request:
+examples/nginx-native-pass taken apart.
 
     python bench/pass_budget.py [--nginx /usr/sbin/nginx]
 
-Runs nginx as one process under valgrind (callgrind), with 200 and with 1,200 requests over four connections; the difference is what a
-thousand requests take, without the start. The kernel is not in it, and a busy machine does not change it. Each row adds a part to the one
-before it, and the last is the whole example. The visitor sends ticket and pass, and with Chrome's lines two cookies of the shop before.
+Runs nginx as one process under valgrind (callgrind), with 200 and with 1,200 requests over four
+connections; the difference is what a thousand requests take, without the start. The kernel is not
+in it, and a busy machine does not change it. Each row adds a part to the one before it, and the
+last is the whole example. The visitor sends ticket and pass, and with Chrome's lines two cookies of
+the shop before.
 """
 
 import argparse
@@ -29,7 +32,10 @@ CONNECTIONS = 4
 FEW, MANY = 200, 1_200
 SIZE = 1_024
 START_S = 30
-CALLGRIND = "valgrind --tool=callgrind --callgrind-out-file={folder}/out {nginx} -p {folder} -c {folder}/nginx.conf -g".split()
+CALLGRIND = (
+    "valgrind --tool=callgrind --callgrind-out-file={folder}/out {nginx} -p {folder} -c"
+    " {folder}/nginx.conf -g".split()
+)
 
 
 def start_origin() -> int:
@@ -119,7 +125,9 @@ def parts(text: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Prints a row for each part: instructions, how many more than the row before, and as Chrome asks."""
+    """Prints a row for each part: instructions, how many more than the row before, and as Chrome
+    asks.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -131,7 +139,10 @@ def main() -> None:
     for written, real in ((8000, port), (8082, 1), (3000, origin)):
         text = re.sub(rf"\b{written}\b", str(real), text)
     ticket = base64.urlsafe_b64encode(bytes(range(TICKET_BYTES))).decode()
-    cookies = f"Cookie: __cfwaitingroom={ticket}; __greenroom_pass={own_pass('nginx-native-pass', '127.0.0.1')}"
+    cookies = (
+        f"Cookie: __cfwaitingroom={ticket};"
+        f" __greenroom_pass={own_pass('nginx-native-pass', '127.0.0.1')}"
+    )
     rows = [
         ("plain nginx", plain, ""),
         ("receiving and passing on ticket and pass", plain, cookies),

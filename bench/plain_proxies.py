@@ -1,13 +1,18 @@
-"""Proxies without greenroom, which tell the application the same as those of examples/: what bench/proxies.py compares with."""
+"""Proxies without greenroom, which tell the application the same as those of examples/: what
+bench/proxies.py compares with.
+"""
 
 PLAIN = {
-    "nginx": """worker_processes 1; pid {folder}/plain.pid; error_log stderr; events {{ worker_connections 1024; }}
+    "nginx": (
+        """worker_processes 1; pid {folder}/plain.pid; error_log stderr; events {{ worker_connections 1024; }}
 http {{ access_log off; request_pool_size 5k; upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; }}
   map $http_upgrade $connection_upgrade {{ default upgrade; "" ""; }}
   server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Host $http_host;
     proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme;
-    proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; }} }} }}""",
-    "haproxy": """defaults
+    proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; }} }} }}"""
+    ),
+    "haproxy": (
+        """defaults
   mode http
   timeout connect 5s
   timeout client 75s
@@ -21,8 +26,10 @@ frontend visitors
   default_backend origin
 backend origin
   server origin 127.0.0.1:{origin}
-""",
-    "envoy": """static_resources:
+"""
+    ),
+    "envoy": (
+        """static_resources:
   listeners:
     - address: {{ socket_address: {{ address: 127.0.0.1, port_value: {port} }} }}
       filter_chains:
@@ -44,18 +51,23 @@ backend origin
         cluster_name: origin
         endpoints:
           - {{ lb_endpoints: [{{ endpoint: {{ address: {{ socket_address: {{ address: 127.0.0.1, port_value: {origin} }} }} }} }}] }}
-""",
-    "caddy": """{{
+"""
+    ),
+    "caddy": (
+        """{{
   admin off
   auto_https off
 }}
 http://:{port} {{
   reverse_proxy 127.0.0.1:{origin}
 }}
-""",
-    "traefik": """entryPoints: {{ web: {{ address: "127.0.0.1:{port}" }} }}
+"""
+    ),
+    "traefik": (
+        """entryPoints: {{ web: {{ address: "127.0.0.1:{port}" }} }}
 providers: {{ file: {{ filename: {folder}/plain-dynamic.yaml }} }}
-""",
+"""
+    ),
 }
 PLAIN_DYNAMIC = """http:
   routers:

@@ -2,9 +2,10 @@
 
     python bench/polling.py PORT SECONDS CONNECTIONS KINDS TICKETS
 
-Each waiter carries the ticket of the answer before, as browsers do. Those who are told to come back within SOON_S seconds do so then; all
-others when it is their turn among all waiters, and those who are let in no more. KINDS has the header lines of browsers, TICKETS one ticket
-a line; afterwards it has the newest tickets of those who still wait. Prints one line of JSON.
+Each waiter carries the ticket of the answer before, as browsers do. Those who are told to come back
+within SOON_S seconds do so then; all others when it is their turn among all waiters, and those who
+are let in no more. KINDS has the header lines of browsers, TICKETS one ticket a line; afterwards it
+has the newest tickets of those who still wait. Prints one line of JSON.
 """
 
 import heapq
@@ -20,7 +21,9 @@ from typing import Any
 from awake import BETWEEN_HEADS, END, LOOKS, READ_BYTES, Asking
 
 AT_ONCE = 100
-"""New connections. What is sent over more than a busy server can accept in time is dropped, and sent again up to a minute later."""
+"""New connections. What is sent over more than a busy server can accept in time is dropped, and
+sent again up to a minute later.
+"""
 SOON_S = 5
 REFRESH = b"\r\nRefresh: "
 LENGTH, TICKET, ENTERED = (

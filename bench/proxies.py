@@ -1,19 +1,24 @@
 """What the waiting room costs at each proxy, in one run: the same proxy without greenroom is 1.
 
-    python bench/proxies.py [--heads chrome] [--rounds 3] [--seconds 1] [--only nginx haproxy caddy traefik envoy uvicorn] [--nginx PATH]
+    python bench/proxies.py [--heads chrome] [--rounds 3] [--seconds 1] [--only nginx haproxy caddy
+    traefik envoy uvicorn] [--nginx PATH]
 
-Each proxy runs with its configuration of examples/, and once more as a plain proxy that tells the application the same. Proxy and
-greenroom share CPU 0 (one worker each); the client, with 64 connections, and the origin of a page of 1 KB (or `--page` bytes) have CPU 1
-and never sleep. A visitor who is inside asks for the page, with a ticket; passes are made here with the secret of the example and last
-through the run.
-Rounds alternate between the contestants; medians are printed. `with ticket and pass` is the plain proxy that is sent these cookies too.
-`shared connections`: the next request of a connection is another visitor's, as behind a proxy in front.
+Each proxy runs with its configuration of examples/, and once more as a plain proxy that tells the
+application the same. Proxy and greenroom share CPU 0 (one worker each); the client, with 64
+connections, and the origin of a page of 1 KB (or `--page` bytes) have CPU 1 and never sleep. A
+visitor who is inside asks for the page, with a ticket; passes are made here with the secret of the
+example and last through the run.
+Rounds alternate between the contestants; medians are printed. `with ticket and pass` is the plain
+proxy that is sent these cookies too. `shared connections`: the next request of a connection is
+another visitor's, as behind a proxy in front.
 
-`shared` is the ratio of the rates, so of a proxy and a greenroom that have one processor between them. `own core` is what they reach with a
-processor each: the CPU time of the plain proxy for a request, divided by that of the proxy or of greenroom, the longer of the two. It bears
-a busy machine better. A `floor` is the same proxy asking the least that can answer (proxy_floors.py): no decision service can be below it.
-The examples ask over TCP; "Unix socket" is the same with greenroom, or the floor, on a Unix socket, and the rest over TCP as before.
-For ASGI, the difference in CPU time per request, uvicorn with httptools and uvloop.
+`shared` is the ratio of the rates, so of a proxy and a greenroom that have one processor between
+them. `own core` is what they reach with a processor each: the CPU time of the plain proxy for a
+request, divided by that of the proxy or of greenroom, the longer of the two. It bears a busy
+machine better. A `floor` is the same proxy asking the least that can answer (proxy_floors.py): no
+decision service can be below it. The examples ask over TCP; "Unix socket" is the same with
+greenroom, or the floor, on a Unix socket, and the rest over TCP as before. For ASGI, the difference
+in CPU time per request, uvicorn with httptools and uvloop.
 """
 
 import argparse
@@ -98,7 +103,10 @@ async def plain(scope, receive, send):
 room = WaitingRoom(plain, "greenroom.toml")
 full = WaitingRoom(plain, "full.toml")
 """
-ROOM = "total_active_users = {limit}\nnew_users_per_minute = 100000\nsession_duration = 30\npace_admissions = false\n"
+ROOM = (
+    "total_active_users = {limit}\nnew_users_per_minute = 100000\nsession_duration ="
+    " 30\npace_admissions = false\n"
+)
 BY_FILE = ", Unix socket"
 SHARING = 50
 """Visitors who share connections."""
@@ -149,7 +157,9 @@ def configure(name: str, folder: Path, proxy: int, greenroom: int, limit: int) -
 
 
 def over_socket_file(file: Path, port: int, path: Path) -> None:
-    """The configuration of nginx or HAProxy reaches greenroom over this Unix socket instead of this port."""
+    """The configuration of nginx or HAProxy reaches greenroom over this Unix socket instead of this
+    port.
+    """
     text, at = file.read_text(), f"127.0.0.1:{port}"
     text = text.replace(f"server {at} {at}", f"server {path.name} unix@{path}").replace(
         f"server {at};", f"server unix:{path};"
@@ -194,7 +204,9 @@ def ticket(port: int) -> str:
 
 
 class Bench:
-    """Servers that end with the block, and the contestants: name -> (port, header, name of what it is compared with)."""
+    """Servers that end with the block, and the contestants: name -> (port, header, name of what it
+    is compared with).
+    """
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self.folder, self.stack = folder, stack
@@ -493,7 +505,8 @@ def measure(
                 )
             )
     print(
-        f"{'':42} {'req/s':>8} {'shared':>6} {'proxy us':>9} {'asked us':>9} {'own core':>8}  compared with"
+        f"{'':42} {'req/s':>8} {'shared':>6} {'proxy us':>9} {'asked us':>9} {'own core':>8} "
+        " compared with"
     )
     used = {
         what: [statistics.median(column) for column in zip(*rows, strict=True)]
@@ -506,12 +519,16 @@ def measure(
         mine, asked = used[what]
         if "native" in what and asked > mine / 4:
             sys.exit(f"{what}: greenroom was asked, so this would not measure passes")
-        row = f"{statistics.median(rates[what]):8.0f} {shared:6.2f} {mine:9.1f} {asked:9.1f} {used[other][0] / max(mine, asked):8.2f}"
+        row = (
+            f"{statistics.median(rates[what]):8.0f} {shared:6.2f} {mine:9.1f} {asked:9.1f}"
+            f" {used[other][0] / max(mine, asked):8.2f}"
+        )
         print(f"{what:42} {row}  {other}")
     if bench.uvicorns:
         alone, ours = (used[what][0] for what in bench.uvicorns)
         print(
-            f"CPU of uvicorn for a request: {alone:.0f} us, in a waiting room {ours:.0f} us, so it adds {ours - alone:.0f} us"
+            f"CPU of uvicorn for a request: {alone:.0f} us, in a waiting room {ours:.0f} us, so it"
+            f" adds {ours - alone:.0f} us"
         )
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 

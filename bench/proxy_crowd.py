@@ -1,10 +1,13 @@
-"""The crowd of bench/crowd.py against exact limits through a real proxy and two greenroom processes, each part killed in turn.
+"""The crowd of bench/crowd.py against exact limits through a real proxy and two greenroom
+processes, each part killed in turn.
 
-    python bench/proxy_crowd.py nginx|haproxy-spoe|envoy [--visitors 5000] [--total 1500] [--rate 1500] [--kill-every-s 20]
+    python bench/proxy_crowd.py nginx|haproxy-spoe|envoy [--visitors 5000] [--total 1500] [--rate
+    1500] [--kill-every-s 20]
 
-The proxy runs with its configuration of examples/ and asks both processes; they share a Redis with a log on disk. One greenroom, Redis
-and the proxy are killed (kill -9) in turn and started again some seconds later. The origin is the only witness. Exit code 1:
-a limit was certainly exceeded, a visitor who stayed was not let in, or one was let in long before another who had come first.
+The proxy runs with its configuration of examples/ and asks both processes; they share a Redis with
+a log on disk. One greenroom, Redis and the proxy are killed (kill -9) in turn and started again
+some seconds later. The origin is the only witness. Exit code 1: a limit was certainly exceeded, a
+visitor who stayed was not let in, or one was let in long before another who had come first.
 """
 
 import argparse
@@ -23,9 +26,14 @@ from redis_world import free_port
 
 AWAY_S = 2.5
 OVERTAKING_S = 15.0
-"""Of ninety-nine in a hundred visitors: a try every few seconds, one part away, and the browser's own wait for it."""
+"""Of ninety-nine in a hundred visitors: a try every few seconds, one part away, and the browser's
+own wait for it.
+"""
 
-ROOM = '[[rooms]]\nname = "shop"\nhost = "*"\ntotal_active_users = {total}\nnew_users_per_minute = {rate}\nsession_duration = 1\n'
+ROOM = (
+    '[[rooms]]\nname = "shop"\nhost = "*"\ntotal_active_users = {total}\nnew_users_per_minute ='
+    " {rate}\nsession_duration = 1\n"
+)
 
 
 async def trouble(site: ProxiedSite, every_s: float) -> None:

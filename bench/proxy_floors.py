@@ -2,8 +2,8 @@
 
     python bench/proxy_floors.py spoe PORT SOCKET
 
-nginx asks another nginx, which answers 204 to everything; HAProxy asks the agent below, which says "forward" to every question and reads of
-it no more than the numbers that an answer repeats.
+nginx asks another nginx, which answers 204 to everything; HAProxy asks the agent below, which says
+"forward" to every question and reads of it no more than the numbers that an answer repeats.
 """
 
 import asyncio
@@ -34,7 +34,9 @@ http {{ access_log off; keepalive_requests 1000000000;
 
 
 def nginx_asks(example: Path, folder: Path, proxy: int, asked: int, origin: int) -> Path:
-    """The example's configuration, reduced to the question: no header is set for it, and nothing but the status is read of the answer."""
+    """The example's configuration, reduced to the question: no header is set for it, and nothing
+    but the status is read of the answer.
+    """
     text = example.read_text()
     for written, real in ((8000, proxy), (8082, asked), (3000, origin)):
         text = re.sub(rf"\b{written}\b", str(real), text)

@@ -1,10 +1,13 @@
-"""What the ledger in Redis costs: CPU for one question here and there, time of a call, memory for one visitor, the gateway beside memory.
+"""What the ledger in Redis costs: CPU for one question here and there, time of a call, memory for
+one visitor, the gateway beside memory.
 
-    python bench/redis_ledger.py [--waiting 200000] [--rounds 3] [--seconds 4] [--only ledger|gateway]
+    python bench/redis_ledger.py [--waiting 200000] [--rounds 3] [--seconds 4] [--only
+    ledger|gateway]
 
-Starts a redis-server and everything else by itself, on loopback. CPU is that of the processes, so a busy machine matters little; times of
-calls are wall-clock as Redis measures them (INFO latencystats), so there it does. Memory is used_memory. Rounds of the gateway alternate
-between the two ledgers; medians and ratios are printed.
+Starts a redis-server and everything else by itself, on loopback. CPU is that of the processes, so a
+busy machine matters little; times of calls are wall-clock as Redis measures them (INFO
+latencystats), so there it does. Memory is used_memory. Rounds of the gateway alternate between the
+two ledgers; medians and ratios are printed.
 """
 
 import argparse
@@ -99,7 +102,9 @@ class Bench:
         await self.ledgers.sync_down({self.room.id: down})
 
     async def keep_in_step(self) -> None:
-        """As a process does; not while it is measured, because the coordinator is not what is measured."""
+        """As a process does; not while it is measured, because the coordinator is not what is
+        measured.
+        """
         while True:
             async with self.alone:
                 await self.sync()
@@ -167,10 +172,12 @@ async def fill(
         next(iter((await bench.ledgers.states()).values()))["waiting"],
     )
     print(
-        f"{'bytes for each waiter':44} {(bench.memory() - between) / max(1, in_line):8.0f}   bar 300"
+        f"{'bytes for each waiter':44} {(bench.memory() - between) / max(1, in_line):8.0f}  "
+        " bar 300"
     )
     print(
-        f"{in_line:,} of {waiting:,} in line after {took_s:.0f} s; all data of Redis: {bench.memory() / (1 << 20):,.0f} MiB"
+        f"{in_line:,} of {waiting:,} in line after {took_s:.0f} s; all data of Redis:"
+        f" {bench.memory() / (1 << 20):,.0f} MiB"
     )
     return places, ids
 
@@ -202,7 +209,8 @@ async def measured(
     server = (bench.redis_cpu() - redis_cpu) / rounds / batch * 1e6
     trip = wall / rounds * 1e3
     print(
-        f"{name:34} {batch:5} {each:9.2f} {trip:9.2f} {server:9.2f} {times['p50']:8.0f} {times['p99']:8.0f} {times['p99.9']:8.0f}"
+        f"{name:34} {batch:5} {each:9.2f} {trip:9.2f} {server:9.2f} {times['p50']:8.0f}"
+        f" {times['p99']:8.0f} {times['p99.9']:8.0f}"
     )
 
 
@@ -222,7 +230,8 @@ async def ledger(server: redis.Redis, waiting: int) -> None:
     draw = bench.draw
     print(f"\nwith {waiting} waiting and {len(ids)} inside; times of calls are microseconds")
     print(
-        f"{'':34} {'batch':>5} {'client us':>9} {'trip ms':>9} {'redis us':>9} {'call p50':>8} {'call p99':>8} {'p99.9':>8}"
+        f"{'':34} {'batch':>5} {'client us':>9} {'trip ms':>9} {'redis us':>9} {'call p50':>8}"
+        f" {'call p99':>8} {'p99.9':>8}"
     )
 
     def views(batch: int) -> Callable[[], list[Callable[..., None]]]:
@@ -285,7 +294,8 @@ def gateways(folder: Path, rounds: int, seconds: int) -> None:
                 )
                 name = "redis " if port == SHARED else "memory"
                 print(
-                    f"  {name} {found[-1]:8.0f} requests/s, p99 {load.p99_ms:.1f} ms, {costs[port][-1]:.0f} us CPU each"
+                    f"  {name} {found[-1]:8.0f} requests/s, p99 {load.p99_ms:.1f} ms,"
+                    f" {costs[port][-1]:.0f} us CPU each"
                 )
         memory, shared = (statistics.median(rates[port]) for port in (MEMORY, SHARED))
         ours, theirs = (statistics.median(costs[port]) for port in (MEMORY, SHARED))
@@ -332,7 +342,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, redis_server(Path(folder)) as server:
         print(
-            f"redis {server.info('server')['redis_version']}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+            f"redis {server.info('server')['redis_version']}, {os.cpu_count()} cores, load"
+            f" {os.getloadavg()[0]:.1f}"
         )
         if options.only != "gateway":
             run(ledger(server, options.waiting))

@@ -1,8 +1,11 @@
-"""A long line that is on the books from the start, as after a restart of greenroom: for `bench/million.py`.
+"""A long line that is on the books from the start, as after a restart of greenroom: for
+`bench/million.py`.
 
-Nothing is asked over HTTP. Places are written down with greenroom's own code, where a process finds them when it starts: into the journal
-of the room, or into the sorted sets in Redis with the functions of its library; and each visitor gets a ticket, sealed with the key of the
-data directory. The visitors came within the last ten minutes; their last try was a minute ago, and the next one is expected now.
+Nothing is asked over HTTP. Places are written down with greenroom's own code, where a process finds
+them when it starts: into the journal of the room, or into the sorted sets in Redis with the
+functions of its library; and each visitor gets a ticket, sealed with the key of the data directory.
+The visitors came within the last ten minutes; their last try was a minute ago, and the next one is
+expected now.
 """
 
 import os

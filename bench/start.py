@@ -1,8 +1,10 @@
-"""How long a start takes: from the command to the first answer, with nobody on the books and with 100,000 visitors.
+"""How long a start takes: from the command to the first answer, with nobody on the books and with
+100,000 visitors.
 
     python bench/start.py [--visitors 100000] [--rounds 7]
 
-The books are those of a greenroom that was killed: a journal of 95 % places and 5 % sessions. Medians of wall time.
+The books are those of a greenroom that was killed: a journal of 95 % places and 5 % sessions.
+Medians of wall time.
 """
 
 import argparse

@@ -1,13 +1,17 @@
-"""What the requests of a busy room cost, the update of a visitor in line first, beside servers that do nothing: CPU of the server.
+"""What the requests of a busy room cost, the update of a visitor in line first, beside servers that
+do nothing: CPU of the server.
 
     python bench/updates.py [--waiters 12000] [--rounds 3] [--seconds 1] [--against PATH]
 
-12,000 different waiters stand in line, each with a ticket of its own and the header lines of one of 384 kinds of Chrome; they ask one after
-the other over 64 connections, so no request repeats one that could be remembered as a whole. Their tickets are new in each round: one that
-comes too late may be of a visitor in front, and then the answer is held. The floors (`bench/floors.py`) are servers in the same event loop
-that parse nothing; nginx is a plain proxy. Every server has CPU 0 while it is measured; client and origin have CPU 1 and never sleep
-(`bench/awake.py`), and rounds alternate between the contestants. CPU time is what the kernel accounted to the server's process, so a busy
-machine disturbs it less than it would a rate, and the ratio to a floor of the same run least. It takes less than two minutes.
+12,000 different waiters stand in line, each with a ticket of its own and the header lines of one of
+384 kinds of Chrome; they ask one after the other over 64 connections, so no request repeats one
+that could be remembered as a whole. Their tickets are new in each round: one that comes too late
+may be of a visitor in front, and then the answer is held. The floors (`bench/floors.py`) are
+servers in the same event loop that parse nothing; nginx is a plain proxy. Every server has CPU 0
+while it is measured; client and origin have CPU 1 and never sleep (`bench/awake.py`), and rounds
+alternate between the contestants. CPU time is what the kernel accounted to the server's process, so
+a busy machine disturbs it less than it would a rate, and the ratio to a floor of the same run
+least. It takes less than two minutes.
 """
 
 import argparse
@@ -48,7 +52,9 @@ WARM_S = 1
 
 
 class Contestant(NamedTuple):
-    """A server and what it is asked; `floor` names the contestant that does nothing but this. `line`: so many of these browsers wait."""
+    """A server and what it is asked; `floor` names the contestant that does nothing but this.
+    `line`: so many of these browsers wait.
+    """
 
     port: int
     pid: int
@@ -114,7 +120,9 @@ def measure(
 def greenroom(
     stack: contextlib.ExitStack, folder: Path, command: str, port: int, label: str, waiters: int
 ) -> dict[str, Contestant]:
-    """Two processes, one with room for everybody and one with a line, and what they are asked. They listen on `port` and the next one."""
+    """Two processes, one with room for everybody and one with a line, and what they are asked. They
+    listen on `port` and the next one.
+    """
     inside, closed, made = port, port + 1, {}
     for number, limit, session in ((inside, 100_000, 30), (closed, LIMIT, 1)):
         text = GREENROOM_CONF.format(
@@ -176,7 +184,9 @@ def with_table(
 
 
 def floors(stack: contextlib.ExitStack, folder: Path) -> dict[str, Contestant]:
-    """nginx as a proxy, and the servers that do nothing; all are asked what our own greenroom is asked."""
+    """nginx as a proxy, and the servers that do nothing; all are asked what our own greenroom is
+    asked.
+    """
     (folder / "proxy.conf").write_text(PROXY_CONF.format(dir=folder, port=NGINX, origin=ORIGIN))
     nginx = worker_of(
         stack.enter_context(running(["nginx", "-c", str(folder / "proxy.conf")], NGINX, 0))
@@ -233,7 +243,8 @@ def main() -> None:
     print(f"{'':36} {'CPU us/request':>14} {'of its floor':>13} {'of nginx':>9}")
     for name, contestant in contestants.items():
         print(
-            f"{name:36} {took[name]:14.1f} {took[name] / took[contestant.floor or name]:13.2f} {took[name] / took[PROXY]:9.2f}"
+            f"{name:36} {took[name]:14.1f} {took[name] / took[contestant.floor or name]:13.2f}"
+            f" {took[name] / took[PROXY]:9.2f}"
         )
 
 

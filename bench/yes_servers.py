@@ -2,8 +2,9 @@
 
     python bench/yes_servers.py http|grpcio|grpclib PORT
 
-Nothing of greenroom is imported, so that it runs where the libraries for gRPC are: they are not among greenroom's dependencies. What the
-question says is not read, and its message is not even parsed.
+Nothing of greenroom is imported, so that it runs where the libraries for gRPC are: they are not
+among greenroom's dependencies. What the question says is not read, and its message is not even
+parsed.
 """
 
 import asyncio

@@ -1,7 +1,9 @@
-"""Takes the pictures of the dashboard, in a real Chromium in front of a real greenroom: `python docs/dashboard_pictures.py` (15 minutes).
+"""Takes the pictures of the dashboard, in a real Chromium in front of a real greenroom: `python
+docs/dashboard_pictures.py` (15 minutes).
 
-Those of the tutorial by following it; then a crowd comes to its room, and every page of the dashboard is taken, light, dark and on a phone,
-into docs/pictures/dashboard. All are WebP, made by the browser, so that the repository stays small.
+Those of the tutorial by following it; then a crowd comes to its room, and every page of the
+dashboard is taken, light, dark and on a phone, into docs/pictures/dashboard. All are WebP, made by
+the browser, so that the repository stays small.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Writes docs/reference from the tables in the source, so that it cannot say anything else. Run: .venv/bin/python docs/generate.py"""
+"""Writes docs/reference from the tables in the source, so that it cannot say anything else. Run:
+.venv/bin/python docs/generate.py
+"""
 
 import json
 import types
@@ -140,34 +142,41 @@ def configuration() -> str:
     lists = [(name, rule.choices) for name, rule in described.items() if len(rule.choices) > MANY]
     parts = [
         "# The configuration file\n\n" + NOTE,
-        "One TOML file. `greenroom check FILE` reports every problem in it. Keys are at the top of the file, in the tables\n"
-        "below, or in one `[[rooms]]` table for each room. Relative paths start at the directory of the file.\n\n",
+        (
+            "One TOML file. `greenroom check FILE` reports every problem in it. Keys are at the top"
+            " of the file, in the tables\nbelow, or in one `[[rooms]]` table for each room."
+            " Relative paths start at the directory of the file.\n\n"
+        ),
         "## At the top\n\n" + keys(Server),
-        "\n`origin` (text, or a table as below) is the application that receives requests; `[origins]` has one such\n"
-        "entry for each host with another origin.\n",
+        (
+            "\n`origin` (text, or a table as below) is the application that receives requests;"
+            " `[origins]` has one such\nentry for each host with another origin.\n"
+        ),
         "\n### An origin as a table\n\n" + keys(OriginEntry),
     ]
     for name, record in SECTIONS.items():
         parts.append(f"\n## `[{name}]`\n\n{keys(record)}")
     parts.append(
-        "\n## `[[rooms]]`\n\nNames, bounds and defaults are those of Cloudflare Waiting Room, except for the rows marked *extension* and\n"
-        "for the two limits, whose minimum is 1.\n\n" + keys(Room, without=["id"])
+        "\n## `[[rooms]]`\n\nNames, bounds and defaults are those of Cloudflare Waiting Room,"
+        " except for the rows marked *extension* and\nfor the two limits, whose minimum is 1.\n\n"
+        + keys(Room, without=["id"])
     )
     parts.append("\nA file also has these keys:\n\n" + keys(Extra))
     parts.append(
-        "\n`additional_routes` is a list of tables with `host` and `path`.\n\n### `cookie_attributes`\n\n"
-        + keys(CookieAttributes)
+        "\n`additional_routes` is a list of tables with `host` and `path`.\n\n###"
+        " `cookie_attributes`\n\n" + keys(CookieAttributes)
     )
     parts.append(
-        f"\n## `[[rooms.events]]`\n\nEvents of the room above them, at most {EVENTS_PER_ROOM}: [the how-to](../howto/run-a-sale.md). An "
-        "event inherits from the room what it does not set.\n\n"
+        f"\n## `[[rooms.events]]`\n\nEvents of the room above them, at most {EVENTS_PER_ROOM}: [the"
+        " how-to](../howto/run-a-sale.md). An event inherits from the room what it does not"
+        " set.\n\n"
         + keys(EventExtra)
         + "\n"
         + keys(Event, without=["id", *TIMES.values(), "written_times"])
     )
     parts.append(
-        f"\n## `[[rooms.rules]]`\n\nBypass rules of the room above them, at most {RULES_MAX}: [the language](rules.md), "
-        "[the how-to](../howto/bypass-rules.md).\n\n"
+        f"\n## `[[rooms.rules]]`\n\nBypass rules of the room above them, at most {RULES_MAX}: [the"
+        " language](rules.md), [the how-to](../howto/bypass-rules.md).\n\n"
         + keys(Rule, without=["id", "version", "last_updated"])
     )
     parts.append(
@@ -175,22 +184,23 @@ def configuration() -> str:
         + keys(RuleList, without=["id"])
     )
     parts.append(
-        "\n## `[[crawlers]]`\n\nCrawlers in addition to the built-in ones: [the how-to](../howto/countries-and-crawlers.md).\n\n"
-        + keys(Crawler)
+        "\n## `[[crawlers]]`\n\nCrawlers in addition to the built-in ones: [the"
+        " how-to](../howto/countries-and-crawlers.md).\n\n" + keys(Crawler)
     )
     parts.append(
         "\n## `[dashboard.oidc]`\n\nSign-in to the dashboard through an OpenID Connect provider: "
         "[the how-to](../howto/dashboard.md#sign-in-with-the-accounts-of-your-organization).\n\n"
         + keys(OidcEntry)
-        + "\n### `[[dashboard.oidc.roles]]`\n\nThe first row that fits a person counts. Without one there is no access.\n\n"
-        + keys(OidcRole)
+        + "\n### `[[dashboard.oidc.roles]]`\n\nThe first row that fits a person counts. Without one"
+        " there is no access.\n\n" + keys(OidcRole)
     )
     parts.append(
-        "\n## `[[status_pages]]`\n\nPublic pages on `status_listen`: [the how-to](../howto/status-page.md).\n\n"
-        + keys(PageSettings)
+        "\n## `[[status_pages]]`\n\nPublic pages on `status_listen`: [the"
+        " how-to](../howto/status-page.md).\n\n" + keys(PageSettings)
     )
     parts.append(
-        f"\n## `[[health_checks]]`\n\nAt most {CHECKS_MAX:,}. In every number 0 means the default.\n\n"
+        f"\n## `[[health_checks]]`\n\nAt most {CHECKS_MAX:,}. In every number 0 means the"
+        " default.\n\n"
         + keys(HealthCheck, without=["id"])
         + "\nIn a file there is also:\n\n"
         + keys(HealthCheckExtra)
@@ -200,12 +210,13 @@ def configuration() -> str:
         + keys(TcpCheck)
     )
     parts.append(
-        "\n## `[[webhooks]]`\n\nWhere alerts go: [the how-to](../howto/get-notified.md). Secrets are in files of their own.\n\n"
+        "\n## `[[webhooks]]`\n\nWhere alerts go: [the how-to](../howto/get-notified.md). Secrets"
+        " are in files of their own.\n\n"
         + keys(WebhookEntry)
         + "\n## `[[pagerduty_services]]`\n\n"
         + keys(PagerdutyServiceEntry)
-        + f"\n## `[[alert_policies]]`\n\nWho is told about what, at most {POLICIES_MAX}. [The alerts](alerts.md) with their filters.\n\n"
-        + keys(AlertPolicyEntry)
+        + f"\n## `[[alert_policies]]`\n\nWho is told about what, at most {POLICIES_MAX}. [The"
+        " alerts](alerts.md) with their filters.\n\n" + keys(AlertPolicyEntry)
     )
     lists.append(("check_regions", (*REGIONS, ALL_REGIONS)))
     lists.append(("alert_type", tuple(sorted(ALERTS))))
@@ -223,9 +234,9 @@ def variables() -> str:
     )
     ours = ((f"`{row.template_name}`", f"`{row.name}`", row.kind, row.help) for row in EXTENSIONS)
     return (
-        f"# Variables of the waiting page\n\n{NOTE}"
-        "The variables of a custom page (`custom_page_html`, in Mustache) and of the JSON response.\n\n"
-        "## Published by Cloudflare\n\nIn JSON they are in the object `cfWaitingRoom`, in this order.\n\n"
+        f"# Variables of the waiting page\n\n{NOTE}The variables of a custom page"
+        " (`custom_page_html`, in Mustache) and of the JSON response.\n\n## Published by"
+        " Cloudflare\n\nIn JSON they are in the object `cfWaitingRoom`, in this order.\n\n"
         + table(("name", "type", "in", "meaning"), published)
         + "\n## Extensions of greenroom\n\nIn JSON they are in the object `greenroom`.\n\n"
         + table(("in a page", "in JSON", "type", "meaning"), ours)
@@ -282,15 +293,21 @@ def metrics() -> str:
                 row.help,
             )
         )
-    head = "The metrics that `/metrics` on the control listener exports for Prometheus, in addition to the usual `process_*` metrics.\n\n"
+    head = (
+        "The metrics that `/metrics` on the control listener exports for Prometheus, in addition to"
+        " the usual `process_*` metrics.\n\n"
+    )
     return "# Metrics\n\n" + NOTE + head + table(("name", "kind", "labels", "meaning"), rows)
 
 
 def alerts() -> str:
     parts = [
         "# Alerts and channels\n\n" + NOTE,
-        "Every type of alert that greenroom raises: its filters for policies, and its fields in the `data` of a webhook. What is\n"
-        "paired has a start and an end with the same `alert_correlation_id`. How to use them: [Get notified](../howto/get-notified.md).\n",
+        (
+            "Every type of alert that greenroom raises: its filters for policies, and its fields in"
+            " the `data` of a webhook. What is\npaired has a start and an end with the same"
+            " `alert_correlation_id`. How to use them: [Get notified](../howto/get-notified.md).\n"
+        ),
     ]
     for row in ALERTS.values():
         paired = (
@@ -320,7 +337,8 @@ def alerts() -> str:
         (f"`{row.name}`", row.help, row.secret_help or "not used") for row in CHANNELS.values()
     ]
     parts.append(
-        "\n## Channels of webhooks\n\nThe channel follows from the URL, or from `greenroom.channel` of the webhook.\n\n"
+        "\n## Channels of webhooks\n\nThe channel follows from the URL, or from `greenroom.channel`"
+        " of the webhook.\n\n"
     )
     return "".join(parts) + table(("channel", "for", "its secret"), channels)
 
@@ -365,16 +383,20 @@ def rules() -> str:
         (
             "`in`",
             "String, IP address, Integer",
-            "one of `{...}` (items with blanks between, ranges `a..b`, networks) or of the list `$name`",
+            (
+                "one of `{...}` (items with blanks between, ranges `a..b`, networks) or of the list"
+                " `$name`"
+            ),
         ),
     )
     return (
-        f"# The language of bypass rules\n\n{NOTE}The language of Cloudflare, for expressions of at most {EXPRESSION_MAX:,} characters.\n"
-        "[Let some visitors bypass a room](../howto/bypass-rules.md) shows how to use it.\n\n"
-        'Binding, tightest first: `not` (`!`), `and` (`&&`), `xor` (`^^`), `or` (`||`); parentheses group. Strings are `"..."` with '
-        '`\\"`, `\\\\` and `\\xHH`, or raw: `r"..."`, `r#"..."#`. `array[0]`, `map["key"]` and `map["key"][0]` read one value; '
-        "`array[*]` reads all of them inside `any()` and `all()`. A missing value makes a comparison false.\n\n"
-        "## Operators\n\n"
+        f"# The language of bypass rules\n\n{NOTE}The language of Cloudflare, for expressions of at"
+        f" most {EXPRESSION_MAX:,} characters.\n[Let some visitors bypass a"
+        " room](../howto/bypass-rules.md) shows how to use it.\n\nBinding, tightest first: `not`"
+        ' (`!`), `and` (`&&`), `xor` (`^^`), `or` (`||`); parentheses group. Strings are `"..."`'
+        ' with `\\"`, `\\\\` and `\\xHH`, or raw: `r"..."`, `r#"..."#`. `array[0]`, `map["key"]`'
+        ' and `map["key"][0]` read one value; `array[*]` reads all of them inside `any()` and'
+        " `all()`. A missing value makes a comparison false.\n\n## Operators\n\n"
         + table(("operator", "for", "meaning"), operators)
         + "\n## Fields\n\n"
         + table(("field", "type", "meaning"), fields_)
@@ -386,10 +408,11 @@ def rules() -> str:
 def api() -> str:
     found = api_document()
     parts = [
-        f"# The management API\n\n{NOTE}Under `{PREFIX}` on the control listener, compatible with the API that Cloudflare published.\n"
-        "`/openapi.json` below it is the same for programs. How to use it: [Use the API](../howto/use-the-api.md). The meaning of\n"
-        "errors: [Errors of the API](api-errors.md).\n\n"
-        "*Scope* is what the [token](commands.md#greenroom-token-create) must have; `edit` includes `read`.\n"
+        f"# The management API\n\n{NOTE}Under `{PREFIX}` on the control listener, compatible with"
+        " the API that Cloudflare published.\n`/openapi.json` below it is the same for programs."
+        " How to use it: [Use the API](../howto/use-the-api.md). The meaning of\nerrors: [Errors"
+        " of the API](api-errors.md).\n\n*Scope* is what the"
+        " [token](commands.md#greenroom-token-create) must have; `edit` includes `read`.\n"
     ]
     operations: dict[str, list[tuple[str, ...]]] = {}
     for path, methods in found["paths"].items():
@@ -413,7 +436,8 @@ def api() -> str:
             operations.setdefault(operation["tags"][0], []).append(shown)
     for tag, rows in operations.items():
         parts.append(
-            f"\n## {tag.capitalize()}\n\n{table(('call', 'what it does', 'body', 'result', 'scope'), rows)}"
+            "\n##"
+            f" {tag.capitalize()}\n\n{table(('call', 'what it does', 'body', 'result', 'scope'), rows)}"
         )
     for name, form in FORMS.items():
         parts.append(f"\n### {name}\n\n{fields_of(form)}")

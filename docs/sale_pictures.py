@@ -1,8 +1,9 @@
-"""Photographs a sale for the documents. Run: .venv/bin/python docs/sale_pictures.py (a good five minutes; needs Debian's chromium).
+"""Photographs a sale for the documents. Run: .venv/bin/python docs/sale_pictures.py (a good five
+minutes; needs Debian's chromium).
 
-A real event in real time: a pre-queue that is shuffled, a sale, and an event after it that turns newcomers away. A crowd without
-browsers stands in line too. Writes docs/pictures/sale-*.png; nothing is drawn, no state is faked. The draw is checked in the browser
-at the end.
+A real event in real time: a pre-queue that is shuffled, a sale, and an event after it that turns
+newcomers away. A crowd without browsers stands in line too. Writes docs/pictures/sale-*.png;
+nothing is drawn, no state is faked. The draw is checked in the browser at the end.
 """
 
 import http.client

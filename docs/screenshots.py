@@ -1,7 +1,9 @@
-"""Photographs the demo for the documents. Run: .venv/bin/python docs/screenshots.py (three to five minutes; needs Debian's chromium).
+"""Photographs the demo for the documents. Run: .venv/bin/python docs/screenshots.py (three to five
+minutes; needs Debian's chromium).
 
-Starts `greenroom demo` on free ports, visits it as a person would, and writes docs/pictures: let in, waiting (light, dark,
-phone), let in after waiting. The pictures are real: nothing is drawn, no state is faked.
+Starts `greenroom demo` on free ports, visits it as a person would, and writes docs/pictures: let
+in, waiting (light, dark, phone), let in after waiting. The pictures are real: nothing is drawn, no
+state is faked.
 """
 
 import http.client

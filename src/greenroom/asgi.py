@@ -1,11 +1,13 @@
-"""The waiting room as ASGI middleware: FastAPI, Starlette, Django, Quart, and every other ASGI application.
+"""The waiting room as ASGI middleware: FastAPI, Starlette, Django, Quart, and every other ASGI
+application.
 
     from greenroom.asgi import WaitingRoom
 
     app = WaitingRoom(app, "greenroom.toml")
 
-greenroom runs in the process of the application, on its event loop. It starts with the application's lifespan (or, on a server without
-lifespan, with the first request) and ends with it. Bodies are never read, and WebSockets and streams pass untouched.
+greenroom runs in the process of the application, on its event loop. It starts with the
+application's lifespan (or, on a server without lifespan, with the first request) and ends with it.
+Bodies are never read, and WebSockets and streams pass untouched.
 """
 
 import asyncio
@@ -28,7 +30,9 @@ AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApplication = Callable[[AsgiScope, AsgiReceive, AsgiSend], Awaitable[None]]
 
 TRY_AGAIN_LATER = 1013
-"""The WebSocket close code for a held visitor, on servers that cannot answer the handshake with a status."""
+"""The WebSocket close code for a held visitor, on servers that cannot answer the handshake with a
+status.
+"""
 
 TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
 """Targets whose spelling has been compared, and their longest: at most 8 MB."""
@@ -39,7 +43,9 @@ _LITERAL = "/~!$&'()*+,=:@-._;"
 
 
 class WaitingRoom:
-    """Lets a request through to `app` when greenroom says so, and answers it with the waiting page otherwise."""
+    """Lets a request through to `app` when greenroom says so, and answers it with the waiting page
+    otherwise.
+    """
 
     def __init__(
         self,
@@ -50,13 +56,16 @@ class WaitingRoom:
     ) -> None:
         """`config` is a configuration file, or its content; `origin` and `listen` are not needed.
 
-        `control`: also open the control listener (/metrics, /status, the management API). Raises InvalidConfig with every problem.
+        `control`: also open the control listener (/metrics, /status, the management API). Raises
+        InvalidConfig with every problem.
         """
         self.app = app
         self.embedded = Embedded(source_of(config), control=control)
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """The ASGI application. Raises ValueError for a kind of connection that it does not know: none passes without a decision."""
+        """The ASGI application. Raises ValueError for a kind of connection that it does not know:
+        none passes without a decision.
+        """
         kind = scope["type"]
         if kind == "http":
             await self._http(scope, receive, send)
@@ -117,9 +126,11 @@ def _request(scope: AsgiScope, method: str, headers: Any) -> AppRequest:
 
 @lru_cache(maxsize=TARGETS_REMEMBERED)
 def _target(path: str, raw: bytes) -> bytes:
-    """The target of what will be served, which is the decoded `path`: as the visitor spelled it, or spelled by us.
+    """The target of what will be served, which is the decoded `path`: as the visitor spelled it, or
+    spelled by us.
 
-    They differ when the server gives no raw path, or when middleware in front of this one has rewritten the path.
+    They differ when the server gives no raw path, or when middleware in front of this one has
+    rewritten the path.
     """
     return (
         raw
@@ -177,7 +188,9 @@ def _lower(headers: AnswerHeaders) -> tuple[tuple[bytes, bytes], ...]:
 
 
 class _Lifespan:
-    """Starts greenroom before the application and ends it after the application, also for an application without lifespan."""
+    """Starts greenroom before the application and ends it after the application, also for an
+    application without lifespan.
+    """
 
     def __init__(self, embedded: Embedded, receive: AsgiReceive, send: AsgiSend) -> None:
         self._embedded = embedded
@@ -210,7 +223,8 @@ class _Lifespan:
         except Exception:
             if self._answered:
                 raise
-        if not self._answered:  # an application without lifespan raises or returns: it gets none, greenroom keeps its own
+        # an application without lifespan raises or returns: it gets none, greenroom keeps its own
+        if not self._answered:
             await self._send({"type": "lifespan.startup.complete"})
             await self._receive()
             await self._embedded.stop()

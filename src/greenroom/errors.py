@@ -8,8 +8,9 @@ from dataclasses import dataclass
 class Problem:
     """One thing wrong with what an operator wrote.
 
-    `pointer` names the field the way the operator reached it (`rooms[2].path`), `reason` says what is wrong and what
-    would be right, `line` is the 1-based line of the file or 0 when there is none.
+    `pointer` names the field the way the operator reached it (`rooms[2].path`), `reason` says what
+    is wrong and what would be right, `line` is the 1-based line of the file or 0 when there is
+    none.
     """
 
     pointer: str
@@ -28,7 +29,8 @@ class GreenroomError(Exception):
 class InvalidConfig(GreenroomError):
     """What the operator wrote cannot be used; carries ALL problems found, never just the first.
 
-    `files` are the paths of those that it names, where it is a file: what is wrong may be in one of them, and be put right there.
+    `files` are the paths of those that it names, where it is a file: what is wrong may be in one of
+    them, and be put right there.
     """
 
     def __init__(self, problems: list[Problem], files: Sequence[str] = ()) -> None:
@@ -57,7 +59,9 @@ class RevisionConflict(GreenroomError):
 
 
 class AgentRefused(GreenroomError):
-    """A probe agent cannot report here now: this process does not run the health checks, or has too many agents."""
+    """A probe agent cannot report here now: this process does not run the health checks, or has too
+    many agents.
+    """
 
 
 class AgentNameTaken(AgentRefused):

@@ -4,8 +4,9 @@
 
     app = WaitingRoom(app, "greenroom.toml")
 
-greenroom runs in a thread of the application's process. It starts with the first request (or with `start()`), after the server has
-made its workers, and ends with the process (or with `close()`). Bodies are never read.
+greenroom runs in a thread of the application's process. It starts with the first request (or with
+`start()`), after the server has made its workers, and ends with the process (or with `close()`).
+Bodies are never read.
 """
 
 import os
@@ -25,7 +26,9 @@ StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 RAW_TARGETS = ("RAW_URI", "REQUEST_URI")
-"""Where servers put the target as the visitor sent it: gunicorn and Werkzeug; uWSGI, mod_wsgi and Werkzeug."""
+"""Where servers put the target as the visitor sent it: gunicorn and Werkzeug; uWSGI, mod_wsgi and
+Werkzeug.
+"""
 
 TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
 """Targets whose spelling has been compared, and their longest: at most 8 MB."""
@@ -35,7 +38,9 @@ _BODY_HEADERS = (("CONTENT_TYPE", b"content-type"), ("CONTENT_LENGTH", b"content
 
 
 class WaitingRoom:
-    """Lets a request through to `app` when greenroom says so, and answers it with the waiting page otherwise."""
+    """Lets a request through to `app` when greenroom says so, and answers it with the waiting page
+    otherwise.
+    """
 
     def __init__(
         self,
@@ -46,13 +51,16 @@ class WaitingRoom:
     ) -> None:
         """`config` is a configuration file, or its content; `origin` and `listen` are not needed.
 
-        `control`: also open the control listener (/metrics, /status, the management API). Raises InvalidConfig with every problem.
+        `control`: also open the control listener (/metrics, /status, the management API). Raises
+        InvalidConfig with every problem.
         """
         self.app = app
         self.embedded = EmbeddedThread(source_of(config), control=control)
 
     def start(self) -> None:
-        """Starts greenroom now, in this process: for servers that tell when a worker begins. Raises CannotStart or StorageFailed."""
+        """Starts greenroom now, in this process: for servers that tell when a worker begins. Raises
+        CannotStart or StorageFailed.
+        """
         self.embedded.start()
 
     def close(self) -> None:
@@ -122,9 +130,11 @@ def _request(environ: Environ) -> AppRequest:
 
 @lru_cache(maxsize=TARGETS_REMEMBERED)
 def _target(path: str, raw: str) -> bytes:
-    """The target of what will be served, which is the decoded `path`: as the visitor spelled it, or spelled by us.
+    """The target of what will be served, which is the decoded `path`: as the visitor spelled it, or
+    spelled by us.
 
-    They differ when the server gives no raw target, and when middleware in front of this one has rewritten the path.
+    They differ when the server gives no raw target, and when middleware in front of this one has
+    rewritten the path.
     """
     served = path.encode("latin-1")
     spelled = raw.encode("latin-1", "replace")

@@ -1,7 +1,8 @@
-"""What bypass rules cost: evaluation of one rule, compilation, many rooms. Run: python tests/bench/bench_rules.py
+"""What bypass rules cost: evaluation of one rule, compilation, many rooms. Run: python
+tests/bench/bench_rules.py
 
-Every figure is the best of many short rounds: the least disturbed one. `whole` is what a visit pays (facts are made for it), `rule` the
-closure alone. The aim is 1 us for a rule of five terms.
+Every figure is the best of many short rounds: the least disturbed one. `whole` is what a visit pays
+(facts are made for it), `rule` the closure alone. The aim is 1 us for a rule of five terms.
 """
 
 import time

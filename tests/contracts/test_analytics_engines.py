@@ -1,4 +1,6 @@
-"""DuckDB and ClickHouse (chDB, through the client that a server is asked with) keep the same rows and answer the same questions."""
+"""DuckDB and ClickHouse (chDB, through the client that a server is asked with) keep the same rows
+and answer the same questions.
+"""
 
 import random
 import sys

@@ -1,4 +1,6 @@
-"""The parts of redis-py that ledgers/redis/wire.py uses are not documented: a version without them fails here, by name, and not under load."""
+"""The parts of redis-py that ledgers/redis/wire.py uses are not documented: a version without them
+fails here, by name, and not under load.
+"""
 
 import inspect
 import re

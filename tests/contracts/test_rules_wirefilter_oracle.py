@@ -1,7 +1,9 @@
-"""The published parser (wirefilter) accepts and refuses the same expressions, but for differences that are written down here.
+"""The published parser (wirefilter) accepts and refuses the same expressions, but for differences
+that are written down here.
 
-The oracle parses and checks types only; what an expression means is tested by the laws. It is a build of the public ancestor of
-the language, a little behind the published documents: where the two differ, the documents count.
+The oracle parses and checks types only; what an expression means is tested by the laws. It is a
+build of the public ancestor of the language, a little behind the published documents: where the two
+differ, the documents count.
 """
 
 import re
@@ -45,7 +47,8 @@ def we_refuse(source: str) -> str:
     return "\n".join(problem.reason for problem in rule_problems(source, "rule", LISTS))
 
 
-# What the two say differently on purpose: (why, an expression, whether we accept it). The oracle says the opposite of each.
+# What the two say differently on purpose: (why, an expression, whether we accept it). The oracle
+# says the opposite of each.
 DIFFERENCES = [
     ("true and false are published as whole expressions", "true", True),
     ("len of an array is published", 'len(http.request.uri.args["order"]) >= 0', True),
@@ -151,7 +154,8 @@ def slightly_broken(draw: st.DrawFn) -> str:
     return "".join(parts)
 
 
-# Forms of DIFFERENCES that a broken expression can take by chance: (in the expression, in what we say, in what the oracle says).
+# Forms of DIFFERENCES that a broken expression can take by chance: (in the expression, in what we
+# say, in what the oracle says).
 BY_CHANCE = [
     (r"\b(?:true|false)\b", "", "unknown identifier"),
     (r"len", "", "expected value of type Bytes, but got Array"),

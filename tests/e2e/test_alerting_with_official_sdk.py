@@ -1,4 +1,6 @@
-"""The unmodified official SDK, sync and async, drives the alerting API of a real greenroom; its strict validation accepts every answer."""
+"""The unmodified official SDK, sync and async, drives the alerting API of a real greenroom; its
+strict validation accepts every answer.
+"""
 
 import asyncio
 import itertools

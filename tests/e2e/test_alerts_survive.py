@@ -1,7 +1,8 @@
-"""A whole greenroom, killed again and again, and receivers that fail, hang, refuse and come back: every alert arrives, in order.
+"""A whole greenroom, killed again and again, and receivers that fail, hang, refuse and come back:
+every alert arrives, in order.
 
-Twenty alerts go to one webhook and one e-mail address. What arrives twice (it was delivered, and the process died before it had written
-that down) carries the same id.
+Twenty alerts go to one webhook and one e-mail address. What arrives twice (it was delivered, and
+the process died before it had written that down) carries the same id.
 """
 
 import itertools
@@ -33,7 +34,9 @@ new_users_per_minute = 10
 
 
 class Receivers:
-    """A webhook server and a mail server; both may be gone for a while and come back on their ports."""
+    """A webhook server and a mail server; both may be gone for a while and come back on their
+    ports.
+    """
 
     def __init__(self) -> None:
         self.web = WebReceiver(

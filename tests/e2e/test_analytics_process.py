@@ -1,4 +1,6 @@
-"""A real greenroom records what its visitors do, and published GraphQL clients read it: Python's gql, and the official SDK."""
+"""A real greenroom records what its visitors do, and published GraphQL clients read it: Python's
+gql, and the official SDK.
+"""
 
 import csv
 import json
@@ -29,7 +31,9 @@ def since() -> str:
 
 
 def total(api: Api) -> Any:
-    """The one row of the one zone; the store is opened in a thread, so the first question may come too early."""
+    """The one row of the one zone; the store is opened in a thread, so the first question may come
+    too early.
+    """
 
     def body() -> Any:
         return api.ask(
@@ -42,7 +46,9 @@ def total(api: Api) -> Any:
 
 
 def early_in_a_minute() -> None:
-    """Return while at least half a minute of the clock's minute is left: rows are written when it is over."""
+    """Return while at least half a minute of the clock's minute is left: rows are written when it
+    is over.
+    """
     into_s = time.time() % 60
     if into_s > 30:
         time.sleep(

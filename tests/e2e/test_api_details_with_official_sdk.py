@@ -1,4 +1,6 @@
-"""Details that official clients rely on, new and old ones: what they ask first, what they send for fields that are not set."""
+"""Details that official clients rely on, new and old ones: what they ask first, what they send for
+fields that are not set.
+"""
 
 import itertools
 from typing import Any

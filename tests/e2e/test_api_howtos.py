@@ -1,4 +1,6 @@
-"""The scripts in the documents about the API really work, as they are written, against a real greenroom."""
+"""The scripts in the documents about the API really work, as they are written, against a real
+greenroom.
+"""
 
 import os
 import re

@@ -1,4 +1,6 @@
-"""What is said through the API happens to visitors within a second, and what comes from a file is shown but not changed."""
+"""What is said through the API happens to visitors within a second, and what comes from a file is
+shown but not changed.
+"""
 
 import threading
 import time
@@ -31,7 +33,9 @@ def zone(api) -> str:
 
 @pytest.fixture
 def soon(greenroom):
-    """Waits for a change. In the end half of all must have come within a second, as promised: a busy machine stalls now and then."""
+    """Waits for a change. In the end half of all must have come within a second, as promised: a
+    busy machine stalls now and then.
+    """
     took: list[float] = []
 
     def happens(happened: Callable[[], object], what: str) -> None:

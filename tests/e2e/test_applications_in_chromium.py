@@ -1,7 +1,9 @@
-"""Journeys of applications in a real Chromium, with a real greenroom between: nothing that the application does is noticed to differ.
+"""Journeys of applications in a real Chromium, with a real greenroom between: nothing that the
+application does is noticed to differ.
 
-A single-page application outside the room whose API is inside; events that the server sends; an upload with a token against forgery; and a
-visitor who comes back from a payment page on another site with a form.
+A single-page application outside the room whose API is inside; events that the server sends; an
+upload with a token against forgery; and a visitor who comes back from a payment page on another
+site with a form.
 """
 
 import json

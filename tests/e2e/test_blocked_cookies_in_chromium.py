@@ -1,4 +1,6 @@
-"""Chromium that keeps no cookies, in front of a real greenroom: the waiting page finds out and says so; nothing of the kind is said to others."""
+"""Chromium that keeps no cookies, in front of a real greenroom: the waiting page finds out and says
+so; nothing of the kind is said to others.
+"""
 
 import json
 from pathlib import Path
@@ -26,7 +28,9 @@ cookie_attributes = {{ samesite = "lax", secure = "{secure}" }}
 
 
 def opened(greenroom: Any, origin: Any, secure: str, all_wait: bool = False) -> tuple[Any, str]:
-    """A room in which visitors wait, because of `all_wait` or of one who is in it; and an address there."""
+    """A room in which visitors wait, because of `all_wait` or of one who is in it; and an address
+    there.
+    """
     running = greenroom.config(
         CONFIG.format(origin=origin.url, secure=secure, all_wait=str(all_wait).lower())
     )

@@ -1,4 +1,6 @@
-"""A branded waiting page in a real Chromium: name and place in the title, the accent in both themes, how old the news is, on a phone."""
+"""A branded waiting page in a real Chromium: name and place in the title, the accent in both
+themes, how old the news is, on a phone.
+"""
 
 from typing import Any
 

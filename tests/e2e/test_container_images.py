@@ -1,4 +1,5 @@
-"""The images of examples/container, built and started with buildah on a small Debian with Python: no registry is asked for the image of Python.
+"""The images of examples/container, built and started with buildah on a small Debian with Python:
+no registry is asked for the image of Python.
 
 Run by hand, as root, with the Debian packages buildah, crun and mmdebstrap; it takes some minutes:
 
@@ -19,7 +20,8 @@ from receivers import until
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "docker.io/library/python:3.13-slim"
-"""Under this name the stand-in is found in the storage of the test; its Python is that of Debian."""
+"""Under this name the stand-in is found in the storage of the test; its Python is that of Debian.
+"""
 
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 DEBIAN = "python3,python3-dev,python3-pip,ca-certificates"
@@ -78,7 +80,9 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is in the repository, without what a working copy has beside it, and the plain wheel in `dist`."""
+    """What is in the repository, without what a working copy has beside it, and the plain wheel in
+    `dist`.
+    """
     folder = tmp_path_factory.mktemp("source")
     shutil.copytree(
         ROOT,

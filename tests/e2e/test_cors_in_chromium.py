@@ -1,4 +1,6 @@
-"""A page on one host calls the API on another with credentials, in a real Chromium: inside a full room, and while its visitor waits."""
+"""A page on one host calls the API on another with credentials, in a real Chromium: inside a full
+room, and while its visitor waits.
+"""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -1,4 +1,6 @@
-"""axe-core on every page that can be looked at, light and dark; on a phone nothing is wider than the screen; the Tab key reaches all."""
+"""axe-core on every page that can be looked at, light and dark; on a phone nothing is wider than
+the screen; the Tab key reaches all.
+"""
 
 import re
 from collections.abc import Iterator
@@ -8,8 +10,9 @@ from dashboard_browser import AXE, DashboardBrowser, chromium
 
 from greenroom.dashboard.routes import ROUTES
 
-# The explorer is GraphiQL as npm has it: its editor has three faults of its own that only its makers can fix.
-# The page of visitors and the status page are not the dashboard's, and may run no script in its frames: tests of their own check them.
+# The explorer is GraphiQL as npm has it: its editor has three faults of its own that only its
+# makers can fix. The page of visitors and the status page are not the dashboard's, and may run no
+# script in its frames: tests of their own check them.
 OTHERS = (
     ".json",
     "csv",
@@ -61,7 +64,9 @@ def test_no_page_has_violations(at: DashboardBrowser, path: str, theme: str) -> 
 
 
 ON_A_PHONE = ("/rooms", "/events", "/status-page", "/zones/{zone_id}/rooms/{room_id}/live")
-"""Pages of which axe-core is asked in a narrow window too, where the top bar and the tables are others."""
+"""Pages of which axe-core is asked in a narrow window too, where the top bar and the tables are
+others.
+"""
 
 
 @pytest.mark.parametrize("path", [row.path for row in ROWS])
@@ -135,7 +140,9 @@ AT_FOCUS = """() => {
   window.left = new Set([...window.left].filter((one) => !reached(one)));
   return [...window.left].map((one) => one.outerHTML.slice(0, 120));
 }"""
-"""The table of rooms is replaced by a newer one now and then: its new controls count for those that are gone."""
+"""The table of rooms is replaced by a newer one now and then: its new controls count for those that
+are gone.
+"""
 
 
 @pytest.mark.parametrize(

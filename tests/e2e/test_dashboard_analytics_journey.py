@@ -1,4 +1,6 @@
-"""Analytics and events in real Chromium: dragging over a chart zooms all of them and the back button steps out; an event is planned."""
+"""Analytics and events in real Chromium: dragging over a chart zooms all of them and the back
+button steps out; an event is planned.
+"""
 
 import time
 from collections.abc import Iterator

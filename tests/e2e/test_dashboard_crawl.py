@@ -1,4 +1,6 @@
-"""Chromium follows every link from `/`, signed in as each role: no 404, no 500, nothing in the console, and no page moves under the reader."""
+"""Chromium follows every link from `/`, signed in as each role: no 404, no 500, nothing in the
+console, and no page moves under the reader.
+"""
 
 import re
 import subprocess
@@ -22,7 +24,9 @@ GREENROOM = Path(sys.executable).with_name("greenroom")
 PASSWORD = "correct horse battery"
 PAGES_MAX = 150
 QUERIES_MAX = 3
-"""Links to one path that differ in their query, such as earlier and later spans of the analytics, which never end, and pages of the documentation."""
+"""Links to one path that differ in their query, such as earlier and later spans of the analytics,
+which never end, and pages of the documentation.
+"""
 
 LEFT_OUT = ("/csv", ".csv", ".toml", ".json", "/export", "/sign-out")
 """What a browser keeps as a file, and what ends the session of the crawl."""

@@ -1,6 +1,8 @@
-"""The flash sale of the articles in real Chromium: planned, rehearsed, gathered, drawn, watched and steered, ended, and looked at afterwards.
+"""The flash sale of the articles in real Chromium: planned, rehearsed, gathered, drawn, watched and
+steered, ended, and looked at afterwards.
 
-Time is compressed: the pre-queue opened before the test, and the operator moves the start to now when everyone is there.
+Time is compressed: the pre-queue opened before the test, and the operator moves the start to now
+when everyone is there.
 """
 
 import re

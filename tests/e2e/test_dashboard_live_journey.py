@@ -1,4 +1,6 @@
-"""Operators in the hour of a sale, in real Chromium in front of a real greenroom: the line grows, limits are raised, undone, held."""
+"""Operators in the hour of a sale, in real Chromium in front of a real greenroom: the line grows,
+limits are raised, undone, held.
+"""
 
 import re
 from collections.abc import Iterator

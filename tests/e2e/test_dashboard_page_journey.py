@@ -1,4 +1,6 @@
-"""A waiting page themed in the dashboard, in real Chromium in front of a real greenroom: what the preview shows is what visitors get."""
+"""A waiting page themed in the dashboard, in real Chromium in front of a real greenroom: what the
+preview shows is what visitors get.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""A rule built and tried in real Chromium: rows write the expression, it is read back, put in order by keyboard and by drag, and tried."""
+"""A rule built and tried in real Chromium: rows write the expression, it is read back, put in order
+by keyboard and by drag, and tried.
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,5 @@
-"""Three data centers with real processes and a crowd of a few hundred, and everything dies once: the origin judges.
+"""Three data centers with real processes and a crowd of a few hundred, and everything dies once:
+the origin judges.
 
 The large one, with five thousand visitors, is `python bench/datacenters.py`.
 """

@@ -1,4 +1,6 @@
-"""Fossil, a server of Debian, behind an empty room in Chromium: pages, scripts, signing in, a ticket in a form, an upload, as without greenroom."""
+"""Fossil, a server of Debian, behind an empty room in Chromium: pages, scripts, signing in, a
+ticket in a form, an upload, as without greenroom.
+"""
 
 import re
 import subprocess
@@ -60,7 +62,9 @@ def answers(port: int) -> bool:
 
 
 def journey(page: Page, url: str, title: str) -> list[tuple[str, str, int]]:
-    """Signs in, writes a ticket, attaches a picture to it, and reads it; each request that was made: method, path, status."""
+    """Signs in, writes a ticket, attaches a picture to it, and reads it; each request that was
+    made: method, path, status.
+    """
     seen: list[tuple[str, str, int]] = []
     page.set_default_timeout(PATIENCE_MS)
     page.on(

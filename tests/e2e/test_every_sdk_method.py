@@ -1,7 +1,9 @@
-"""Every method that the official SDK has for health checks and alerting, in each of its forms, against a real greenroom.
+"""Every method that the official SDK has for health checks and alerting, in each of its forms,
+against a real greenroom.
 
-As the SDK's own suite does it: sync and async, loose and strict, plain, raw and streamed, with the required arguments and with all of
-them. Health checks answer under both of their published addresses. A method that a newer SDK adds fails the first test.
+As the SDK's own suite does it: sync and async, loose and strict, plain, raw and streamed, with the
+required arguments and with all of them. Health checks answer under both of their published
+addresses. A method that a newer SDK adds fails the first test.
 """
 
 import asyncio
@@ -79,7 +81,9 @@ WHOLE_POLICY = {
 
 
 class Call(NamedTuple):
-    """A method of the SDK. `needs` says what the id in its address belongs to; the arguments beside those of the address."""
+    """A method of the SDK. `needs` says what the id in its address belongs to; the arguments beside
+    those of the address.
+    """
 
     method: str
     needs: str = ""
@@ -186,7 +190,9 @@ def thing(api: Api, zone: str, kind: str) -> str:
 
 
 def arguments(api: Api, zone: str, call: Call, given: Any) -> tuple[list[str], dict[str, Any]]:
-    """Where the id in the address comes first; what belongs to a zone is addressed by it, the rest by the account."""
+    """Where the id in the address comes first; what belongs to a zone is addressed by it, the rest
+    by the account.
+    """
     named = {"zone_id": zone} if call.method.startswith("healthchecks") else {"account_id": ACCOUNT}
     ids = [thing(api, zone, call.needs)] if call.needs else []
     given = dict(given)

@@ -1,4 +1,5 @@
-"""`greenroom demo --history` in a real Chromium: a month in every chart, each labelled as generated, and the GraphQL explorer over it.
+"""`greenroom demo --history` in a real Chromium: a month in every chart, each labelled as
+generated, and the GraphQL explorer over it.
 
 The content security policy is in force: a script that it stops, or one that throws, fails the test.
 """

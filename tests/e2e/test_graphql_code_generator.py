@@ -1,4 +1,5 @@
-"""Types for a client's program, made by GraphQL Code Generator from npm: the commands of the guide, word by word, and a program that uses them.
+"""Types for a client's program, made by GraphQL Code Generator from npm: the commands of the guide,
+word by word, and a program that uses them.
 
 It fetches some hundred packages from npm, so it is a campaign.
 """

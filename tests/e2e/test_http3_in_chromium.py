@@ -1,4 +1,6 @@
-"""HTTP/3 in front: Chromium, which is told to speak nothing else, waits at Caddy and Envoy, is let in and sends a body as over any version."""
+"""HTTP/3 in front: Chromium, which is told to speak nothing else, waits at Caddy and Envoy, is let
+in and sends a body as over any version.
+"""
 
 import base64
 import copy
@@ -96,7 +98,9 @@ OVER_HTTP3 = {"caddy": caddy_over_http3, "envoy": envoy_over_http3}
 def site(
     request: Any, tmp_path: Path, greenroom: Any, origin: Any, free_port: Callable[[], int]
 ) -> Iterator[tuple[str, str]]:
-    """The address of a proxy with its example and a certificate, greenroom and an application behind it; and the certificate's key."""
+    """The address of a proxy with its example and a certificate, greenroom and an application
+    behind it; and the certificate's key.
+    """
     name = request.param
     spki, at = (
         certificate(tmp_path),

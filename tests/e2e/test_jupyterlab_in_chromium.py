@@ -1,6 +1,8 @@
-"""JupyterLab behind a room for one: its session ends while it is open, another visitor has the place for a while, and nothing is lost.
+"""JupyterLab behind a room for one: its session ends while it is open, another visitor has the
+place for a while, and nothing is lost.
 
-What it saves meanwhile must fail visibly, never behind a success, and afterwards it goes on without a reload: its ticket comes back.
+What it saves meanwhile must fail visibly, never behind a success, and afterwards it goes on without
+a reload: its ticket comes back.
 """
 
 import contextlib
@@ -116,7 +118,9 @@ def page() -> Iterator[Page]:
 
 
 def close_dialogs(page: Page) -> None:
-    """By the last button. Each failed attempt says so, also one that JupyterLab made by itself; and it may ask for the kernel (Select)."""
+    """By the last button. Each failed attempt says so, also one that JupyterLab made by itself; and
+    it may ask for the kernel (Select).
+    """
 
     def none_left() -> bool:
         button = page.locator(".jp-Dialog button").last
@@ -129,12 +133,15 @@ def close_dialogs(page: Page) -> None:
 
 
 def run_cell(page: Page, lab: Lab) -> None:
-    """Runs the cell, and waits until the kernel has. JupyterLab asks which kernel when it did not hear of them in time."""
+    """Runs the cell, and waits until the kernel has. JupyterLab asks which kernel when it did not
+    hear of them in time.
+    """
     before, cell = len(lab.ran), page.locator(".jp-Notebook .cm-content").first
 
     def ran() -> bool:
         close_dialogs(page)
-        status = ":is([data-status=idle], [data-status=unknown])"  # it is unknown after a reconnection, until something runs
+        # it is unknown after a reconnection, until something runs
+        status = ":is([data-status=idle], [data-status=unknown])"
         expect(page.locator(f".jp-Notebook-ExecutionIndicator{status}").first).to_be_attached(
             timeout=PATIENCE_MS
         )
@@ -149,7 +156,9 @@ def run_cell(page: Page, lab: Lab) -> None:
 
 
 def save(page: Page) -> int:
-    """Changes the notebook and saves it; the status of the answer, or of the question before it whether the file has changed."""
+    """Changes the notebook and saves it; the status of the answer, or of the question before it
+    whether the file has changed.
+    """
 
     def decides(response: Response) -> bool:
         return "/api/contents/a.ipynb" in response.url and (

@@ -1,4 +1,6 @@
-"""A Django shop whose orders are behind a room: the form of a visitor who must wait is sent, once, when it is the visitor's turn."""
+"""A Django shop whose orders are behind a room: the form of a visitor who must wait is sent, once,
+when it is the visitor's turn.
+"""
 
 import json
 import subprocess
@@ -24,7 +26,9 @@ pace_admissions = false
 """
 HOSTS = ("shop.example", "one.localhost", "two.localhost", "three.localhost", "four.localhost")
 UPLOAD = 7_000_000
-"""Bytes of a picture as a phone takes it: more than any buffer on the way holds, so a connection that closes too early resets the upload."""
+"""Bytes of a picture as a phone takes it: more than any buffer on the way holds, so a connection
+that closes too early resets the upload.
+"""
 NOTE = 'two\nlines "quoted" & <b>bold</b> ü €'
 
 
@@ -82,7 +86,8 @@ def order(page: Page, shop: str, query: str = "", next_page: str = "/done") -> N
     page.click("button")
 
 
-# Over http, browsers send Sec-Fetch-Site to localhost only: at shop.example the form is proven by its Origin.
+# Over http, browsers send Sec-Fetch-Site to localhost only: at shop.example the form is proven by
+# its Origin.
 
 
 @pytest.mark.parametrize(("host", "query"), [("shop.example", ""), ("one.localhost", "?multipart")])

@@ -1,4 +1,6 @@
-"""Vite's development server, from npm, behind an empty room in Chromium: modules, styles, a form, and its hot reload over a WebSocket."""
+"""Vite's development server, from npm, behind an empty room in Chromium: modules, styles, a form,
+and its hot reload over a WebSocket.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,7 +34,9 @@ def vite(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[tuple[Path, i
 
 
 def journey(page: Page, application: Path, url: str) -> Counter[tuple[str, str, int]]:
-    """Loads the page, sees an edited module without a reload, and sends the form; what was asked for: method, path, status."""
+    """Loads the page, sees an edited module without a reload, and sends the form; what was asked
+    for: method, path, status.
+    """
     asked: list[tuple[str, str, int]] = []
     sockets: list[str] = []
     page.set_default_timeout(PATIENCE_MS)

@@ -1,4 +1,6 @@
-"""The built-in page in a real Chromium in front of a real greenroom: waiting, being let in, leaving."""
+"""The built-in page in a real Chromium in front of a real greenroom: waiting, being let in,
+leaving.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Admitted in a real Chromium: the origin sees exactly one request for the document, whatever its headers."""
+"""Admitted in a real Chromium: the origin sees exactly one request for the document, whatever its
+headers.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -73,7 +75,9 @@ def once() -> Iterator[OneTimeOrigin]:
 
 
 class Full:
-    """A room for one, behind localhost (which browsers trust as they trust TLS), and the visitor who is in it."""
+    """A room for one, behind localhost (which browsers trust as they trust TLS), and the visitor
+    who is in it.
+    """
 
     def __init__(self, greenroom: Any, origin: OneTimeOrigin) -> None:
         running = greenroom.room(f"http://127.0.0.1:{origin.server_port}", 1, 60)

@@ -1,4 +1,6 @@
-"""A payment in a real Chromium: the shop sends the visitor to another site, which comes back with a form (POST)."""
+"""A payment in a real Chromium: the shop sends the visitor to another site, which comes back with a
+form (POST).
+"""
 
 import json
 import threading

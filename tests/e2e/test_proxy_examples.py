@@ -1,4 +1,6 @@
-"""`run` of each proxy's example, as a reader starts it: the demo shop behind the proxy, with one place; and some of them in Chromium."""
+"""`run` of each proxy's example, as a reader starts it: the demo shop behind the proxy, with one
+place; and some of them in Chromium.
+"""
 
 import contextlib
 import os
@@ -30,7 +32,9 @@ class Started:
     group: int
 
     def shared_memory(self) -> set[str]:
-        """The files of shared memory that its processes have mapped: directly in /dev/shm, where a test's own folder may be too."""
+        """The files of shared memory that its processes have mapped: directly in /dev/shm, where a
+        test's own folder may be too.
+        """
         found = subprocess.run(
             ["pgrep", "-g", str(self.group)], capture_output=True, text=True, check=True
         ).stdout.split()

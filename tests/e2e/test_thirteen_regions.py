@@ -1,6 +1,8 @@
-"""Thirteen regions with three agents each, every agent a process of its own, and an origin that dies for some regions only.
+"""Thirteen regions with three agents each, every agent a process of its own, and an origin that
+dies for some regions only.
 
-Verdicts, alerts and times are as the quorum says; then agents are killed, cut off, and come back with what they could not report.
+Verdicts, alerts and times are as the quorum says; then agents are killed, cut off, and come back
+with what they could not report.
 """
 
 import time
@@ -44,7 +46,9 @@ http_config = {{{{ port = {{port}} }}}}
 
 
 class Installation:
-    """What a test sees of it: the check, its regions, its agents, its events, and the webhooks that came."""
+    """What a test sees of it: the check, its regions, its agents, its events, and the webhooks that
+    came.
+    """
 
     def __init__(self, running: Any, data: Any, eventually: Callable[..., Any]) -> None:
         self.api = Api(
@@ -116,7 +120,8 @@ def origin() -> Iterator[RegionalOrigin]:
     found.close()
 
 
-@pytest.mark.campaign  # the same with agents in one process is in tests/integration/test_probe_agents.py
+# the same with agents in one process is in tests/integration/test_probe_agents.py
+@pytest.mark.campaign
 def test_thirteen_regions_with_three_processes_each(greenroom, origin: RegionalOrigin) -> None:
     running = greenroom.config(CONFIG.format(port=origin.port))
     here = Installation(running, greenroom.data, greenroom.eventually)
@@ -144,7 +149,9 @@ def join(agents: AgentProcesses, region: str, port: int, origin: RegionalOrigin)
 
 
 def regions_decide(here: Installation, origin: RegionalOrigin) -> None:
-    """Six regions are not enough, seven are, and the message comes within an interval and what a probe and a delivery take."""
+    """Six regions are not enough, seven are, and the message comes within an interval and what a
+    probe and a delivery take.
+    """
     here.until(
         lambda: here.regions == dict.fromkeys(REGIONS, "healthy"),
         "all regions are heard",
@@ -169,7 +176,9 @@ def regions_decide(here: Installation, origin: RegionalOrigin) -> None:
 def killed_agents_are_missing_votes(
     here: Installation, agents: AgentProcesses, port: int, origin: RegionalOrigin
 ) -> None:
-    """One of three changes nothing; six whole regions change nothing; with a seventh the status is unknown, and that is no alert."""
+    """One of three changes nothing; six whole regions change nothing; with a seventh the status is
+    unknown, and that is no alert.
+    """
     for region in REGIONS:
         agents.kill(f"{region}-0")
     for region in REGIONS[:6]:
@@ -200,7 +209,9 @@ def killed_agents_are_missing_votes(
 
 
 def cut_off_agents_report_later(here: Installation, road: Road, origin: RegionalOrigin) -> None:
-    """Three regions cannot report while the origin dies for them and comes back: the log learns it, the verdict never saw it."""
+    """Three regions cannot report while the origin dies for them and comes back: the log learns it,
+    the verdict never saw it.
+    """
     cut = REGIONS[10:]
     road.cut()
     cut_s = time.time()

@@ -1,4 +1,6 @@
-"""The tutorial of the dashboard, followed word by word in a real Chromium, from an empty installation to the hour of the sale."""
+"""The tutorial of the dashboard, followed word by word in a real Chromium, from an empty
+installation to the hour of the sale.
+"""
 
 from pathlib import Path
 

@@ -1,6 +1,8 @@
-"""Two data centers that really run: a visitor who is inside goes from one to the other, links are cut, and one data center is stopped.
+"""Two data centers that really run: a visitor who is inside goes from one to the other, links are
+cut, and one data center is stopped.
 
-Every story has a world of its own, and all are played at once: they wait most of the time, the longest one for more than a minute.
+Every story has a world of its own, and all are played at once: they wait most of the time, the
+longest one for more than a minute.
 """
 
 import asyncio
@@ -13,16 +15,20 @@ from many_data_centers import World
 from two_data_centers import SESSION_S, Visitor, play
 
 FREE_S = 66.0
-"""From the farewell: the session, a second by which a renewal may be older than the last request, and five seconds to be safe."""
+"""From the farewell: the session, a second by which a renewal may be older than the last request,
+and five seconds to be safe.
+"""
 LATE_S = 80.0
-"""Of processes on a machine that runs other tests too: where it makes the coordinator move meanwhile, the new one waits for what the data
-center that has gone may still hold. FREE_S and this are much less than the fence and a session: 246 s."""
+"""Of processes on a machine that runs other tests too: where it makes the coordinator move
+meanwhile, the new one waits for what the data center that has gone may still hold. FREE_S and this
+are much less than the fence and a session: 246 s."""
 
 Story = Callable[[World], Awaitable[None]]
 
 
 async def stopped_in_order(world: World) -> None:
-    """The last process of a data center says the farewell, and others have its units one session later.
+    """The last process of a data center says the farewell, and others have its units one session
+    later.
 
     Without the farewell the units are free after the fence: 180 s, and one session more.
     """

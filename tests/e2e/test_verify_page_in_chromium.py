@@ -1,4 +1,6 @@
-"""The page with which anyone checks a draw, opened from a file in a real browser, without any server."""
+"""The page with which anyone checks a draw, opened from a file in a real browser, without any
+server.
+"""
 
 import json
 import re

@@ -1,11 +1,13 @@
 """A long hunt for bytes that break a law of reading requests, guided by coverage.
 
     uv pip install --target /tmp/atheris atheris
-    PYTHONPATH=/tmp/atheris .venv/bin/python tests/fuzz/fuzz_requests.py heads -max_total_time=600 corpus/
+    PYTHONPATH=/tmp/atheris .venv/bin/python tests/fuzz/fuzz_requests.py heads -max_total_time=600
+    corpus/
 
-The first argument is `heads`, `bodies` or `cookies`; what follows is libFuzzer's. A finding is written to `crash-*` and can be tried
-again by naming the file instead of the corpus. The same laws run over generated material without atheris:
-`./test -m campaign tests/properties/test_request_head_laws.py`.
+The first argument is `heads`, `bodies` or `cookies`; what follows is libFuzzer's. A finding is
+written to `crash-*` and can be tried again by naming the file instead of the corpus. The same laws
+run over generated material without atheris: `./test -m campaign
+tests/properties/test_request_head_laws.py`.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""What benches, examples and scripts import from greenroom is there: nothing else notices when a name moves, because no test runs them."""
+"""What benches, examples and scripts import from greenroom is there: nothing else notices when a
+name moves, because no test runs them.
+"""
 
 import ast
 from importlib import import_module

@@ -1,4 +1,6 @@
-"""The documents tell the truth: links lead somewhere, named files exist, and no trace of one person's machine is left."""
+"""The documents tell the truth: links lead somewhere, named files exist, and no trace of one
+person's machine is left.
+"""
 
 import os
 import re
@@ -60,7 +62,9 @@ def broken_links(path: Path, text: str) -> list[str]:
 
 
 def missing_paths(text: str) -> list[str]:
-    """Paths in backticks that begin with a folder of the project and lead nowhere; a `room/file.py` may leave out the source folder."""
+    """Paths in backticks that begin with a folder of the project and lead nowhere; a `room/file.py`
+    may leave out the source folder.
+    """
     missing = []
     for name in PATH.findall(text):
         first = name.split("/")[0]

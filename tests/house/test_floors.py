@@ -1,4 +1,6 @@
-"""Imports go down only: the floors in pyproject.toml are complete, drawn the same in ARCHITECTURE.md, and really checked."""
+"""Imports go down only: the floors in pyproject.toml are complete, drawn the same in
+ARCHITECTURE.md, and really checked.
+"""
 
 import os
 import re

@@ -1,4 +1,6 @@
-"""The pages that follow one request and one change use names that exist in the code, and are short enough to be read at once."""
+"""The pages that follow one request and one change use names that exist in the code, and are short
+enough to be read at once.
+"""
 
 import ast
 import re

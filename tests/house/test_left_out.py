@@ -1,4 +1,6 @@
-"""In a container that withholds a right, the run says what it leaves out and why; in continuous integration nothing is left out."""
+"""In a container that withholds a right, the run says what it leaves out and why; in continuous
+integration nothing is left out.
+"""
 
 import os
 import subprocess

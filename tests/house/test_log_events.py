@@ -1,4 +1,6 @@
-"""Every line of the log begins with the name of an event, which can be searched for; its facts are fields."""
+"""Every line of the log begins with the name of an event, which can be searched for; its facts are
+fields.
+"""
 
 import ast
 import re
@@ -11,7 +13,9 @@ NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 
 def said(text: str) -> Iterator[tuple[int, str]]:
-    """What a module that logs with structlog says, with the line; "" for what is put together while it runs."""
+    """What a module that logs with structlog says, with the line; "" for what is put together while
+    it runs.
+    """
     tree = ast.parse(text)
     if not any(
         isinstance(node, ast.Import) and any(name.name == "structlog" for name in node.names)

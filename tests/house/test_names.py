@@ -1,4 +1,6 @@
-"""One thing per name, and no name that only insiders understand: the field's own terms, so that newcomers can guess."""
+"""One thing per name, and no name that only insiders understand: the field's own terms, so that
+newcomers can guess.
+"""
 
 import ast
 from collections import defaultdict

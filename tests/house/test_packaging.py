@@ -1,4 +1,6 @@
-"""What is built from the tree is what the tree says: the lock is current and the wheel holds every file."""
+"""What is built from the tree is what the tree says: the lock is current and the wheel holds every
+file.
+"""
 
 import json
 import re
@@ -52,7 +54,9 @@ def test_the_wheel_holds_every_file_of_the_source(tmp_path: Path) -> None:
 
 
 def test_the_wheel_installs_and_runs_without_this_tree(tmp_path: Path) -> None:
-    """Into an environment of its own; only what it depends on is borrowed from ours, because a test downloads nothing."""
+    """Into an environment of its own; only what it depends on is borrowed from ours, because a test
+    downloads nothing.
+    """
     uv("build", "--quiet", "--offline", "--wheel", "--out-dir", str(tmp_path))
     (wheel,) = tmp_path.glob("*.whl")
     uv("venv", "--quiet", "--offline", "--python", sys.executable, str(tmp_path / "venv"))
@@ -122,7 +126,9 @@ def test_every_dependency_of_the_program_is_imported_somewhere() -> None:
 
 @pytest.mark.parametrize("name", ["Containerfile", "Containerfile.compiled"])
 def test_every_port_that_an_image_exposes_is_listened_on_from_outside(name: str) -> None:
-    """And the control listener is left to the configuration file, which an option in the command would silently overrule."""
+    """And the control listener is left to the configuration file, which an option in the command
+    would silently overrule.
+    """
     text = (ROOT / "examples" / "container" / name).read_text()
     ports = [
         port for line in re.findall(r"^EXPOSE (.+)$", text, re.MULTILINE) for port in line.split()

@@ -1,4 +1,6 @@
-"""The lower floors and the simulator touch neither clock, chance, disk, network, threads, logs nor environment."""
+"""The lower floors and the simulator touch neither clock, chance, disk, network, threads, logs nor
+environment.
+"""
 
 import ast
 from pathlib import Path

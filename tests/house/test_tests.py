@@ -1,4 +1,6 @@
-"""The tests keep house rules too: virtual time instead of sleeps, the real thing instead of mocks, one name per file."""
+"""The tests keep house rules too: virtual time instead of sleeps, the real thing instead of mocks,
+one name per file.
+"""
 
 import ast
 from collections import Counter
@@ -22,7 +24,9 @@ FLOORS_OF_TESTS = {
 
 
 def bare_sleeps(source: str) -> list[int]:
-    """Lines that wait in real time without a comment that says why; `sleep(0)` only lets others run and is free."""
+    """Lines that wait in real time without a comment that says why; `sleep(0)` only lets others run
+    and is free.
+    """
     lines = source.splitlines()
     found = []
     for node in ast.walk(ast.parse(source)):

@@ -1,7 +1,9 @@
-"""A gateway between a scripted visitor and a scripted origin, all on real sockets in one event loop, on uvloop and on asyncio.
+"""A gateway between a scripted visitor and a scripted origin, all on real sockets in one event
+loop, on uvloop and on asyncio.
 
-The origin is a function that gets each request whole and writes any bytes. The decision is a function from an
-arrival to a verdict, which may also come later. So a test can say exactly which bytes each side sends, and when.
+The origin is a function that gets each request whole and writes any bytes. The decision is a
+function from an arrival to a verdict, which may also come later. So a test can say exactly which
+bytes each side sends, and when.
 """
 
 import asyncio
@@ -83,7 +85,9 @@ async def read_head(reader: asyncio.StreamReader) -> tuple[str, list[tuple[str, 
 async def read_body(
     reader: asyncio.StreamReader, headers: list[tuple[str, str]], until_close: bool
 ) -> tuple[bytes, bool]:
-    """The body and whether it is whole. Chunks are read by their own sizes, trailers are not expected."""
+    """The body and whether it is whole. Chunks are read by their own sizes, trailers are not
+    expected.
+    """
     facts = {name.lower(): value for name, value in headers}
     try:
         if facts.get("transfer-encoding") == "chunked":
@@ -231,10 +235,11 @@ def says(*pieces: bytes, close: bool = False) -> App:
 
 
 def without_stalls(now: Callable[[], float]) -> Callable[[], float]:
-    """The clock of a machine that never stands still: it goes on by a fifth of a second at most between two looks.
+    """The clock of a machine that never stands still: it goes on by a fifth of a second at most
+    between two looks.
 
-    The gateway looks many times a second, so limits of seconds end when they should. A gateway and its visitors that all stood still for
-    seconds have not been silent.
+    The gateway looks many times a second, so limits of seconds end when they should. A gateway and
+    its visitors that all stood still for seconds have not been silent.
     """
     seen = at = now()
 
@@ -309,7 +314,9 @@ class Rig:
         policy: ForwardedPolicy | None = None,
         **limits: int,
     ) -> AsyncIterator["Rig"]:
-        """The gateway and its origin, until the block ends; an exception inside the gateway fails the test unless it is taken."""
+        """The gateway and its origin, until the block ends; an exception inside the gateway fails
+        the test unless it is taken.
+        """
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
         self.origin = origin or Origin.of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         self.gateway = Gateway(
@@ -393,7 +400,9 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def dashboard(tmp_path: Path) -> Iterator[DashboardRig]:
-    """The dashboard in this process, with one of everything; tests that need another one have their own."""
+    """The dashboard in this process, with one of everything; tests that need another one have their
+    own.
+    """
     with dashboard_in(tmp_path) as found:
         found.fill()
         yield found

@@ -1,4 +1,6 @@
-"""Every alert that a running greenroom raises of itself, each one brought about by what it is for, and delivered to a real receiver."""
+"""Every alert that a running greenroom raises of itself, each one brought about by what it is for,
+and delivered to a real receiver.
+"""
 
 import shutil
 import time

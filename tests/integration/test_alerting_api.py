@@ -1,4 +1,6 @@
-"""The alerting API refuses what cannot work, says everything that is wrong at once, and gives no secret away."""
+"""The alerting API refuses what cannot work, says everything that is wrong at once, and gives no
+secret away.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,6 @@
-"""A policy and its webhook stand in the configuration file: alerts arrive, the API shows them and changes nothing, a reload is followed."""
+"""A policy and its webhook stand in the configuration file: alerts arrive, the API shows them and
+changes nothing, a reload is followed.
+"""
 
 import pytest
 from api_rig import ACCOUNT, Api, create_token

@@ -1,4 +1,6 @@
-"""What a process knows is read without end for its alerts: that must not count as an operator who looks, or all processes read Redis."""
+"""What a process knows is read without end for its alerts: that must not count as an operator who
+looks, or all processes read Redis.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,6 @@
-"""Processes that share their ledgers: minutes go through a stream, one collector writes them, and nothing is lost or counted twice."""
+"""Processes that share their ledgers: minutes go through a stream, one collector writes them, and
+nothing is lost or counted twice.
+"""
 
 import asyncio
 import random

@@ -1,7 +1,9 @@
-"""A store that an older greenroom wrote: today's code answers the same numbers from it and goes on writing, and so will the next version.
+"""A store that an older greenroom wrote: today's code answers the same numbers from it and goes on
+writing, and so will the next version.
 
-`analytics_0001` in the fixtures was written by the first version that kept analytics, with what it answered then and its tables in
-ClickHouse. The next version is a process (this file itself) in which visitors can have one outcome more.
+`analytics_0001` in the fixtures was written by the first version that kept analytics, with what it
+answered then and its tables in ClickHouse. The next version is a process (this file itself) in
+which visitors can have one outcome more.
 """
 
 import base64
@@ -32,7 +34,9 @@ def older_file(folder: Path) -> Path:
 
 
 def answers(keeper: Any) -> list[Any]:
-    """What the fixture has answers to: every metric that there was then, by nothing, by room and by day."""
+    """What the fixture has answers to: every metric that there was then, by nothing, by room and by
+    day.
+    """
     from greenroom.analytics.question import Question, Wanted
 
     found = []
@@ -113,11 +117,13 @@ def test_the_next_version_adds_its_columns_to_a_store_of_the_first_and_keeps_its
             Keeper(DuckEngine(tmp_path / "analytics.duckdb"))
 
 
-# -- the next version, in a process of its own ----------------------------------------------------------------------------------------
+# -- the next version, in a process of its own -----------------------------------------------------
 
 
 def become_the_next_version() -> None:
-    """As a change would: one more outcome, and its columns in NEW_COLUMNS. Before anything else is imported."""
+    """As a change would: one more outcome, and its columns in NEW_COLUMNS. Before anything else is
+    imported.
+    """
     from greenroom.analytics import rollup
 
     rollup.OUTCOMES = (*rollup.OUTCOMES, NEW_OUTCOME)  # type: ignore[misc]

@@ -1,6 +1,8 @@
-"""The store of analytics under kill -9, on a full disk, and across versions: nothing counted twice, nothing lost that was written.
+"""The store of analytics under kill -9, on a full disk, and across versions: nothing counted twice,
+nothing lost that was written.
 
-The disk is a small tmpfs in a mount namespace of its own, where the scenario runs as a process (this file itself).
+The disk is a small tmpfs in a mount namespace of its own, where the scenario runs as a process
+(this file itself).
 """
 
 import contextlib
@@ -37,7 +39,9 @@ def opened(folder: Path) -> Keeper:
 
 
 def a_minute(number: int, source: str = "one") -> list[Part]:
-    """In every room as many admissions as the number of the minute says, and histograms of some size."""
+    """In every room as many admissions as the number of the minute says, and histograms of some
+    size.
+    """
     rng = random.Random(number)
     found = []
     for room in ROOMS:

@@ -1,4 +1,6 @@
-"""Every route of the management API, asked with no token, a wrong one, one that may too little, and one for another zone."""
+"""Every route of the management API, asked with no token, a wrong one, one that may too little, and
+one for another zone.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,8 +26,8 @@ OPEN = ["/openapi.json", "/preview/{preview_id}"]
 """What needs no token: the one says nothing about an installation, the other cannot be guessed."""
 
 ANSWERS_DIFFERENTLY = ["/graphql", "/graphql"]
-"""POST asks for a token with the scope `analytics`, and says so in the shape of GraphQL (test_graphql_queries.py); GET leads a browser to the
-explorer, which asks for a sign-in."""
+"""POST asks for a token with the scope `analytics`, and says so in the shape of GraphQL
+(test_graphql_queries.py); GET leads a browser to the explorer, which asks for a sign-in."""
 
 every_route = pytest.mark.parametrize(
     "route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}"
@@ -159,7 +161,9 @@ def test_what_changes_something_asks_for_more_than_reading(route) -> None:
 
 
 ABOUT_THE_CALLER = ("/user/tokens/verify", "/accounts", "/accounts/{account_id}")
-"""What clients ask before anything else: whether their token is good, and the one account there is. They tell nothing of a zone."""
+"""What clients ask before anything else: whether their token is good, and the one account there is.
+They tell nothing of a zone.
+"""
 
 
 @every_route
@@ -298,7 +302,9 @@ def test_a_client_who_guesses_often_has_to_wait_a_minute_and_then_is_served_agai
 
 @pytest.fixture(scope="module")
 def nested(api) -> dict[str, str]:
-    """Two zones, one within the other, so that their rooms can be in each other's way: `secret` is in the outer one."""
+    """Two zones, one within the other, so that their rooms can be in each other's way: `secret` is
+    in the outer one.
+    """
     outer, inner = (
         api.make("/zones", {"name": name})["id"]
         for name in ("nested.example", "inner.nested.example")

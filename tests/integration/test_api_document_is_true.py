@@ -1,4 +1,6 @@
-"""schemathesis asks the API everything that its OpenAPI document allows, and what it forbids, and finds the document true."""
+"""schemathesis asks the API everything that its OpenAPI document allows, and what it forbids, and
+finds the document true.
+"""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -19,10 +21,14 @@ from greenroom.model.zone import ACCOUNT_ID
 from greenroom.web.failures import FAILURES_MS
 
 EXAMPLES = 3
-"""Random requests for each of the forty operations, besides those made from every bound and every kind of wrong value."""
+"""Random requests for each of the forty operations, besides those made from every bound and every
+kind of wrong value.
+"""
 
 BEYOND_A_SCHEMA = ["2xx", "400", "404"]
-"""A body that fits its schema may still be refused: a host outside the zone, a name that is taken, times in the wrong order."""
+"""A body that fits its schema may still be refused: a host outside the zone, a name that is taken,
+times in the wrong order.
+"""
 
 CONFIG = {
     "checks": {"positive_data_acceptance": {"expected-statuses": BEYOND_A_SCHEMA}},
@@ -49,7 +55,9 @@ class Kept:
         self._operation = ""
 
     def ids(self, path: str) -> dict[str, str]:
-        """By the names that paths give them. Previews and agents are made again each time, for paths that are about them."""
+        """By the names that paths give them. Previews and agents are made again each time, for
+        paths that are about them.
+        """
         known = self._api.store.read()
         zone = {"name": "shop.example.com", "greenroom": {"limit_floor": 1}}
         zone_id = self._only(known.zones.values(), "/zones", zone)
@@ -147,7 +155,9 @@ class Kept:
         return "kept"
 
     def _only(self, there: Iterable[Entry[Any]], path: str, document: Any) -> str:
-        """The id of the one that is kept; the others go, so that there is room for what is asked next."""
+        """The id of the one that is kept; the others go, so that there is room for what is asked
+        next.
+        """
         kept = None
         for entry in there:
             if name_of(KIND_OF[type(entry.record)], entry.record) == document.get(
@@ -170,7 +180,9 @@ def api(tmp_path_factory) -> Iterator[ApiInProcess]:
 
 @pytest.fixture(scope="module")
 def schema(api) -> Iterator[Any]:
-    """The document as schemathesis reads it; its requests go to things that are there, now and then to what it made up."""
+    """The document as schemathesis reads it; its requests go to things that are there, now and then
+    to what it made up.
+    """
     config = SchemathesisConfig.from_dict(
         {**CONFIG, "headers": {"Authorization": f"Bearer {api.token}"}}
     )

@@ -1,4 +1,6 @@
-"""Extensions of the API: kept apart from what is published, and what files may do that the API may not."""
+"""Extensions of the API: kept apart from what is published, and what files may do that the API may
+not.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The management API as plain HTTP: envelope, limits, pages, what is refused and how, and what the log may know."""
+"""The management API as plain HTTP: envelope, limits, pages, what is refused and how, and what the
+log may know.
+"""
 
 import itertools
 import json

@@ -1,4 +1,6 @@
-"""Two writers on one store: a plan is made again when another one was quicker, and given up with a clear word when it always is."""
+"""Two writers on one store: a plan is made again when another one was quicker, and given up with a
+clear word when it always is.
+"""
 
 import sqlite3
 

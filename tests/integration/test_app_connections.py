@@ -1,4 +1,6 @@
-"""Clients of the control listener and of the status pages that connect and do nothing: they get their time, and take nothing from others."""
+"""Clients of the control listener and of the status pages that connect and do nothing: they get
+their time, and take nothing from others.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,6 @@
-"""A guesser of API tokens who writes X-Forwarded-For: neither gets a new budget with each address, nor uses up that of another caller."""
+"""A guesser of API tokens who writes X-Forwarded-For: neither gets a new budget with each address,
+nor uses up that of another caller.
+"""
 
 from api_rig import Api, create_token
 

@@ -1,4 +1,6 @@
-"""Cookie abuse: huge, many, malformed, repeated, stolen and made-up cookies are a new visitor at worst, and never an error."""
+"""Cookie abuse: huge, many, malformed, repeated, stolen and made-up cookies are a new visitor at
+worst, and never an error.
+"""
 
 import re
 import time
@@ -45,7 +47,9 @@ class Target:
     def ask(
         self, cookies: bytes | str = b"", host: str = "open.example", lines: bytes = b""
     ) -> Got:
-        """One request with this Cookie header; it must cost little, and be answered not with an error of greenroom."""
+        """One request with this Cookie header; it must cost little, and be answered not with an
+        error of greenroom.
+        """
         value = cookies.encode("latin-1") if isinstance(cookies, str) else cookies
         head = f"GET / HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\n".encode() + (
             b"Cookie: " + value + b"\r\n" if value else b""

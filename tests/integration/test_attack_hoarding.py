@@ -1,4 +1,6 @@
-"""Programs that try to take all connections to the origin, or all of the event loop, from everybody else."""
+"""Programs that try to take all connections to the origin, or all of the event loop, from everybody
+else.
+"""
 
 import asyncio
 from ipaddress import ip_network

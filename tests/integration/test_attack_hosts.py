@@ -1,4 +1,6 @@
-"""A visitor who invents a Host header to get around the rooms: refused on every way in, unless the operator wants other hosts to pass."""
+"""A visitor who invents a Host header to get around the rooms: refused on every way in, unless the
+operator wants other hosts to pass.
+"""
 
 import http.client
 import json

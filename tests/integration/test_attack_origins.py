@@ -1,4 +1,6 @@
-"""The origin of a zone as a way inside: greenroom's own listeners and link-local addresses in any spelling, names that lead there, loops."""
+"""The origin of a zone as a way inside: greenroom's own listeners and link-local addresses in any
+spelling, names that lead there, loops.
+"""
 
 import asyncio
 import socket

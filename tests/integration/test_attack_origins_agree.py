@@ -1,4 +1,6 @@
-"""nginx and HAProxy, as origins, read exactly what greenroom matched: the same method, target, path, host and end of the body."""
+"""nginx and HAProxy, as origins, read exactly what greenroom matched: the same method, target,
+path, host and end of the body.
+"""
 
 import contextlib
 import re

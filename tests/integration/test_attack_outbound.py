@@ -1,4 +1,6 @@
-"""Server-side request forgery, the same attacks on everything that greenroom calls by itself: probes, webhooks, plain fetches, and logos."""
+"""Server-side request forgery, the same attacks on everything that greenroom calls by itself:
+probes, webhooks, plain fetches, and logos.
+"""
 
 import asyncio
 import gzip

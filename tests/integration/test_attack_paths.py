@@ -1,4 +1,6 @@
-"""Path and host confusion over real sockets: however a page of a room is spelled, it is held, refused, or really another page."""
+"""Path and host confusion over real sockets: however a page of a room is spelled, it is held,
+refused, or really another page.
+"""
 
 from collections.abc import Iterator
 

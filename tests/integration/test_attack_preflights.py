@@ -1,4 +1,6 @@
-"""A request that looks like a CORS preflight gets nothing but that past a full room: no body, no other method, no credentials, no smuggling."""
+"""A request that looks like a CORS preflight gets nothing but that past a full room: no body, no
+other method, no credentials, no smuggling.
+"""
 
 from typing import Any
 

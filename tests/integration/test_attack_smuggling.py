@@ -1,7 +1,9 @@
-"""Request smuggling: for any framing, the origin sees only whole requests that were each gated by themselves.
+"""Request smuggling: for any framing, the origin sees only whole requests that were each gated by
+themselves.
 
-`/shop` is a room that lets no visitor in, everything else is forwarded. Every attack carries a request for `/shop` inside something
-that goes to `/open`. If the origin ever sees `/shop`, greenroom and the origin disagreed about where a request ends.
+`/shop` is a room that lets no visitor in, everything else is forwarded. Every attack carries a
+request for `/shop` inside something that goes to `/open`. If the origin ever sees `/shop`,
+greenroom and the origin disagreed about where a request ends.
 """
 
 from collections.abc import Iterator
@@ -49,7 +51,9 @@ class Target:
         return lines_of(self.seen)
 
     def throw(self, data: bytes) -> list[Got]:
-        """Attacks; nothing of it may reach the origin but whole requests beside the room. Then an honest visitor is served."""
+        """Attacks; nothing of it may reach the origin but whole requests beside the room. Then an
+        honest visitor is served.
+        """
         before = len(self.origin.seen)
         got = throw(self.running.address, data)
         self.seen = self.origin.seen[before:]

@@ -1,6 +1,8 @@
-"""More than 400 requests through greenroom and through nginx to the same origin: the differences are known, and every request arrives.
+"""More than 400 requests through greenroom and through nginx to the same origin: the differences
+are known, and every request arrives.
 
-greenroom has one room with space, and each request is a newcomer's without cookies: the first visitors must notice nothing.
+greenroom has one room with space, and each request is a newcomer's without cookies: the first
+visitors must notice nothing.
 """
 
 import contextlib

@@ -1,4 +1,6 @@
-"""Bypass rules through a real process: who is let by, what is counted, what a visitor keeps, and what `check` says of a bad one."""
+"""Bypass rules through a real process: who is let by, what is counted, what a visitor keeps, and
+what `check` says of a bad one.
+"""
 
 import json
 from pathlib import Path

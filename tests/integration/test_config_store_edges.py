@@ -1,4 +1,6 @@
-"""What is changed in the store is live at every edge, what broke goes on with the last good configuration, also over a restart."""
+"""What is changed in the store is live at every edge, what broke goes on with the last good
+configuration, also over a restart.
+"""
 
 import time
 from dataclasses import replace
@@ -183,7 +185,9 @@ NEXT_DOOR = Put(room("next", host="next.org", **OPEN), "next")
 
 
 def two_zones(origin, **more) -> list[Put]:
-    """A zone with two rooms that share a cookie once paths are matched without regard to case, and a zone beside it."""
+    """A zone with two rooms that share a cookie once paths are matched without regard to case, and
+    a zone beside it.
+    """
     zones = [zone("two", name="two.org", **more), zone("next", name="next.org")]
     return [*(Put(replace(one, origin=origin.url)) for one in zones), *TWO_PATHS, NEXT_DOOR]
 

@@ -1,6 +1,8 @@
-"""A full disk: a change that cannot be written changes nothing, what was written is still there, and all goes on when there is room.
+"""A full disk: a change that cannot be written changes nothing, what was written is still there,
+and all goes on when there is room.
 
-The disk is a small tmpfs in a mount namespace of its own, where every scenario runs as a process (this file itself).
+The disk is a small tmpfs in a mount namespace of its own, where every scenario runs as a process
+(this file itself).
 """
 
 import contextlib

@@ -1,4 +1,6 @@
-"""The configuration store on real databases: two writers, kill -9, a database of another version, old data brought forward."""
+"""The configuration store on real databases: two writers, kill -9, a database of another version,
+old data brought forward.
+"""
 
 import contextlib
 import os
@@ -155,7 +157,9 @@ def test_processes_that_start_together_make_the_tables_once(url: str) -> None:
 
 
 def test_a_start_waits_while_another_process_makes_the_file(tmp_path: Path) -> None:
-    """SQLite refuses the change to WAL at once, regardless of its busy timeout, while another connection writes to a file that is new."""
+    """SQLite refuses the change to WAL at once, regardless of its busy timeout, while another
+    connection writes to a file that is new.
+    """
     path = tmp_path / "config.db"
     with contextlib.closing(
         sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -393,7 +397,9 @@ store.close()
 def test_what_another_process_writes_is_read_however_many_connections_this_one_opens(
     tmp_path: Path,
 ) -> None:
-    """Closing a descriptor of the file would drop this process's locks: the other one would then remove the log that is read here."""
+    """Closing a descriptor of the file would drop this process's locks: the other one would then
+    remove the log that is read here.
+    """
     url = f"sqlite:///{tmp_path / 'config.db'}"
     store = SqlStore(url)
     try:

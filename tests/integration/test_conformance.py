@@ -1,4 +1,6 @@
-"""The same requests through every integration: what the gateway does, but for the differences that docs/reference/proxies.md lists."""
+"""The same requests through every integration: what the gateway does, but for the differences that
+docs/reference/proxies.md lists.
+"""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,6 @@
-"""A web site whose name suddenly leads to this machine (DNS rebinding) reads nothing of the control listener."""
+"""A web site whose name suddenly leads to this machine (DNS rebinding) reads nothing of the control
+listener.
+"""
 
 import asyncio
 from pathlib import Path

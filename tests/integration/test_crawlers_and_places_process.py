@@ -1,4 +1,6 @@
-"""Countries, autonomous systems and crawlers through a real process: what the file says, and what changes while it runs."""
+"""Countries, autonomous systems and crawlers through a real process: what the file says, and what
+changes while it runs.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""On which span analytics open: the shortest usual one that holds all that is known of a young room."""
+"""On which span analytics open: the shortest usual one that holds all that is known of a young
+room.
+"""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""An operator gives a silent data center up: what the page says that frees, the confirmation, and the audit log."""
+"""An operator gives a silent data center up: what the page says that frees, the confirmation, and
+the audit log.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

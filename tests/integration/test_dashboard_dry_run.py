@@ -1,4 +1,6 @@
-"""Dry runs in the dashboard: in a process of their own, with a result in words and as a table, for the room they belong to only."""
+"""Dry runs in the dashboard: in a process of their own, with a result in words and as a table, for
+the room they belong to only.
+"""
 
 import html
 import time

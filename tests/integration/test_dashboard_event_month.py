@@ -1,4 +1,6 @@
-"""The calendar of events on the page: months to turn, links to the events, and only those that the person may see."""
+"""The calendar of events on the page: months to turn, links to the events, and only those that the
+person may see.
+"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""The form of an event keeps the times that nobody changed, to the millisecond, also in the hour that clocks show twice."""
+"""The form of an event keeps the times that nobody changed, to the millisecond, also in the hour
+that clocks show twice.
+"""
 
 import re
 

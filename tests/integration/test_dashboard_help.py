@@ -1,4 +1,6 @@
-"""The documentation in the dashboard: every page is shown, its links lead somewhere, its headings are found, and its HTML is text."""
+"""The documentation in the dashboard: every page is shown, its links lead somewhere, its headings
+are found, and its HTML is text.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""Every form of every page, filled with hostile texts and sent as a browser would: no 500, and nothing of it is ever markup."""
+"""Every form of every page, filled with hostile texts and sent as a browser would: no 500, and
+nothing of it is ever markup.
+"""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +66,9 @@ SHOWN = (
 
 
 class Forms(HTMLParser):
-    """The forms of a page that write: (action, fields with their values, buttons as (name, value, address))."""
+    """The forms of a page that write: (action, fields with their values, buttons as (name, value,
+    address)).
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""The page of ticket keys: what it shows, and a rotation that loses no ticket and is told in the audit log."""
+"""The page of ticket keys: what it shows, and a rotation that loses no ticket and is told in the
+audit log.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

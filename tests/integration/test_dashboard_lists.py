@@ -1,4 +1,6 @@
-"""Lists in the dashboard: pasted in bulk, all or none, with faults that name their line; removed only when no rule needs them."""
+"""Lists in the dashboard: pasted in bulk, all or none, with faults that name their line; removed
+only when no rule needs them.
+"""
 
 import html
 from collections.abc import Iterator

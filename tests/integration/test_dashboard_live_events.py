@@ -1,4 +1,6 @@
-"""The event that runs, from the live page: extended, ended and taken back, when no one else has changed it since."""
+"""The event that runs, from the live page: extended, ended and taken back, when no one else has
+changed it since.
+"""
 
 import html
 import re

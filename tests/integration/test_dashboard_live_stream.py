@@ -1,4 +1,6 @@
-"""The stream of the live pages goes on: for a browser that comes when the feed is about to rest, and after an error in a tick."""
+"""The stream of the live pages goes on: for a browser that comes when the feed is about to rest,
+and after an error in a tick.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

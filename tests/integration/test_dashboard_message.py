@@ -1,4 +1,6 @@
-"""The message to waiting visitors from the live page: asked once, audited, undone, and never more than the message."""
+"""The message to waiting visitors from the live page: asked once, audited, undone, and never more
+than the message.
+"""
 
 import html
 import re

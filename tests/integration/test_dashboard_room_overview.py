@@ -1,4 +1,6 @@
-"""The overview of a room: the settings that make it what it is are seen at once, the others are folded and readable without a script."""
+"""The overview of a room: the settings that make it what it is are seen at once, the others are
+folded and readable without a script.
+"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""Peaks and lines in the table of rooms: what the analytics know, asked once a minute, labelled when generated, left out when unknown."""
+"""Peaks and lines in the table of rooms: what the analytics know, asked once a minute, labelled
+when generated, left out when unknown.
+"""
 
 import re
 import threading

@@ -1,4 +1,6 @@
-"""The order of the table of rooms: what needs a person stands first, and rows keep their places between two refreshes."""
+"""The order of the table of rooms: what needs a person stands first, and rows keep their places
+between two refreshes.
+"""
 
 import re
 

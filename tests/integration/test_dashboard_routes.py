@@ -1,4 +1,6 @@
-"""A walk over every row of ROUTES: roles, zones, foreign origins, CSRF tokens, hostile content and broken input, headers."""
+"""A walk over every row of ROUTES: roles, zones, foreign origins, CSRF tokens, hostile content and
+broken input, headers.
+"""
 
 import html
 import re
@@ -63,7 +65,9 @@ every_look = pytest.mark.parametrize(
     "row", [row for row in ROUTES if row.method == "GET"], ids=name_of
 )
 OF_VISITORS = ("/page/visitor", "/status-page/preview")
-"""Ends the path of what is not the dashboard's own: the waiting page, as its author wrote it, and the status page, in a sandbox."""
+"""Ends the path of what is not the dashboard's own: the waiting page, as its author wrote it, and
+the status page, in a sandbox.
+"""
 every_own_page = pytest.mark.parametrize(
     "row",
     [row for row in ROUTES if row.method == "GET" and not row.path.endswith(OF_VISITORS)],

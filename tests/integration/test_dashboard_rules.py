@@ -1,4 +1,6 @@
-"""Bypass rules in the dashboard: made from rows or as text, ordered, switched, removed, and never lost between two people."""
+"""Bypass rules in the dashboard: made from rows or as text, ordered, switched, removed, and never
+lost between two people.
+"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""The search box finds everything that has a name, in the zones of the person only, and leads to pages that they may see."""
+"""The search box finds everything that has a name, in the zones of the person only, and leads to
+pages that they may see.
+"""
 
 import html
 import re

@@ -1,4 +1,6 @@
-"""Messages of the status page: shown before they are published, changed, taken away, and harmless whatever they say."""
+"""Messages of the status page: shown before they are published, changed, taken away, and harmless
+whatever they say.
+"""
 
 import html
 import re

@@ -1,4 +1,6 @@
-"""The editor of status pages: made, previewed, changed and removed from the screen; pages of the configuration file only shown."""
+"""The editor of status pages: made, previewed, changed and removed from the screen; pages of the
+configuration file only shown.
+"""
 
 import html
 import re

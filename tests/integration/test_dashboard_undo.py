@@ -1,4 +1,6 @@
-"""Undo after a change of a room, an event, a rule or a list: the former value through the same use-case, or a clear refusal."""
+"""Undo after a change of a room, an event, a rule or a list: the former value through the same
+use-case, or a clear refusal.
+"""
 
 import html
 import re

@@ -1,4 +1,6 @@
-"""Uploads to the dashboard: nothing of a body is kept before method, origin, session and size have been judged, and little unfinished."""
+"""Uploads to the dashboard: nothing of a body is kept before method, origin, session and size have
+been judged, and little unfinished.
+"""
 
 import asyncio
 import contextlib

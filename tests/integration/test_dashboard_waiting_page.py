@@ -1,4 +1,6 @@
-"""The waiting page in the dashboard: what is saved, what only a preview shows, and what is refused beside its field."""
+"""The waiting page in the dashboard: what is saved, what only a preview shows, and what is refused
+beside its field.
+"""
 
 import asyncio
 import base64

@@ -1,4 +1,6 @@
-"""A data center dies, and an operator says so to another process: its units are on their way back, and it may come back itself."""
+"""A data center dies, and an operator says so to another process: its units are on their way back,
+and it may come back itself.
+"""
 
 from api_rig import Api, create_token
 from redis_world import RedisServer

@@ -1,4 +1,6 @@
-"""The list of data centers changes while a process runs, and what the coordinator knows is told to operators."""
+"""The list of data centers changes while a process runs, and what the coordinator knows is told to
+operators.
+"""
 
 from redis_world import RedisServer
 

@@ -1,4 +1,6 @@
-"""`greenroom demo` without any argument: a shop, a room, a crowd that comes and goes when told to, and nothing left behind."""
+"""`greenroom demo` without any argument: a shop, a room, a crowd that comes and goes when told to,
+and nothing left behind.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""What a visitor, or a stranger on the network, tries against the listener where proxies ask; and what it keeps."""
+"""What a visitor, or a stranger on the network, tries against the listener where proxies ask; and
+what it keeps.
+"""
 
 from ipaddress import ip_network
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The same requests through every dialect as through a front end without HTTP: the same decisions, the same answers."""
+"""The same requests through every dialect as through a front end without HTTP: the same decisions,
+the same answers.
+"""
 
 from pathlib import Path
 

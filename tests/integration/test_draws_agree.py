@@ -1,4 +1,6 @@
-"""Several machines hold one draw: the secret and the result of the first one count for all, through a real Redis."""
+"""Several machines hold one draw: the secret and the result of the first one count for all, through
+a real Redis.
+"""
 
 import asyncio
 import json
@@ -28,7 +30,9 @@ ABSENT_S = 1.0
 
 
 class Machine:
-    """One with a data directory of its own, in a data center with people in line that the others do not know."""
+    """One with a data directory of its own, in a data center with people in line that the others do
+    not know.
+    """
 
     def __init__(
         self,
@@ -79,7 +83,9 @@ def test_machines_agree_on_the_seed_and_on_the_draw_of_the_one_who_is_first(
 def test_everyone_takes_part_whichever_data_center_they_wait_in(
     server: RedisServer, tmp_path: Path
 ) -> None:
-    """Two edges here and one there, which is later; a visitor who went from one to the other waits in both."""
+    """Two edges here and one there, which is later; a visitor who went from one to the other waits
+    in both.
+    """
 
     async def story() -> None:
         here = [

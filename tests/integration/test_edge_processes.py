@@ -1,4 +1,6 @@
-"""Several greenroom processes that share their books: edges with one Redis, and workers of one machine with a private one."""
+"""Several greenroom processes that share their books: edges with one Redis, and workers of one
+machine with a private one.
+"""
 
 import contextlib
 import os

@@ -1,4 +1,6 @@
-"""An operator ends all sessions of a room: by the API and from the dashboard, and what a restart makes of it."""
+"""An operator ends all sessions of a room: by the API and from the dashboard, and what a restart
+makes of it.
+"""
 
 import html
 from dataclasses import replace

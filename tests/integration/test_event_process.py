@@ -1,4 +1,6 @@
-"""Events from a file in a running greenroom: the pre-queue, the draw, and a kill -9 before or after it."""
+"""Events from a file in a running greenroom: the pre-queue, the draw, and a kill -9 before or after
+it.
+"""
 
 import json
 import signal
@@ -15,7 +17,9 @@ from greenroom.cli import verify_draw
 
 VISITORS = 6
 LEAD_S = 15
-"""From the opening of the pre-queue in these tests to its end: enough for everybody to take a place."""
+"""From the opening of the pre-queue in these tests to its end: enough for everybody to take a
+place.
+"""
 
 
 def at(seconds_from_now: float) -> str:

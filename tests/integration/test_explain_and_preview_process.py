@@ -1,4 +1,6 @@
-"""The route tester and the previews of a running greenroom, asked over HTTP as the command and the API do."""
+"""The route tester and the previews of a running greenroom, asked over HTTP as the command and the
+API do.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,6 @@
-"""The GraphQL explorer: a person asks with their session what a token of their zones could ask, and nothing more."""
+"""The GraphQL explorer: a person asks with their session what a token of their zones could ask, and
+nothing more.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""The same requests through two front ends of the same decision service, one on sockets and one without HTTP: the same answers."""
+"""The same requests through two front ends of the same decision service, one on sockets and one
+without HTTP: the same answers.
+"""
 
 import asyncio
 from pathlib import Path

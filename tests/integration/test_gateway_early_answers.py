@@ -1,4 +1,6 @@
-"""An origin that answers before it has read the request, and then resets the connection: what it said is heard."""
+"""An origin that answers before it has read the request, and then resets the connection: what it
+said is heard.
+"""
 
 import asyncio
 import socket
@@ -14,7 +16,9 @@ PIECE = b"x" * 4096
 
 
 class Abrupt:
-    """An origin that answers and resets within one step of the event loop: no one else does anything between the two."""
+    """An origin that answers and resets within one step of the event loop: no one else does
+    anything between the two.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

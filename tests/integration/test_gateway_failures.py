@@ -1,4 +1,6 @@
-"""When one side fails: the visitor keeps the place or sees the failure, and never gets what is not meant for it."""
+"""When one side fails: the visitor keeps the place or sees the failure, and never gets what is not
+meant for it.
+"""
 
 import asyncio
 import socket
@@ -45,7 +47,9 @@ def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(
 
 
 def test_an_origin_that_does_not_exist_is_a_502(rig, run) -> None:
-    """A name that no resolver takes: it fails at once, also where the name servers are slow or silent."""
+    """A name that no resolver takes: it fails at once, also where the name servers are slow or
+    silent.
+    """
 
     async def story() -> None:
         async with rig.running(origin=Origin.of("http://-no-such-host-.invalid")):

@@ -1,4 +1,6 @@
-"""The gateway reads the form of a held visitor before it answers with the waiting page: in every framing, up to a limit, in time."""
+"""The gateway reads the form of a held visitor before it answers with the waiting page: in every
+framing, up to a limit, in time.
+"""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""Answers that the gateway holds for visitors who try rarely: until there is a verdict, for a while, while they are connected."""
+"""Answers that the gateway holds for visitors who try rarely: until there is a verdict, for a
+while, while they are connected.
+"""
 
 from collections.abc import Callable
 

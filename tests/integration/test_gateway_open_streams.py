@@ -1,4 +1,6 @@
-"""Streams through the gateway end with their session: sockets with a goodbye, bodies cut, uploads refused."""
+"""Streams through the gateway end with their session: sockets with a goodbye, bodies cut, uploads
+refused.
+"""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""A visitor and an origin of different pace: bodies that no one wants, visitors that wait to be asked, and sides that read slowly."""
+"""A visitor and an origin of different pace: bodies that no one wants, visitors that wait to be
+asked, and sides that read slowly.
+"""
 
 import asyncio
 from ipaddress import ip_network
@@ -94,7 +96,9 @@ def test_the_answer_to_a_large_unwanted_body_can_be_read_while_it_is_still_being
 def test_a_proxy_that_never_sends_the_body_cannot_have_the_next_visitors_request_read_as_one(
     rig, run
 ) -> None:
-    """HAProxy 2.6 forgets a body when the answer comes first, and uses the connection for another visitor."""
+    """HAProxy 2.6 forgets a body when the answer comes first, and uses the connection for another
+    visitor.
+    """
 
     async def story() -> None:
         rig.decisions.decide = rig.hold_held

@@ -1,4 +1,6 @@
-"""Turns and patience: many requests at once wait for the others, and a client that is slow but moves is waited for."""
+"""Turns and patience: many requests at once wait for the others, and a client that is slow but
+moves is waited for.
+"""
 
 import asyncio
 import socket

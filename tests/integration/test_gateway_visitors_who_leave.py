@@ -1,4 +1,6 @@
-"""Visitors that go away in the middle, or only stop sending: their requests end with them, and nothing is sent twice."""
+"""Visitors that go away in the middle, or only stop sending: their requests end with them, and
+nothing is sent twice.
+"""
 
 import asyncio
 import socket

@@ -1,4 +1,6 @@
-"""WebSocket through the gateway: a tunnel behind a verified agreement, and no tunnel in any other case."""
+"""WebSocket through the gateway: a tunnel behind a verified agreement, and no tunnel in any other
+case.
+"""
 
 import asyncio
 import contextlib
@@ -18,7 +20,9 @@ HELLO = (
 AGREED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: upgrade\r\nSec-WebSocket-Protocol: chat\r\nSec-WebSocket-Accept: "
 
 ROUND_CPU_S = 0.3
-"""Of this process (gateway, visitors and origin together), for one answer beside three floods: it takes 0.03 s, and with every frame counted 0.8 s."""
+"""Of this process (gateway, visitors and origin together), for one answer beside three floods: it
+takes 0.03 s, and with every frame counted 0.8 s.
+"""
 
 
 def test_the_answer_to_a_key_is_the_one_of_the_standard() -> None:

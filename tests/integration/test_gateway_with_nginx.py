@@ -1,4 +1,6 @@
-"""The gateway in front of a real nginx, asked by a real curl; and bodies that would not fit into memory."""
+"""The gateway in front of a real nginx, asked by a real curl; and bodies that would not fit into
+memory.
+"""
 
 import asyncio
 import hashlib
@@ -21,7 +23,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 STREAMED = 256 << 20
-"""Bytes of the large bodies. The same with 2 GiB: GREENROOM_STREAMED=2147483648 as environment variable."""
+"""Bytes of the large bodies. The same with 2 GiB: GREENROOM_STREAMED=2147483648 as environment
+variable.
+"""
 
 
 @pytest.fixture

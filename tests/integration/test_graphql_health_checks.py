@@ -1,4 +1,6 @@
-"""The published datasets of health checks: rows, groups, filters and order, as the dashboard asks for them."""
+"""The published datasets of health checks: rows, groups, filters and order, as the dashboard asks
+for them.
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,6 @@
-"""Guesses made at once: no more of them are judged than the limit, per account and per address, in all processes together."""
+"""Guesses made at once: no more of them are judged than the limit, per account and per address, in
+all processes together.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

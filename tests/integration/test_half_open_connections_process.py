@@ -1,4 +1,6 @@
-"""Hundreds of connections without a request, in a process with few file descriptors: visitors are served all the same."""
+"""Hundreds of connections without a request, in a process with few file descriptors: visitors are
+served all the same.
+"""
 
 import socket
 from contextlib import ExitStack

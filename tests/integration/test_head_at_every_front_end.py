@@ -1,4 +1,6 @@
-"""HEAD of a page that is held, without a ticket: every front end answers as it answers GET, with that length and without the body."""
+"""HEAD of a page that is held, without a ticket: every front end answers as it answers GET, with
+that length and without the body.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Health checks through the API: what is kept, what is refused, and both of the published addresses."""
+"""Health checks through the API: what is kept, what is refused, and both of the published
+addresses.
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,6 @@
-"""What health checks remember, in both databases: it comes back as it was written, adds up, and does not grow for ever."""
+"""What health checks remember, in both databases: it comes back as it was written, adds up, and
+does not grow for ever.
+"""
 
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -1,4 +1,6 @@
-"""What visitors and attackers send through every integration, with the real servers: protocols that must work, and attacks that must not."""
+"""What visitors and attackers send through every integration, with the real servers: protocols that
+must work, and attacks that must not.
+"""
 
 import contextlib
 import re
@@ -74,7 +76,9 @@ new_users_per_minute = 100
 """
 NAME = "__cfwaitingroom"
 AT_ONCE, PATIENCE_S = 64, 0.7
-"""Attacks at a time, and how long the next byte is waited for: servers that take half a request for one that is on its way say nothing."""
+"""Attacks at a time, and how long the next byte is waited for: servers that take half a request for
+one that is on its way say nothing.
+"""
 HONEST_S = 30.0
 """How long the answer to a request that must get one is waited for."""
 
@@ -84,7 +88,9 @@ SHOP_SERVED = '"path": "/shop'
 
 
 class Front:
-    """One integration: `seen` are the requests that an application got, as far as an origin of ours is behind it."""
+    """One integration: `seen` are the requests that an application got, as far as an origin of ours
+    is behind it.
+    """
 
     def __init__(
         self, name: str, address: tuple[str, int], http2: tuple[str, int], origin: TalkingOrigin
@@ -99,7 +105,9 @@ class Front:
     def throw(
         self, attacks: list[bytes], patience_s: float = PATIENCE_S, source: str = "127.0.0.1"
     ) -> list[str]:
-        """Sends each on a connection of its own from the `source` address, many at once; what came back, in lower case."""
+        """Sends each on a connection of its own from the `source` address, many at once; what came
+        back, in lower case.
+        """
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(lambda data: self._one(data, patience_s, source), attacks))
 
@@ -136,7 +144,9 @@ class Front:
 
 
 def read_as_shop(line: str) -> bool:
-    """Whether a lax application would read this request line as a page of a room that lets no visitor in."""
+    """Whether a lax application would read this request line as a page of a room that lets no
+    visitor in.
+    """
     path = line.split(" ")[1].partition("?")[0]
     for _ in range(2):
         path = unquote(path).replace("\\", "/")
@@ -157,7 +167,9 @@ def read_as_shop(line: str) -> bool:
 def front(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
-    """Its rooms: one visitor is inside full.example, /shop is closed on every host, vip.example is closed."""
+    """Its rooms: one visitor is inside full.example, /shop is closed on every host, vip.example is
+    closed.
+    """
     name, folder, origin, start = (
         request.param,
         tmp_path_factory.mktemp("front"),
@@ -199,14 +211,16 @@ def test_every_spelling_of_a_path_is_held_or_refused_or_really_another_page(fron
     ]
     assert front.let_through(sent) == []
     assert lines_of(front.origin.seen[before:]) == []
-    # What the gateway refuses, some servers repair first ("?/shop" is "/?/shop", "/#x" is "/"); then that is what is asked about.
+    # What the gateway refuses, some servers repair first ("?/shop" is "/?/shop", "/#x" is "/");
+    # then that is what is asked about.
     odd = [path for path in REFUSED if path != "*"]
     served = [
         got for got in front.throw([front.get(path, "a") for path in odd]) if FROM_ORIGIN in got
     ]
     assert [got for got in served if SHOP_SERVED in got] == []
     assert [line for line in lines_of(front.origin.seen[before:]) if read_as_shop(line)] == []
-    # The gateway forwards the canonical form; a proxy that asks forwards what the visitor sent, and so may refuse.
+    # The gateway forwards the canonical form; a proxy that asks forwards what the visitor sent, and
+    # so may refuse.
     before = len(front.origin.seen)
     for (path, _), got in zip(
         ANOTHER_PAGE,
@@ -474,11 +488,15 @@ def connection(url: str, headers: dict[str, str]) -> websockets.sync.client.Clie
 
 
 LOST_EARLY_ANSWER = 92
-"""Of curl 7.88 with HTTP/2: an answer that comes with the end of the stream before the body has been sent is dropped, now and then."""
+"""Of curl 7.88 with HTTP/2: an answer that comes with the end of the stream before the body has
+been sent is dropped, now and then.
+"""
 
 
 SPINNING = ("-m", "10")
-"""curl 7.88 turns round until its time is over when HAProxy has answered and takes no more of a body."""
+"""curl 7.88 turns round until its time is over when HAProxy has answered and takes no more of a
+body.
+"""
 
 
 def curl(front: Front, path: str, *options: str) -> str:

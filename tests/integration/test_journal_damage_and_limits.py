@@ -1,4 +1,6 @@
-"""A damaged or emptied journal forgets visitors who are inside: the log says so, the others stay, and the limits hold all the same."""
+"""A damaged or emptied journal forgets visitors who are inside: the log says so, the others stay,
+and the limits hold all the same.
+"""
 
 import asyncio
 import os

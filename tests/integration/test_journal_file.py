@@ -1,4 +1,6 @@
-"""The journal as a file: who may use it, how it is made, compacted, kept aside when damaged, and how fast it is read."""
+"""The journal as a file: who may use it, how it is made, compacted, kept aside when damaged, and
+how fast it is read.
+"""
 
 import os
 import resource

@@ -1,7 +1,9 @@
-"""A disk that is full, read-only or limited: nothing half-written is ever read, and all goes on as soon as the disk does.
+"""A disk that is full, read-only or limited: nothing half-written is ever read, and all goes on as
+soon as the disk does.
 
-The disks are real: small tmpfs mounts in a mount namespace of their own, where every scenario runs as a process (this file
-itself). Without the right to make one, the scenario of the limited file size still runs.
+The disks are real: small tmpfs mounts in a mount namespace of their own, where every scenario runs
+as a process (this file itself). Without the right to make one, the scenario of the limited file
+size still runs.
 """
 
 import contextlib

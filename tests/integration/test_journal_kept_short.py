@@ -1,4 +1,6 @@
-"""The journal of a busy room is rewritten when most of it is history, while visitors come, and nothing of it is lost."""
+"""The journal of a busy room is rewritten when most of it is history, while visitors come, and
+nothing of it is lost.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""kill -9 at any instant: every acknowledged frame is there afterwards, in order, and the journal goes on."""
+"""kill -9 at any instant: every acknowledged frame is there afterwards, in order, and the journal
+goes on.
+"""
 
 import contextlib
 import os
@@ -19,7 +21,9 @@ ROUNDS = 60
 
 
 def numbered(number: int) -> bytes:
-    """A frame that proves itself: sizes from a few bytes to 300 KB, so that kills also hit the middle of a write."""
+    """A frame that proves itself: sizes from a few bytes to 300 KB, so that kills also hit the
+    middle of a write.
+    """
     size = 20 + number * 7919 % 200 if number % 5 else 40_000 + number * 104_729 % 260_000
     return NUMBER.pack(number) + zlib.crc32(NUMBER.pack(number)).to_bytes(4, "big") * (size // 4)
 
@@ -46,7 +50,9 @@ def snapshot(number: int) -> Iterator[bytes]:
 
 
 def read_state(path: Path) -> tuple[FileJournal, int]:
-    """The journal and the last number in it; asserts that snapshot and frames fit together without a gap."""
+    """The journal and the last number in it; asserts that snapshot and frames fit together without
+    a gap.
+    """
     journal = FileJournal(path)
     last, parts = -1, 0
     for payload in journal.replay():
@@ -80,7 +86,9 @@ def compacts_for_ever(path: Path, acknowledge: Callable[[int], None], threaded: 
 
 
 def killed(work: Callable[[Callable[[int], None]], None], after: int, lag_s: float) -> int:
-    """Runs `work` in a process, lets it acknowledge `after` numbers and a little more, kills it; the last number it acknowledged."""
+    """Runs `work` in a process, lets it acknowledge `after` numbers and a little more, kills it;
+    the last number it acknowledged.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,6 @@
-"""The leader lease in a real Redis: one leader at a time, nothing forgotten, nothing done by a leader whose term is over."""
+"""The leader lease in a real Redis: one leader at a time, nothing forgotten, nothing done by a
+leader whose term is over.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

@@ -1,4 +1,6 @@
-"""A leader that stops in order: what it has taken of the reports is answered, and the next one leads at once."""
+"""A leader that stops in order: what it has taken of the reports is answered, and the next one
+leads at once.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

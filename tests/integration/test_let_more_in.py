@@ -1,4 +1,6 @@
-"""An operator lets more visitors in now: both limits are higher by so many for a minute, in every stage of the room, and then as before."""
+"""An operator lets more visitors in now: both limits are higher by so many for a minute, in every
+stage of the room, and then as before.
+"""
 
 import html
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""No process forwards visitors to a listener of another one, and no control listener answers what came through a gateway."""
+"""No process forwards visitors to a listener of another one, and no control listener answers what
+came through a gateway.
+"""
 
 import asyncio
 from dataclasses import replace

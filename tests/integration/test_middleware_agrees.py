@@ -1,4 +1,6 @@
-"""The same requests to an application behind the middleware as through a front end without HTTP: the same decisions, the same answers."""
+"""The same requests to an application behind the middleware as through a front end without HTTP:
+the same decisions, the same answers.
+"""
 
 import asyncio
 from pathlib import Path

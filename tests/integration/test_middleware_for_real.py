@@ -1,4 +1,6 @@
-"""The middleware under the real uvicorn and gunicorn: visits, bodies, WebSockets, attacks, kills, ends, workers, and the examples."""
+"""The middleware under the real uvicorn and gunicorn: visits, bodies, WebSockets, attacks, kills,
+ends, workers, and the examples.
+"""
 
 import asyncio
 import contextlib
@@ -77,7 +79,9 @@ class Server:
         return self.visitor_class(self.address)
 
     def raw(self, data: bytes) -> int:
-        """The status that these bytes get, never from the application; 0 when the connection ends without one."""
+        """The status that these bytes get, never from the application; 0 when the connection ends
+        without one.
+        """
         with socket.create_connection(self.address, timeout=60) as sock:
             sock.sendall(data)
             answer = http.client.HTTPResponse(sock)
@@ -193,7 +197,8 @@ def test_a_whole_visit_under_a_real_server(name: str, start: Start, greenroom: A
     again = start(name)
     visitor = again.visitor()
     visitor.cookies = dict(first.cookies)
-    # gunicorn's workers outlive its main process by about a second and keep the data directory for so long: visitors are held meanwhile
+    # gunicorn's workers outlive its main process by about a second and keep the data directory for
+    # so long: visitors are held meanwhile
     greenroom.eventually(lambda: not visitor.get("/shop").waiting, again.log.read_text)
     held = again.visitor().get("/shop")
     assert (held.status, held.waiting) == (200, True), (

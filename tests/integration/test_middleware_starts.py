@@ -1,4 +1,6 @@
-"""greenroom inside a WSGI application that cannot start: in a child of a process that has the ledger, and without file descriptors."""
+"""greenroom inside a WSGI application that cannot start: in a child of a process that has the
+ledger, and without file descriptors.
+"""
 
 import subprocess
 import sys

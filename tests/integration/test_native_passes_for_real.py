@@ -1,4 +1,6 @@
-"""Native passes with the real nginx and HAProxy: what lets by, what does not, and that nothing leaks from one visitor to another."""
+"""Native passes with the real nginx and HAProxy: what lets by, what does not, and that nothing
+leaks from one visitor to another.
+"""
 
 import base64
 import itertools

@@ -1,7 +1,9 @@
-"""Many requests over one connection to the real nginx and HAProxy: a pass lets by its own request and no other.
+"""Many requests over one connection to the real nginx and HAProxy: a pass lets by its own request
+and no other.
 
-HAProxy remembers of a connection which cookies it has seen for which host. Browsers send one visitor's requests over a connection; a proxy in
-front sends those of many visitors over one, and HTTP/2 those of several hosts too.
+HAProxy remembers of a connection which cookies it has seen for which host. Browsers send one
+visitor's requests over a connection; a proxy in front sends those of many visitors over one, and
+HTTP/2 those of several hosts too.
 """
 
 import http.client
@@ -21,7 +23,9 @@ LONG_S = 300
 
 
 def cookies_seen(body: bytes) -> str | None:
-    """The Cookie header that the application was sent, empty when it had none; None when it was not asked."""
+    """The Cookie header that the application was sent, empty when it had none; None when it was not
+    asked.
+    """
     if not body.startswith(b"{"):
         return None
     return {name.lower(): value for name, value in json.loads(body)["headers"]}.get("cookie", "")

@@ -1,4 +1,6 @@
-"""The outbox on real databases: one transaction with its cause, each alert once, one order, one sender, pairs of start and end."""
+"""The outbox on real databases: one transaction with its cause, each alert once, one order, one
+sender, pairs of start and end.
+"""
 
 from collections.abc import Iterator
 

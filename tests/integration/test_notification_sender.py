@@ -1,4 +1,6 @@
-"""Messages reach real receivers that fail, hang, refuse and come back: all of them, in order, over kill -9, doubled only with their id."""
+"""Messages reach real receivers that fail, hang, refuse and come back: all of them, in order, over
+kill -9, doubled only with their id.
+"""
 
 import asyncio
 import itertools
@@ -107,7 +109,9 @@ def test_a_receiver_that_fails_hangs_and_closes_gets_everything_in_order(
 
 
 class SlowLook:
-    """An outbox whose `due`, once a delivery is under way, gives its rows only after that delivery has ended: a busy machine."""
+    """An outbox whose `due`, once a delivery is under way, gives its rows only after that delivery
+    has ended: a busy machine.
+    """
 
     def __init__(self, store: StoreWithOutbox) -> None:
         self._outbox = store.outbox
@@ -265,7 +269,9 @@ def start(store_url: str) -> subprocess.Popen[bytes]:
 def test_of_two_processes_one_sends_and_the_other_takes_over_within_seconds_when_it_is_killed(
     tmp_path: Path, web: WebReceiver
 ) -> None:
-    """Killed in the middle of a request, so what was sent but not written down comes again, with the same id."""
+    """Killed in the middle of a request, so what was sent but not written down comes again, with
+    the same id.
+    """
     url = default_url(tmp_path)
     store = StoreWithOutbox(url)
     having(store, hook(web.url), policy(webhook_ids=("w1",)))
@@ -306,7 +312,9 @@ def test_of_two_processes_one_sends_and_the_other_takes_over_within_seconds_when
 def test_a_sender_that_was_away_too_long_changes_nothing_when_it_returns(
     store: StoreWithOutbox, web: WebReceiver, monkeypatch
 ) -> None:
-    """Its attempt takes longer than the other waits for a sign of life, which it cannot give (as if it had been stopped)."""
+    """Its attempt takes longer than the other waits for a sign of life, which it cannot give (as if
+    it had been stopped).
+    """
     monkeypatch.setattr(sender, "LOOK_S", 0.02)
     monkeypatch.setattr(sender, "STALE_S", 0.2)
     having(store, hook(web.url), policy(webhook_ids=("w1",)))

@@ -1,4 +1,6 @@
-"""Sockets, event streams and real processes: an open connection counts as a visitor, whichever ledger counts."""
+"""Sockets, event streams and real processes: an open connection counts as a visitor, whichever
+ledger counts.
+"""
 
 import contextlib
 import subprocess

@@ -1,4 +1,6 @@
-"""A running greenroom notices that the origin is gone, holds new visitors, says so everywhere, and lets them in again."""
+"""A running greenroom notices that the origin is gone, holds new visitors, says so everywhere, and
+lets them in again.
+"""
 
 import threading
 import time

@@ -1,4 +1,6 @@
-"""Attacks on requests that greenroom makes itself: rebinding names, redirects inwards, answers that are too large, too slow or too clever."""
+"""Attacks on requests that greenroom makes itself: rebinding names, redirects inwards, answers that
+are too large, too slow or too clever.
+"""
 
 import asyncio
 import gzip
@@ -57,7 +59,9 @@ class Receiver:
 
 
 def to(*addresses: str) -> Callable[[str, int], Awaitable[list[str]]]:
-    """A resolver that gives one address after the other, the last one for ever, as an attacker's name server does."""
+    """A resolver that gives one address after the other, the last one for ever, as an attacker's
+    name server does.
+    """
     left = list(addresses)
 
     async def resolve(_host: str, _port: int) -> list[str]:
@@ -97,7 +101,9 @@ def test_a_public_name_that_leads_inside_is_refused_before_any_connection() -> N
 
 
 def test_a_name_that_changes_its_mind_gains_nothing() -> None:
-    """DNS rebinding: judged while it is public, connected to when it is not. Here each connection judges what it connects to."""
+    """DNS rebinding: judged while it is public, connected to when it is not. Here each connection
+    judges what it connects to.
+    """
 
     async def story() -> None:
         async with Receiver({"/": OK}) as inside:

@@ -1,4 +1,6 @@
-"""A passthrough room holds no visitor: also what could not show a waiting page goes on, until queue_all or a pre-queue holds everybody."""
+"""A passthrough room holds no visitor: also what could not show a waiting page goes on, until
+queue_all or a pre-queue holds everybody.
+"""
 
 from typing import Any
 

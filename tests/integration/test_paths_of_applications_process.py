@@ -1,4 +1,6 @@
-"""URLs of real applications through a real process: what passes when a host lets it, what never gets around a room, what says why."""
+"""URLs of real applications through a real process: what passes when a host lets it, what never
+gets around a room, what says why.
+"""
 
 import socket
 from typing import Any

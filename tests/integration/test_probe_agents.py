@@ -1,4 +1,6 @@
-"""Agents as they are: the program's own loop and link against the API of a running service, through outages, crashes and mistakes."""
+"""Agents as they are: the program's own loop and link against the API of a running service, through
+outages, crashes and mistakes.
+"""
 
 import asyncio
 import contextlib
@@ -35,7 +37,9 @@ def play(tmp_path: Path) -> Callable[[Story], None]:
 
 
 class Front:
-    """The management API of a service at a real address; `stop` and `start` are a network that fails and heals."""
+    """The management API of a service at a real address; `stop` and `start` are a network that
+    fails and heals.
+    """
 
     def __init__(self, folder: Path, service: HealthService, scope: str = "probe") -> None:
         self.store = SqlStore(default_url(folder))
@@ -258,7 +262,9 @@ def test_two_agents_of_one_name_are_told_apart_and_a_batch_that_comes_twice_coun
 
 
 def test_thirteen_regions_with_three_agents_each_decide_by_seven(play, monkeypatch) -> None:
-    """Every agent over a connection of its own. The origin dies for six regions, then for a seventh; then whole regions are lost."""
+    """Every agent over a connection of its own. The origin dies for six regions, then for a
+    seventh; then whole regions are lost.
+    """
     monkeypatch.setattr("greenroom.health.service.REPORT_EVERY_MS", 1_000)
 
     async def story(folder: Path) -> None:

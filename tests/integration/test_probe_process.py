@@ -1,4 +1,6 @@
-"""`greenroom probe` as a real process beside a real greenroom: joins, probes, is killed, comes back, leaves; and says what is wrong."""
+"""`greenroom probe` as a real process beside a real greenroom: joins, probes, is killed, comes
+back, leaves; and says what is wrong.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,6 @@
-"""Every published reason for a failure, each produced by a real server (or network) that fails in just this way."""
+"""Every published reason for a failure, each produced by a real server (or network) that fails in
+just this way.
+"""
 
 import asyncio
 import gzip
@@ -378,7 +380,9 @@ def test_any_certificate_will_do_when_that_is_allowed(
 
 
 def test_redirects_are_followed_when_that_is_wanted_and_stay_at_the_checked_server() -> None:
-    """The redirect names the public host of the server; what answers there may be something else, so the address stays."""
+    """The redirect names the public host of the server; what answers there may be something else,
+    so the address stays.
+    """
     seen: list[bytes] = []
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

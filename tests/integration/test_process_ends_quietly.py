@@ -1,4 +1,6 @@
-"""Ctrl-C ends greenroom without a word of its libraries, also when one was loaded before the memory of the start was set aside."""
+"""Ctrl-C ends greenroom without a word of its libraries, also when one was loaded before the memory
+of the start was set aside.
+"""
 
 import signal
 import subprocess

@@ -1,4 +1,6 @@
-"""Two data centers with a Redis each: a request that cannot wait, where the lease ran dry, waits for permits of the other one."""
+"""Two data centers with a Redis each: a request that cannot wait, where the lease ran dry, waits
+for permits of the other one.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -61,7 +63,9 @@ class Pair:
         )
 
     async def open(self) -> None:
-        """All visitors come here, so next to nothing is leased there ahead of need; and visitors there have just taken that."""
+        """All visitors come here, so next to nothing is leased there ahead of need; and visitors
+        there have just taken that.
+        """
         for name in self.stores:
             self._set_clock(name)
             self.stores[name].ledger(self.room)

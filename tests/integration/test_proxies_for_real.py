@@ -1,4 +1,6 @@
-"""The configurations in examples/, with the real proxies: a visitor's whole visit, attacks, and greenroom gone."""
+"""The configurations in examples/, with the real proxies: a visitor's whole visit, attacks, and
+greenroom gone.
+"""
 
 import json
 import socket
@@ -22,7 +24,9 @@ HELD_STATUS = {
     "apache": 200,
     "traefik": 429,
 }
-"""Envoy takes every 2xx for a yes and every 5xx for a broken service, so a waiting page is a 429 there."""
+"""Envoy takes every 2xx for a yes and every 5xx for a broken service, so a waiting page is a 429
+there.
+"""
 
 UNREADABLE = (b"X-Odd: a\x01b\r\n", b"".join(b"X-%d: 1\r\n" % line for line in range(200)))
 """Header lines that some proxies pass on and greenroom reads in no request."""
@@ -190,7 +194,9 @@ def test_a_proxy_fails_open_only_when_told_for_a_while_and_says_so(
     proxy = chain.name.partition("-")[0]
 
     def opened(seconds: int) -> int:
-        """Opens as an operator does; until when. nginx counts in steps of ten seconds, and is started again to read the file."""
+        """Opens as an operator does; until when. nginx counts in steps of ten seconds, and is
+        started again to read the file.
+        """
         now_s = int(time.time())
         (tmp_path / "open-until.map").write_text(PROXIES[proxy](now_s, now_s + seconds) + "\n")
         if proxy == "nginx":

@@ -1,4 +1,6 @@
-"""A small crowd through real proxies and two greenroom processes, while each part is killed; `bench/proxy_crowd.py` has the large one."""
+"""A small crowd through real proxies and two greenroom processes, while each part is killed;
+`bench/proxy_crowd.py` has the large one.
+"""
 
 import json
 import subprocess

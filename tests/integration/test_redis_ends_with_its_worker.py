@@ -1,4 +1,6 @@
-"""A test worker that is killed stops nothing that it has started; its redis-server must end all the same."""
+"""A test worker that is killed stops nothing that it has started; its redis-server must end all the
+same.
+"""
 
 import os
 import subprocess

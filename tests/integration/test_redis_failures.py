@@ -1,4 +1,6 @@
-"""Failures of Redis: visitors are held and never let in beyond what is there, and service resumes by itself."""
+"""Failures of Redis: visitors are held and never let in beyond what is there, and service resumes
+by itself.
+"""
 
 import asyncio
 import os

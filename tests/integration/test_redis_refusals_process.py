@@ -1,4 +1,6 @@
-"""A Redis that runs and refuses: visitors are held, none beyond the limit is let in, and the log says once what is the matter."""
+"""A Redis that runs and refuses: visitors are held, none beyond the limit is let in, and the log
+says once what is the matter.
+"""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""Redis as operators run it: behind Sentinels, as a cluster, over TLS, on a socket file, and with a user who may do only what is needed."""
+"""Redis as operators run it: behind Sentinels, as a cluster, over TLS, on a socket file, and with a
+user who may do only what is needed.
+"""
 
 import asyncio
 import datetime

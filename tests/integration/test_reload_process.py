@@ -1,4 +1,6 @@
-"""Rooms change while greenroom runs: by signal, by every way a file can be replaced, and never to something broken."""
+"""Rooms change while greenroom runs: by signal, by every way a file can be replaced, and never to
+something broken.
+"""
 
 import http.client
 import os

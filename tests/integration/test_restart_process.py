@@ -1,4 +1,6 @@
-"""Nothing is lost: `kill -9` and a restart, a disk that is full, a clock that was set back, a hundred thousand visitors."""
+"""Nothing is lost: `kill -9` and a restart, a disk that is full, a clock that was set back, a
+hundred thousand visitors.
+"""
 
 import random
 import re
@@ -117,7 +119,9 @@ def test_a_hundred_thousand_visitors_are_back_within_a_second(greenroom, origin)
 
 @pytest.mark.needs("mount")
 def test_a_full_disk_stops_admissions_and_nothing_else_and_heals(greenroom, origin) -> None:
-    """The disk is a tmpfs of 256 KB in a mount namespace of the process; this test reaches it through /proc."""
+    """The disk is a tmpfs of 256 KB in a mount namespace of the process; this test reaches it
+    through /proc.
+    """
     data = greenroom.data
     data.mkdir()
     mount = 'mount -t tmpfs -o size=256k tmpfs "$0" && exec "$@"'

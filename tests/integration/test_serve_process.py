@@ -126,7 +126,7 @@ def test_it_runs_without_uvloop(greenroom, origin) -> None:
     assert running.stop() == 0
 
 
-# -- what keeps it from starting: one clear line, no traceback ------------------------------------------------------------------
+# -- what keeps it from starting: one clear line, no traceback -------------------------------------
 
 
 def refused(running, code: int, said: str) -> None:
@@ -190,7 +190,7 @@ def test_keys_that_others_can_read(greenroom, origin) -> None:
     refused(running, 1, "do chmod 600")
 
 
-# -- the end --------------------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 def slow_request(running, seconds: float) -> tuple[threading.Thread, list]:
@@ -262,7 +262,7 @@ def test_an_idle_greenroom_ends_at_once(greenroom, origin, number: signal.Signal
     kept.close()
 
 
-# -- logs -----------------------------------------------------------------------------------------------------------------------
+# -- logs ------------------------------------------------------------------------------------------
 
 
 def test_logs_are_json_when_wanted_and_hold_no_secret(greenroom, origin) -> None:
@@ -344,7 +344,7 @@ def test_there_is_no_access_log_unless_asked_for(greenroom, origin) -> None:
     assert "nowhere-to-be-seen" not in running.output
 
 
-# -- TLS ------------------------------------------------------------------------------------------------------------------------
+# -- TLS -------------------------------------------------------------------------------------------
 
 
 def certificate(folder: Path, name: str) -> bytes:

@@ -1,4 +1,6 @@
-"""Two front ends in one process share its one decision service: one set of limits, one count, one reload, one end."""
+"""Two front ends in one process share its one decision service: one set of limits, one count, one
+reload, one end.
+"""
 
 import asyncio
 import urllib.request

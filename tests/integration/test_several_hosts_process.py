@@ -1,4 +1,6 @@
-"""Rooms over several hosts and paths through a real process, with visitors who keep cookies as browsers do (RFC 6265)."""
+"""Rooms over several hosts and paths through a real process, with visitors who keep cookies as
+browsers do (RFC 6265).
+"""
 
 import http.client
 import json

@@ -1,4 +1,6 @@
-"""Sockets that another process has opened: restarts and upgrades without a refused connection and without a lost place."""
+"""Sockets that another process has opened: restarts and upgrades without a refused connection and
+without a lost place.
+"""
 
 import contextlib
 import os
@@ -111,7 +113,9 @@ def processes(request: Any, tmp_path: Path, origin: Any, greenroom: Any) -> Iter
 def asked(
     visitor: Any, path: str, as_proxy: bool, headers: dict[str, str] | None = None
 ) -> tuple[str, Any]:
-    """What is wrong with the answer for a visitor who is inside, and the answer; `as_proxy`: a proxy asks about the visitor (forward-auth)."""
+    """What is wrong with the answer for a visitor who is inside, and the answer; `as_proxy`: a
+    proxy asks about the visitor (forward-auth).
+    """
     said = {
         "X-Forwarded-Method": "POST",
         "X-Forwarded-Uri": path,

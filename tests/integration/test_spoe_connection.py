@@ -1,4 +1,6 @@
-"""One SPOE connection: hands are shaken, questions overtake each other, and everything odd ends it without a yes."""
+"""One SPOE connection: hands are shaken, questions overtake each other, and everything odd ends it
+without a yes.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -177,7 +179,9 @@ def test_an_odd_frame_ends_the_connection_with_a_reason(name: str, asking: Askin
 def test_no_changed_byte_is_a_yes_for_a_visitor_who_waits(
     asking: Asking, data: st.DataObject
 ) -> None:
-    """The place is taken. A changed question may ask about another path or host, which no room covers; it never lets into this one."""
+    """The place is taken. A changed question may ask about another path or host, which no room
+    covers; it never lets into this one.
+    """
     full = connected(asking)
     full.hello()
     full.notify(1, 1, QUESTION)

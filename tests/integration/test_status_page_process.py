@@ -1,4 +1,6 @@
-"""The status page of a running greenroom: public, cacheable, harmless, and fed by real rooms, real checks and real notes."""
+"""The status page of a running greenroom: public, cacheable, harmless, and fed by real rooms, real
+checks and real notes.
+"""
 
 import http.client
 import json

@@ -1,4 +1,6 @@
-"""Secrets of webhooks, PagerDuty services and accounts on disks: sealed, opened where the key is, and named where it is not."""
+"""Secrets of webhooks, PagerDuty services and accounts on disks: sealed, opened where the key is,
+and named where it is not.
+"""
 
 import asyncio
 import shutil
@@ -65,7 +67,9 @@ def secrets_on_disk(folder: Path) -> list[str]:
 
 
 def keys_in_use(folder: Path) -> set[str]:
-    """Ids of the keys that secrets in the store of this folder are sealed with; what is not sealed has the key `none`."""
+    """Ids of the keys that secrets in the store of this folder are sealed with; what is not sealed
+    has the key `none`.
+    """
     store = SqlStore(default_url(folder))
     found = records(store.read())
     store.close()

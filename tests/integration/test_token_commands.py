@@ -1,4 +1,6 @@
-"""`greenroom token`: the secret is shown once, what is kept is shown without it, and what is wrong is said in one line each."""
+"""`greenroom token`: the secret is shown once, what is kept is shown without it, and what is wrong
+is said in one line each.
+"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""Real greenroom processes on Unix sockets, with real proxies in front: nothing is easier to pass and nothing is lumped together."""
+"""Real greenroom processes on Unix sockets, with real proxies in front: nothing is easier to pass
+and nothing is lumped together.
+"""
 
 import contextlib
 import http.client

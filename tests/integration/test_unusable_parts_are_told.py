@@ -1,4 +1,6 @@
-"""What of a configuration cannot be used is named on the dashboard and in the alert, with what is wrong with it."""
+"""What of a configuration cannot be used is named on the dashboard and in the alert, with what is
+wrong with it.
+"""
 
 from dataclasses import replace
 from pathlib import Path

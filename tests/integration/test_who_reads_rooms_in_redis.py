@@ -1,4 +1,6 @@
-"""Processes that share a Redis: one of a data center reads all rooms every second, the others when an operator asks."""
+"""Processes that share a Redis: one of a data center reads all rooms every second, the others when
+an operator asks.
+"""
 
 import asyncio
 import time
@@ -113,7 +115,9 @@ def test_a_process_that_reads_nothing_notices_all_the_same_that_redis_is_gone_an
 
 
 def test_figures_are_known_after_two_reads_not_one(server: RedisServer, tmp_path: Path) -> None:
-    """A process that takes over has no estimates after the first: alerts wait for the second, so that none ends that goes on."""
+    """A process that takes over has no estimates after the first: alerts wait for the second, so
+    that none ends that goes on.
+    """
 
     async def scene() -> None:
         (tmp_path / "one").mkdir()

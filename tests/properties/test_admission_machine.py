@@ -1,4 +1,6 @@
-"""Hypothesis lives in a small room: any row of visits, settings, disk failures and restarts keeps the laws of admission."""
+"""Hypothesis lives in a small room: any row of visits, settings, disk failures and restarts keeps
+the laws of admission.
+"""
 
 from admission_laws import GroundTruth
 from admission_walks import METHODS

@@ -95,7 +95,9 @@ def test_partial_sums_add_up_like_a_plain_list(moves: list[tuple[str, int, int]]
 
 
 def rank_ns(waiting: int) -> float:
-    """The least time that a rank and the visitor there take at the end of a line of so many, in stretches of few."""
+    """The least time that a rank and the visitor there take at the end of a line of so many, in
+    stretches of few.
+    """
     line = Line()
     line.fill(
         [(ticket_id(number), make_key(START_MS + number, 0)) for number in range(waiting)],

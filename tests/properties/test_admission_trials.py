@@ -1,4 +1,6 @@
-"""Admission passes its trials, and each of many broken builds fails the one that is named beside it."""
+"""Admission passes its trials, and each of many broken builds fails the one that is named beside
+it.
+"""
 
 from collections.abc import Callable
 from math import ceil

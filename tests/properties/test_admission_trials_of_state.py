@@ -1,4 +1,6 @@
-"""Broken builds of what a room keeps: sessions, leases, the journal and messages; each fails the trial that is named beside it."""
+"""Broken builds of what a room keeps: sessions, leases, the journal and messages; each fails the
+trial that is named beside it.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,6 @@
-"""Laws of analytics: histograms are true to three digits, merging has no order, and rolled-up tables answer like raw minutes."""
+"""Laws of analytics: histograms are true to three digits, merging has no order, and rolled-up
+tables answer like raw minutes.
+"""
 
 import random
 import sys
@@ -125,7 +127,7 @@ def test_every_metric_names_columns_that_exist() -> None:
     assert column_problems() == []
 
 
-# -- questions --------------------------------------------------------------------------------------------------------------------
+# -- questions -------------------------------------------------------------------------------------
 
 
 @given(
@@ -199,7 +201,9 @@ WRITTEN_EVERY = 4
 
 @pytest.fixture(scope="module")
 def filled() -> Iterator[tuple[Keeper, list[Part]]]:
-    """A store that has lived through 27 hours from 22:13 on, two sources, some parts late, repeated or out of order."""
+    """A store that has lived through 27 hours from 22:13 on, two sources, some parts late, repeated
+    or out of order.
+    """
     rng = random.Random(12)
     first = BEGIN_S // 60 - 107
     parts = parts_of(rng, range(first, first + HOURS * 60), ROOMS, ("one", "two"))

@@ -1,4 +1,6 @@
-"""The SQL configuration store against a dict: what is written through any process is read the same by all."""
+"""The SQL configuration store against a dict: what is written through any process is read the same
+by all.
+"""
 
 import tempfile
 from pathlib import Path
@@ -98,7 +100,9 @@ class Model:
 
 
 class ConfigStoreMachine(RuleBasedStateMachine):
-    """Several handles on one database, as several processes have them; each reads now and then only."""
+    """Several handles on one database, as several processes have them; each reads now and then
+    only.
+    """
 
     handles = Bundle("handles")
 
@@ -124,7 +128,8 @@ class ConfigStoreMachine(RuleBasedStateMachine):
             return
         after = store.write(changes, expected=self.model.revision, author="somebody", now_ms=1)
         if wanted == self.model.held:
-            # saying what is there already makes no revision; taking away and making the same again may
+            # saying what is there already makes no revision; taking away and making the same again
+            # may
             assert after.revision in (self.model.revision, self.model.revision + 1)
         else:
             assert after.revision == self.model.revision + 1

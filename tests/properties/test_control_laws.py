@@ -1,4 +1,6 @@
-"""Laws of what operators write down: what is read can be written back, an edit is a whole with a difference, and nothing is lost."""
+"""Laws of what operators write down: what is read can be written back, an edit is a whole with a
+difference, and nothing is lost.
+"""
 
 import string
 from typing import Any

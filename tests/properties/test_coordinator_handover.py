@@ -1,4 +1,6 @@
-"""A coordinator changes hands, with all its memory or with old memory or none, and the limits hold; broken builds are found."""
+"""A coordinator changes hands, with all its memory or with old memory or none, and the limits hold;
+broken builds are found.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -67,7 +69,9 @@ class TwoLedgers:
 
 
 def permits_with_a_late_answer() -> int:
-    """The last of many, of which none arrived; it comes when the next coordinator has heard every data center."""
+    """The last of many, of which none arrived; it comes when the next coordinator has heard every
+    data center.
+    """
     two = TwoLedgers()
     for _ in range(3):
         two.exchange()

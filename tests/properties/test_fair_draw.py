@@ -128,7 +128,9 @@ def test_any_change_made_in_a_published_draw_is_found(change: str, at: int) -> N
 def test_a_whole_draw_held_again_with_another_list_fits_itself_and_still_not_what_visitors_noted() -> (
     None
 ):
-    """Dropping someone and drawing again is found by anyone who knows the place or finds no receipt, and moves everybody."""
+    """Dropping someone and drawing again is found by anyone who knows the place or finds no
+    receipt, and moves everybody.
+    """
     again = json.loads(
         msgspec.json.encode(
             hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, tickets(RECEIPTS)[1:]), "", "")
@@ -157,7 +159,9 @@ def chi_square(order: list[int], cells: int) -> float:
 
 
 def test_chi_square_shows_no_bias_by_arrival() -> None:
-    """Twenty draws of 10,000 in 10 x 10 cells: 81 degrees of freedom each, so the sum has mean 1,620 and deviation 57."""
+    """Twenty draws of 10,000 in 10 x 10 cells: 81 degrees of freedom each, so the sum has mean
+    1,620 and deviation 57.
+    """
     came = {
         blinded(receipt(APPOINTMENT.draw_id, one)): number
         for number, one in enumerate(tickets(RECEIPTS))

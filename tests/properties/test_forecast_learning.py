@@ -1,4 +1,6 @@
-"""What the forecast learns from a room: how long sessions last, how wrong it was, who gives up, and how many are still to come."""
+"""What the forecast learns from a room: how long sessions last, how wrong it was, who gives up, and
+how many are still to come.
+"""
 
 from itertools import pairwise
 from math import exp, log
@@ -47,7 +49,9 @@ def test_the_age_at_which_sessions_end_is_learnt(steps: int, each: int) -> None:
 
 
 def test_a_room_that_has_just_filled_is_not_taken_for_one_that_no_one_stays_in() -> None:
-    """Of 1,000 sessions that began at once ten ended within half a minute. Without those still there, all would have."""
+    """Of 1,000 sessions that began at once ten ended within half a minute. Without those still
+    there, all would have.
+    """
     endings = Endings(60_000, 0)
     endings.begin("here", 0, 1_000)
     for cell in range(1, 7):
@@ -58,7 +62,9 @@ def test_a_room_that_has_just_filled_is_not_taken_for_one_that_no_one_stays_in()
 
 @pytest.mark.parametrize("came_s", [5, 20, 60])
 def test_how_long_sessions_last_is_right_while_the_first_of_a_crowd_leave(came_s: int) -> None:
-    """They last as is assumed before any has ended. Of the step that goes on now only a part is over for those who are in it."""
+    """They last as is assumed before any has ended. Of the step that goes on now only a part is
+    over for those who are in it.
+    """
     draw, endings = Random(1), Endings(60_000, 0)
     expected = 1 + (60 + 60) / 5
     ends: dict[int, list[int]] = {}
@@ -105,7 +111,9 @@ def test_sessions_that_no_one_knew_of_teach_nothing_when_they_end() -> None:
 
 
 def test_a_data_center_that_is_not_heard_teaches_nothing() -> None:
-    """Its 200 sessions end unseen for three minutes, and all of them are said to have ended when it is heard again: after that long."""
+    """Its 200 sessions end unseen for three minutes, and all of them are said to have ended when it
+    is heard again: after that long.
+    """
     endings = Endings(60_000, 0)
 
     def pass_time(cells: range, *heard: str) -> None:
@@ -128,7 +136,9 @@ def test_a_data_center_that_is_not_heard_teaches_nothing() -> None:
 
 @pytest.mark.parametrize("mean_s", [300, 1_200])
 def test_the_rate_of_giving_up_is_right_while_the_line_still_grows(mean_s: int) -> None:
-    """Ten a second come. A place is lost 14 seconds after its visitor; one who goes in the first 20 seconds is a stray."""
+    """Ten a second come. A place is lost 14 seconds after its visitor; one who goes in the first 20
+    seconds is a stray.
+    """
     room = small_room(total_active_users=1_000, new_users_per_minute=60)
     forecaster = Forecaster(room, START_MS)
     second = START_MS // 1000
@@ -215,7 +225,9 @@ def test_no_evidence_makes_quantiles_cross_or_moves_them_far_at_once(
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_wait_is_told_what_waits_of_its_length_have_taught(seed: int) -> None:
-    """Errors of a second and a half for every wait: what is between two of LEADS_S is learnt where it is read."""
+    """Errors of a second and a half for every wait: what is between two of LEADS_S is learnt where
+    it is read.
+    """
     draw, intervals, inside, trials = Random(seed), Intervals(), [0, 0], 3_000
     for number in range(trials):
         now_ms, wait_s = START_MS + number * 1_000_000, draw.uniform(25, 110)
@@ -283,7 +295,9 @@ def test_a_silence_says_nothing_of_idle_units_and_permits_that_no_one_uses_littl
 
 @pytest.mark.parametrize("idle_s", [0.5, 1.5, 2.5])
 def test_units_are_used_again_after_they_were_idle(idle_s: float) -> None:
-    """In a full room as many get in as Little's law says: the units by the time of a session and of the pause behind it."""
+    """In a full room as many get in as Little's law says: the units by the time of a session and of
+    the pause behind it.
+    """
     survival = [1.0] * 12 + [0.9**step for step in range(200)]
     mean_s = STEP_S * (sum(survival) - 1)
     ends = ends_of_the_living(
@@ -297,7 +311,9 @@ def test_units_are_used_again_after_they_were_idle(idle_s: float) -> None:
 
 
 def test_one_minute_says_at_most_half_more_or_half() -> None:
-    """A surge meets permits that were leased ahead of it: ten times what was forecast for one minute is no new pace."""
+    """A surge meets permits that were leased ahead of it: ten times what was forecast for one
+    minute is no new pace.
+    """
     track = Track()
     for minute, came in enumerate((100, 100, 1_000)):
         track.expect(START_MS + minute * 60_000, minute * 100, 100.0)
@@ -306,7 +322,9 @@ def test_one_minute_says_at_most_half_more_or_half() -> None:
 
 
 def test_what_leaves_the_minute_is_let_in_again_with_the_next_sync() -> None:
-    """Three tenths of a step later; and permits that are not used yet count with the admissions just now."""
+    """Three tenths of a step later; and permits that are not used yet count with the admissions
+    just now.
+    """
     recent = [20.0, 10.0, *[0.0] * (WINDOW_STEPS - 3), 210.0]
     entered = admissions([0.0] * STEPS_MAX, (1.0,) * STEPS_MAX, 1_000, 60, 300, recent, 0, 1.5)
     assert entered[:4] == pytest.approx([14, 6 + 7, 3, 0])
@@ -338,7 +356,9 @@ def test_strays_and_those_who_give_up_are_not_taken_for_let_in() -> None:
 
 
 def test_newcomers_who_are_not_in_the_reports_yet_are_counted_before_who_comes_now() -> None:
-    """Ten a second come elsewhere: of the last four seconds only a part is known, and more will come until the next table."""
+    """Ten a second come elsewhere: of the last four seconds only a part is known, and more will
+    come until the next table.
+    """
     newest = dict.fromkeys(range(90, 97), 10) | {97: 4, 98: 1}
     ahead = [(89, 500), (95, 560), (98, 575)]
     found = dict(with_newcomers(ahead, newest, 100, newest))
@@ -349,14 +369,18 @@ def test_newcomers_who_are_not_in_the_reports_yet_are_counted_before_who_comes_n
 
 
 def test_in_the_first_seconds_of_a_crowd_those_with_a_permit_say_how_many_come_next() -> None:
-    """Of the 80 who came elsewhere by second 96 all but five have a permit, and none of those who come next."""
+    """Of the 80 who came elsewhere by second 96 all but five have a permit, and none of those who
+    come next.
+    """
     coming = dict.fromkeys(range(93, 97), 20) | {97: 7, 98: 1}
     found = dict(with_newcomers([(95, 0), (96, 5), (98, 13)], {96: 5, 97: 7, 98: 1}, 100, coming))
     assert [found[second] for second in (96, 97, 98, 99, 100)] == [5, 25, 45, 65, 85]
 
 
 def test_a_crowd_that_has_just_begun_to_come_is_expected_to_go_on() -> None:
-    """Of the first second many were let in, and of the last ones few are in the reports; the fullest two had 3,000."""
+    """Of the first second many were let in, and of the last ones few are in the reports; the
+    fullest two had 3,000.
+    """
     coming = {94: 500, 95: 1_000, 96: 1_400, 97: 1_600, 98: 600}
     found = dict(
         with_newcomers(

@@ -7,7 +7,9 @@ from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
 
 
 def scales(silent: range) -> list[float]:
-    """What forecasts are scaled by in a room that lets in ten a second, half of them where nothing is heard in these seconds."""
+    """What forecasts are scaled by in a room that lets in ten a second, half of them where nothing
+    is heard in these seconds.
+    """
     forecaster, ended, unsaid, found = (
         Forecaster(small_room(total_active_users=1_200, new_users_per_minute=6_000), START_MS),
         0,
@@ -37,5 +39,7 @@ def scales(silent: range) -> list[float]:
 
 
 def test_what_a_silent_data_center_lets_in_is_not_taken_for_another_pace() -> None:
-    """Half of the room is not heard for three minutes, and then says in one report what it has let in, as many as ever."""
+    """Half of the room is not heard for three minutes, and then says in one report what it has let
+    in, as many as ever.
+    """
     assert scales(range(300, 480)) == pytest.approx(scales(range(0)), abs=0.03)

@@ -1,4 +1,6 @@
-"""For every question of a client, the answer is data or a clean error, within two seconds: queries made from the schema, and broken ones."""
+"""For every question of a client, the answer is data or a clean error, within two seconds: queries
+made from the schema, and broken ones.
+"""
 
 import sys
 import time
@@ -21,7 +23,9 @@ from greenroom.analytics.graphql.endpoint import CALLS_MS
 from greenroom.analytics.graphql.schema import sdl
 
 SLOWEST_S = 2.0
-"""An answer that took longer is asked for twice more before it counts: another program may have had the machine meanwhile."""
+"""An answer that took longer is asked for twice more before it counts: another program may have had
+the machine meanwhile.
+"""
 
 texts = st.sampled_from(
     [ZONE, ROOM, "%", "", "a%b", "'; DROP TABLE minutes; --", "\N{SNOWMAN}"]

@@ -1,4 +1,6 @@
-"""With any damage to its bytes, a journal never gives back a payload that was not appended, nor in another order."""
+"""With any damage to its bytes, a journal never gives back a payload that was not appended, nor in
+another order.
+"""
 
 import struct
 import tempfile
@@ -28,7 +30,9 @@ quick = settings(deadline=None)
 
 
 class Written:
-    """A journal of these payloads, closed, in a folder of its own, and where each frame begins and ends."""
+    """A journal of these payloads, closed, in a folder of its own, and where each frame begins and
+    ends.
+    """
 
     def __init__(self, texts: list[bytes]) -> None:
         self.folder = tempfile.TemporaryDirectory()
@@ -213,7 +217,9 @@ def test_a_damaged_payload_needs_no_search(tmp_path: Path, monkeypatch: pytest.M
 def test_the_search_behind_damage_ends_however_the_bytes_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bytes that look like a length everywhere: the work is bounded, the rest is given up, nothing wrong comes out."""
+    """Bytes that look like a length everywhere: the work is bounded, the rest is given up, nothing
+    wrong comes out.
+    """
     monkeypatch.setattr(frames, "RESYNC_BYTES_MAX", 1 << 20)
     journal = FileJournal(tmp_path / "journal")
     journal.append(b"first")

@@ -1,4 +1,6 @@
-"""What is remembered of those who ask over SPOE: a request that is known but for its target is read as if nothing were known of it."""
+"""What is remembered of those who ask over SPOE: a request that is known but for its target is read
+as if nothing were known of it.
+"""
 
 from types import SimpleNamespace
 from typing import Any

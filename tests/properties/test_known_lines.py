@@ -1,4 +1,6 @@
-"""Header lines that are known by their kind are the same lines as those that are read and checked from the beginning."""
+"""Header lines that are known by their kind are the same lines as those that are read and checked
+from the beginning.
+"""
 
 from types import SimpleNamespace
 from typing import Any

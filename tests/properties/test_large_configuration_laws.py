@@ -1,4 +1,6 @@
-"""A document with thousands of rooms: each costs the same, too many are refused with everything else, and drafts are what they say."""
+"""A document with thousands of rooms: each costs the same, too many are refused with everything
+else, and drafts are what they say.
+"""
 
 import time
 from itertools import count
@@ -40,7 +42,9 @@ new_users_per_minute = 200
 """
 FEW, MANY = 250, 1_000
 QUADRATIC = 2.2
-"""Times what a linear cost would be: the square of the rooms is 4 times, and caches and allocators leave less than 1.5."""
+"""Times what a linear cost would be: the square of the rooms is 4 times, and caches and allocators
+leave less than 1.5.
+"""
 
 
 def planned(known: Configuration, document: object) -> Configuration:

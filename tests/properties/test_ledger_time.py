@@ -1,4 +1,6 @@
-"""A ledger's time goes on at the pace of true time although the clock of its server is stepped; and Redis reads it as the pure rule does."""
+"""A ledger's time goes on at the pace of true time although the clock of its server is stepped; and
+Redis reads it as the pure rule does.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

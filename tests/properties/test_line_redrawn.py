@@ -1,4 +1,6 @@
-"""People in line may be given other keys all at once, as a draw does, and nothing else about them changes."""
+"""People in line may be given other keys all at once, as a draw does, and nothing else about them
+changes.
+"""
 
 from random import Random
 

@@ -1,4 +1,6 @@
-"""Many ghosts and ended sessions at once: visitors are served in between, and the end is the same as if all had gone in one sweep."""
+"""Many ghosts and ended sessions at once: visitors are served in between, and the end is the same
+as if all had gone in one sweep.
+"""
 
 from collections import Counter
 
@@ -23,7 +25,9 @@ GHOSTS, FAITHFUL = 4 * SWEEP_SLICE + 7, 30
 
 
 def abandoned() -> tuple[MemoryLedger, HandClock, FlakyJournal, list[bytes]]:
-    """A full room; many have left the line without a word, some between them have just tried again. Returns who stays, in order."""
+    """A full room; many have left the line without a word, some between them have just tried again.
+    Returns who stays, in order.
+    """
     clock, journal = HandClock(), FlakyJournal()
     ledger = MemoryLedger(
         small_room(total_active_users=1, session_duration=30), clock, bits(1), journal

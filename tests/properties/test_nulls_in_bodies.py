@@ -1,4 +1,6 @@
-"""null for a field that may be left out means that it is left out: Terraform's provider sends it for what a plan does not set."""
+"""null for a field that may be left out means that it is left out: Terraform's provider sends it
+for what a plan does not set.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""For every held visitor, page and JSON are well-formed, say the same, and let no text of greenroom become markup."""
+"""For every held visitor, page and JSON are well-formed, say the same, and let no text of greenroom
+become markup.
+"""
 
 import json
 from html.parser import HTMLParser
@@ -151,7 +153,9 @@ templates = st.lists(st.recursive(leaves, sections, max_leaves=12), max_size=8).
 
 @given(templates, helds)
 def test_what_is_shown_is_what_a_complete_mustache_shows(source: str, held: Held) -> None:
-    """combustache passes the Mustache specification; where templates are allowed here, the two agree to the byte."""
+    """combustache passes the Mustache specification; where templates are allowed here, the two
+    agree to the byte.
+    """
     template, facts = parse(source), facts_of(held)
     if not isinstance(template, Template):
         assert any(f"more than {DEPTH_MAX}" in problem.reason for problem in template)

@@ -1,4 +1,6 @@
-"""Paths with several readings: however an origin reads the bytes that it gets, the room of what it serves was asked."""
+"""Paths with several readings: however an origin reads the bytes that it gets, the room of what it
+serves was asked.
+"""
 
 import re
 from collections.abc import Callable
@@ -68,7 +70,8 @@ def dots(path: str) -> str:
     return "/" + "/".join(out)
 
 
-# What programs do, written down without the code under test: unquote is Python's, the rest are one-liners of real servers.
+# What programs do, written down without the code under test: unquote is Python's, the rest are
+# one-liners of real servers.
 PROGRAM: list[Callable[[str], str]] = [
     unquote,
     lambda path: re.sub("/{2,}", "/", path),
@@ -114,7 +117,9 @@ def test_no_origin_serves_a_page_of_a_room_that_was_not_asked(
     asked = rooms_asked(target)
     served = TABLE.find("a", read_by(program, target.raw))
     if policy == STRICT:
-        program = []  # what has one reading is sent in its one form: the law for it is that of test_request_target_laws
+        # what has one reading is sent in its one form: the law for it is that of
+        # test_request_target_laws
+        program = []
         served = TABLE.find("a", target.path)
     assert served is None or served in asked, (
         f"{target.raw!r} is served by {served} as {read_by(program, target.raw)}"

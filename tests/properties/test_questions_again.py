@@ -1,4 +1,6 @@
-"""Questions of proxies that come again: known by their bytes, they mean what they would mean if they were read as a whole."""
+"""Questions of proxies that come again: known by their bytes, they mean what they would mean if
+they were read as a whole.
+"""
 
 from ipaddress import ip_network
 from typing import Any
@@ -108,7 +110,9 @@ USUAL = LINES[0], LINES[2], LINES[4], LINES[14]
 
 @st.composite
 def rounds(draw: Any) -> list[tuple[bytes, str]]:
-    """Questions that are alike but for the value of one line, which begins in one of several ways, from one proxy or two."""
+    """Questions that are alike but for the value of one line, which begins in one of several ways,
+    from one proxy or two.
+    """
     first, name = (
         draw(st.sampled_from(QUESTION_LINES)),
         draw(st.sampled_from((b"X-Original-URI: ", b"X-Forwarded-Uri: ", b"x-original-uri: "))),

@@ -1,4 +1,6 @@
-"""Redis and memory say the same: any row of operations, settings and messages gets the same answers from both."""
+"""Redis and memory say the same: any row of operations, settings and messages gets the same answers
+from both.
+"""
 
 from collections.abc import Iterator
 
@@ -321,7 +323,9 @@ BREAKS = (
     ("return connected() and now >= state.borrow_ms", "return connected()", 4),
     ("minute_most - call('ZCARD', k.passed))", "minute_most)", 4),
 )
-"""What is replaced by what, and the seed of the walk that finds it out: it is tried first, and others when it has ceased to."""
+"""What is replaced by what, and the seed of the walk that finds it out: it is tried first, and
+others when it has ceased to.
+"""
 
 
 @pytest.mark.parametrize("seed", range(20))

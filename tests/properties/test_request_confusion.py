@@ -1,7 +1,9 @@
-"""No visitor passes by a room by spelling its path differently: no server that reads a forwarded target its own way reaches the room's pages.
+"""No visitor passes by a room by spelling its path differently: no server that reads a forwarded
+target its own way reaches the room's pages.
 
-`readings` plays every such server at once: decoding once more, taking backslashes for slashes, cutting path parameters, resolving
-dots before or after, merging slashes, ending a string at NUL, in every order.
+`readings` plays every such server at once: decoding once more, taking backslashes for slashes,
+cutting path parameters, resolving dots before or after, merging slashes, ending a string at NUL, in
+every order.
 """
 
 import re

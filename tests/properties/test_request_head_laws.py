@@ -1,4 +1,6 @@
-"""Laws of reading a request: an answer for any bytes, one meaning, the same for the origin and for llhttp; bodies and cookies too."""
+"""Laws of reading a request: an answer for any bytes, one meaning, the same for the origin and for
+llhttp; bodies and cookies too.
+"""
 
 import pytest
 from body_and_cookie_laws import (

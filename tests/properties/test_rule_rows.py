@@ -1,4 +1,6 @@
-"""Rules as rows: what rows say is written as an expression that can be used, and read back as the same rows."""
+"""Rules as rows: what rows say is written as an expression that can be used, and read back as the
+same rows.
+"""
 
 import pytest
 from hypothesis import assume, given

@@ -1,4 +1,6 @@
-"""Laws of the rules language: precedence, De Morgan, printing and parsing, and closures that say what a naive interpreter says."""
+"""Laws of the rules language: precedence, De Morgan, printing and parsing, and closures that say
+what a naive interpreter says.
+"""
 
 import ipaddress
 import re
@@ -57,9 +59,11 @@ def raw(text: str) -> bytes:
 
 
 class Naive:
-    """Evaluates the parts of an expression one by one, in bytes and Python objects, sharing nothing with the compiler but the parts.
+    """Evaluates the parts of an expression one by one, in bytes and Python objects, sharing nothing
+    with the compiler but the parts.
 
-    None is the missing value, NO_LIST a missing list of truths. It is slow and short, and that is its use.
+    None is the missing value, NO_LIST a missing list of truths. It is slow and short, and that is
+    its use.
     """
 
     NO_LIST = object()

@@ -1,4 +1,6 @@
-"""Several processes share one key file: no ticket is ever refused because of a rotation, regardless of which one sealed it and when."""
+"""Several processes share one key file: no ticket is ever refused because of a rotation, regardless
+of which one sealed it and when.
+"""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +20,9 @@ ROOM = b"room"
 
 
 class Fleet(RuleBasedStateMachine):
-    """Three processes that look at the file once a second, each at its own phase, as the runtime does."""
+    """Three processes that look at the file once a second, each at its own phase, as the runtime
+    does.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -79,7 +79,9 @@ def test_anything_changed_is_nothing(ticket: Ticket, data: st.DataObject) -> Non
 def test_a_genuine_beginning_filled_up_with_anything_is_nothing(
     ticket: Ticket, kept: int, filler: bytes
 ) -> None:
-    """The key id at the beginning is known to everyone who has a ticket, so the rest of the checks must stand by themselves."""
+    """The key id at the beginning is known to everyone who has a ticket, so the rest of the checks
+    must stand by themselves.
+    """
     sealed = SEALER.seal(ticket, b"room")
     changed = sealed[:kept] + filler * (SEALED_LENGTH - kept)
     assert changed == sealed or SEALER.open(changed, b"room", NOW) is None

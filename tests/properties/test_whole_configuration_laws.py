@@ -1,4 +1,6 @@
-"""A configuration written out and made true again: the same, and the second time there is nothing to do."""
+"""A configuration written out and made true again: the same, and the second time there is nothing
+to do.
+"""
 
 import json
 import tomllib

@@ -1,4 +1,6 @@
-"""What is counted, and what is not: each rule of docs/explanation/analytics.md with real decisions, a ledger and a store."""
+"""What is counted, and what is not: each rule of docs/explanation/analytics.md with real decisions,
+a ledger and a store.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -103,7 +105,9 @@ def nothing(total: dict[tuple[str, str], Any]) -> bool:
 def test_time_waited_is_recorded_when_the_application_is_reached_and_only_then(
     recorded: Callable[..., Recorded],
 ) -> None:
-    """Two wait; the session inside ends after a minute; one of them comes back in time, the other one never."""
+    """Two wait; the session inside ends after a minute; one of them comes back in time, the other
+    one never.
+    """
     found = recorded(total_active_users=1, new_users_per_minute=1)
     first, second, third = people(found.site, 3)
     assert visit([first, second, third]) == [True, False, False]
@@ -141,7 +145,9 @@ def test_whom_a_rule_lets_by_is_in_no_metric(recorded: Callable[..., Recorded]) 
 def test_a_verified_crawler_is_in_no_metric_and_one_that_only_says_so_is_a_visitor(
     recorded: Callable[..., Recorded],
 ) -> None:
-    """The setting search_engine_crawler_bypass, the built-in crawlers, and names of addresses as a resolver has confirmed them."""
+    """The setting search_engine_crawler_bypass, the built-in crawlers, and names of addresses as a
+    resolver has confirmed them.
+    """
     names = {"192.0.2.1": "crawl-192-0-2-1.googlebot.com"}
     known = LocalLookups(Places(), Crawlers((), lambda client: names.get(client, "")))
     found = recorded(
@@ -180,7 +186,9 @@ def test_a_verified_crawler_is_in_no_metric_and_one_that_only_says_so_is_a_visit
 def test_a_provisional_session_is_active_and_no_new_user(
     recorded: Callable[..., Recorded], comes_back: bool
 ) -> None:
-    """An image for a page of elsewhere is let in for seconds, on a unit and a permit; its ticket may come back and stay."""
+    """An image for a page of elsewhere is let in for seconds, on a unit and a permit; its ticket
+    may come back and stay.
+    """
     found = recorded(total_active_users=8, new_users_per_minute=8)
     image = Browser(found.site, client="192.0.2.1")
     assert isinstance(image.visit("/a.png", headers=((b"sec-fetch-dest", b"image"),)), Forward)

@@ -1,7 +1,9 @@
-"""Analytics against what the crowd itself saw: three data centers with two processes each, in virtual time, through the real pipeline.
+"""Analytics against what the crowd itself saw: three data centers with two processes each, in
+virtual time, through the real pipeline.
 
-Visitors note when they came, when they got in and when they were last there. Their requests go through the real decision service; each
-process records for itself; its messages reach the store late, twice, out of order, or only after the collector was killed and opened again.
+Visitors note when they came, when they got in and when they were last there. Their requests go
+through the real decision service; each process records for itself; its messages reach the store
+late, twice, out of order, or only after the collector was killed and opened again.
 """
 
 import random
@@ -47,7 +49,9 @@ class Person:
     comes_ms: int
     stays_ms: int
     ends: str = "fades"
-    """What it does at last: fades away, leaves, or is put out by the application; or, in line, gives up or stays away."""
+    """What it does at last: fades away, leaves, or is put out by the application; or, in line,
+    gives up or stays away.
+    """
     first_ms: int = 0
     in_ms: int = 0
     seen_ms: int = 0
@@ -153,7 +157,9 @@ def looks(center: Center) -> None:
 
 
 def deliver(folder: Path, messages: list[Part], rng: random.Random, now_s: int) -> Keeper:
-    """Every message arrives at last: in batches, some twice, some late; the collector is killed in between, more than once."""
+    """Every message arrives at last: in batches, some twice, some late; the collector is killed in
+    between, more than once.
+    """
     late = [part for part in messages if rng.random() < 0.2]
     queue = [part for part in messages if part not in late]
     queue += rng.sample(messages, len(messages) // 3)
@@ -162,7 +168,8 @@ def deliver(folder: Path, messages: list[Part], rng: random.Random, now_s: int) 
     for begin in range(0, len(queue), 9):
         keeper.write(queue[begin : begin + 9], now_s)
         if rng.random() < 0.3:
-            keeper.close()  # killed between two writes; within one is what test_analytics_store_survives tries
+            # killed between two writes; within one is what test_analytics_store_survives tries
+            keeper.close()
             keeper = Keeper(DuckEngine(folder / "analytics.duckdb"))
             keeper.write(
                 queue[max(0, begin - 9) : begin + 9], now_s

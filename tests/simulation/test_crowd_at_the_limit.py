@@ -1,7 +1,8 @@
-"""Twenty thousand visitors in virtual time against 500 inside and 600 a minute, seen from outside only.
+"""Twenty thousand visitors in virtual time against 500 inside and 600 a minute, seen from outside
+only.
 
-Two in ten give up while waiting, a tenth comes back after a break, most leave the site when they are done, some just stop; and requests
-without cookies pour in all the time.
+Two in ten give up while waiting, a tenth comes back after a break, most leave the site when they
+are done, some just stop; and requests without cookies pour in all the time.
 """
 
 from bisect import insort
@@ -159,7 +160,9 @@ class Crowd:
         ]
 
     def overtaken_s(self) -> list[float]:
-        """For everybody who never took a break: by how much later a visitor came who entered before; ascending."""
+        """For everybody who never took a break: by how much later a visitor came who entered
+        before; ascending.
+        """
         latest, waits = 0, []
         for number in self.order:
             if number in self.took_a_break:
@@ -222,7 +225,9 @@ def test_the_median_that_is_told_is_near_what_comes_of_it(line: Crowd) -> None:
 
 
 def test_intervals_hold_about_as_often_as_they_say(crowd: Crowd) -> None:
-    """One crowd teaches the long waits late, so an interval may hold more often; not much less often."""
+    """One crowd teaches the long waits late, so an interval may hold more often; not much less
+    often.
+    """
     outcomes = crowd.outcomes()
     by = {
         name: sum(wait_s <= getattr(guess, name) for guess, wait_s in outcomes) / len(outcomes)

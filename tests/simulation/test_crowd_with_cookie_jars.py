@@ -1,7 +1,9 @@
-"""Eight thousand visitors with cookie jars against 200 inside and 240 a minute, through the real reception, seen from outside only.
+"""Eight thousand visitors with cookie jars against 200 inside and 240 a minute, through the real
+reception, seen from outside only.
 
-Everything a real visit has but the sockets: requests with headers, sealed tickets that come back, the Refresh header obeyed, reloads
-that come too early, forged and lost cookies. The witness counts as an origin would: by who gets through.
+Everything a real visit has but the sockets: requests with headers, sealed tickets that come back,
+the Refresh header obeyed, reloads that come too early, forged and lost cookies. The witness counts
+as an origin would: by who gets through.
 """
 
 from bisect import insort

@@ -1,4 +1,6 @@
-"""The first seconds of a crowd, before any forecast: what visitors are told follows from the pace at which they are let in."""
+"""The first seconds of a crowd, before any forecast: what visitors are told follows from the pace
+at which they are let in.
+"""
 
 from collections.abc import Iterable
 from random import Random
@@ -17,7 +19,9 @@ from greenroom.simulator.world import World
 
 
 def crowd(seed: int) -> Iterable[SimulatedVisitor]:
-    """300 a second for ten seconds come to an empty room for 6,000, and 3,600 a minute; those who were held in seconds two to seven."""
+    """300 a second for ten seconds come to an empty room for 6,000, and 3,600 a minute; those who
+    were held in seconds two to seven.
+    """
 
     def streams(name: str) -> Random:
         return Random(f"{seed}/{name}")

@@ -1,7 +1,9 @@
-"""The flash sale, as it is told where events were announced, from the landing page to the last redirect, in virtual time.
+"""The flash sale, as it is told where events were announced, from the landing page to the last
+redirect, in virtual time.
 
-Ordinary traffic, a pre-queue that is shuffled, a sale, and then 48 hours in which everybody new is turned away while
-those inside get five minutes to finish. Visitors carry cookies and see pages; nothing looks behind the counter but where it says so.
+Ordinary traffic, a pre-queue that is shuffled, a sale, and then 48 hours in which everybody new is
+turned away while those inside get five minutes to finish. Visitors carry cookies and see pages;
+nothing looks behind the counter but where it says so.
 """
 
 import json
@@ -25,7 +27,9 @@ OPENS_MS, SALE_MS, ENDS_MS = START_MS + HOUR, START_MS + 2 * HOUR, START_MS + 3 
 OVER_MS = ENDS_MS + 48 * HOUR
 EARLY, LATE = 100, 40
 STRAY = 25
-"""Places by which someone may be early or late: a refresh is up to 22 s, in which the first twenty are let in."""
+"""Places by which someone may be early or late: a refresh is up to 22 s, in which the first twenty
+are let in.
+"""
 JSON = ((b"accept", b"application/json"),)
 SALE = Event(
     id="e1",
@@ -263,7 +267,9 @@ def test_after_the_sale_newcomers_get_the_page_of_the_second_event_without_refre
 
 
 def test_those_inside_get_five_minutes_regardless_of_what_they_do(story: Story) -> None:
-    """The last renewal was a quarter of a minute before the end; minute 1 here is half a minute after it."""
+    """The last renewal was a quarter of a minute before the end; minute 1 here is half a minute
+    after it.
+    """
     assert story.grace == {1: True, 2: True, 3: True, 4: True, 5: True, 6: False}
 
 

@@ -1,4 +1,6 @@
-"""Requests without cookies that ask for pages: they do not fill an empty room, and a room without a flood stays as it is."""
+"""Requests without cookies that ask for pages: they do not fill an empty room, and a room without a
+flood stays as it is.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +22,9 @@ WITH_PARTS, WITHOUT_PARTS = (
     Behaviour(parts=True, visit_s=40, page_gap_s=30),
     Behaviour(visit_s=40, page_gap_s=30),
 )
-"""Without parts in the room a ticket comes back with the next page only, and every second visitor looks at a single page."""
+"""Without parts in the room a ticket comes back with the next page only, and every second visitor
+looks at a single page.
+"""
 
 
 def shop(
@@ -30,7 +34,9 @@ def shop(
     lasts_s: int = 300,
     centers: int = 1,
 ) -> Scenario:
-    """Room for 600, sessions of five minutes; a flood from the second minute on, to the last but one."""
+    """Room for 600, sessions of five minutes; a flood from the second minute on, to the last but
+    one.
+    """
     faults = (
         (Fault("flood", 60, lasts_s - 60, tuple(range(centers)), flood_per_s),)
         if flood_per_s
@@ -55,7 +61,9 @@ def figures(scenario: Scenario, confirm: bool | str = "auto") -> tuple[Simulatio
 
 
 def quiet() -> list[str]:
-    """In an empty shop, and in one that is a third full, no visitor sees the waiting page, though half of them never come back."""
+    """In an empty shop, and in one that is a third full, no visitor sees the waiting page, though
+    half of them never come back.
+    """
     cases = {
         "empty": shop(0.1, 0.05),
         "empty, no parts": shop(0.2, 0.05, WITHOUT_PARTS),
@@ -85,7 +93,9 @@ def mixed() -> list[str]:
 
 
 def without_parts() -> list[str]:
-    """A crowd whose second request comes late looks like a flood: those beyond the share wait a second."""
+    """A crowd whose second request comes late looks like a flood: those beyond the share wait a
+    second.
+    """
     found, held = figures(shop(1.6, behaviour=WITHOUT_PARTS, lasts_s=600))
     wrong = [f"{held:.1%} saw the waiting page"] * (held > 0.75)
     return wrong + [f"a visitor waited {found.waits_p95_s:.1f} s"] * (found.waits_p95_s > 2)
@@ -111,7 +121,9 @@ def pausing() -> list[str]:
 
 
 def trickle(active: int, per_s: float, lasts_s: float) -> tuple[int, list[float], list[str]]:
-    """Requests without cookies into a small room, and browsers: the most places that the former held, and how long the latter waited."""
+    """Requests without cookies into a small room, and browsers: the most places that the former
+    held, and how long the latter waited.
+    """
     come = [(30_000 + number * 25_000, 0) for number in range(6)]
     scenario = Scenario(
         "trickle",
@@ -154,7 +166,9 @@ def small_rooms() -> list[str]:
 
 
 def after_the_flood() -> list[str]:
-    """Half a minute after the last of it, when the sessions are over that it had got, new visitors are let in at once again."""
+    """Half a minute after the last of it, when the sessions are over that it had got, new visitors
+    are let in at once again.
+    """
     world = World(
         replace(shop(0.3, lasts_s=420), faults=(Fault("flood", 30, 330, (0,), 50),)), streams_of(1)
     )

@@ -1,4 +1,6 @@
-"""A flood of requests that keep no cookies and cannot wait: it fills no more than a quarter of a room, and no visitor waits for it."""
+"""A flood of requests that keep no cookies and cannot wait: it fills no more than a quarter of a
+room, and no visitor waits for it.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,7 +90,9 @@ def test_a_flood_takes_a_quarter_at_most_and_an_honest_visitor_waits_ten_seconds
 
 
 def sixty_images_at_once() -> list[str]:
-    """In an empty room, half of them before twelve visitors, whom they do not delay, and half of them after."""
+    """In an empty room, half of them before twelve visitors, whom they do not delay, and half of
+    them after.
+    """
     ledger = MemoryLedger(
         small_room(total_active_users=200, new_users_per_minute=200), HandClock(), bits(1)
     )
@@ -157,7 +161,7 @@ def test_an_image_that_could_not_be_written_down_changes_no_pace() -> None:
     assert (ledger.lease.spent_until_us, ledger.lease.permits) == (before, 50)
 
 
-# -- simulated: several data centers with their messages, and visitors who come back with their tickets ------------------------------
+# -- simulated: several data centers with their messages, and visitors who come back with their tick
 
 
 def flood(
@@ -247,7 +251,9 @@ def test_while_a_room_has_space_every_request_passes_in_every_data_center(
 def test_where_the_lease_ran_dry_requests_that_cannot_wait_pass_too(
     active: int, per_minute: int, a_second: int
 ) -> None:
-    """All visitors are in the first data center, so the other one is leased nothing ahead; its part of the quarter is free."""
+    """All visitors are in the first data center, so the other one is leased nothing ahead; its part
+    of the quarter is free.
+    """
     come = [(number * 1_000, 0) for number in range(min(30, per_minute // 4))]
     faults = (Fault("provisional flood", 35, 36, (1,), a_second),)
     scenario = Scenario(
@@ -289,7 +295,7 @@ def test_a_flood_finds_out_a_build_that(
     assert wrong(flood(200, 200, 4, per_s=500)) != []
 
 
-# -- in Redis, beside the ledger in memory ----------------------------------------------------------------------------------------
+# -- in Redis, beside the ledger in memory ---------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,9 @@
-"""What visitors are told against what came of it, in the simulator: the whole product in virtual time, data centers and network included.
+"""What visitors are told against what came of it, in the simulator: the whole product in virtual
+time, data centers and network included.
 
-The error is the mean distance between the median that was told and the wait, as a part of the mean wait. Behind a cut it may be larger:
-no one knows how long one lasts. Larger trials: bench/estimates.py.
+The error is the mean distance between the median that was told and the wait, as a part of the mean
+wait. Behind a cut it may be larger: no one knows how long one lasts. Larger trials:
+bench/estimates.py.
 """
 
 from collections.abc import Callable
@@ -36,7 +38,9 @@ def flash_sale(streams: Streams) -> Scenario:
 
 
 def wave(streams: Streams, faults: tuple[Fault, ...] = (), pausing: float = 0.05) -> Scenario:
-    """A third more visitors than may enter for twelve minutes; some give up, some never come back, some miss a minute."""
+    """A third more visitors than may enter for twelve minutes; some give up, some never come back,
+    some miss a minute.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 1_200, lambda second: level(part, 5.5 if 120 <= second < 840 else 2.5))
@@ -92,7 +96,9 @@ def run(name: str, seed: int = 7) -> SimulationReport:
 def test_the_median_is_near_what_comes_of_it(
     name: str, seeds: tuple[int, ...], joining: float, polls: float
 ) -> None:
-    """The errors of one crowd differ from those of another by a fifth, so the tightest bar is for the mean of several."""
+    """The errors of one crowd differ from those of another by a fifth, so the tightest bar is for
+    the mean of several.
+    """
     found = [run(name, seed) for seed in seeds]
     assert fmean(one.error_joining or 1 for one in found) <= joining
     assert fmean(one.error_polls or 1 for one in found) <= polls
@@ -108,7 +114,9 @@ def test_the_first_page_counts_those_whose_tickets_have_not_come_back() -> None:
 def test_a_quarter_a_half_and_three_quarters_are_in_by_the_quartiles_that_are_told_later_on(
     name: str, most: float
 ) -> None:
-    """Those who miss a minute come back in front of visitors who were told nothing of them, so waits in "wave" are 3 per cent longer."""
+    """Those who miss a minute come back in front of visitors who were told nothing of them, so
+    waits in "wave" are 3 per cent longer.
+    """
     found = [run(name, seed).coverage_polls or (0.0, 0.0, 0.0) for seed in (7, 1, 2)]
     for which, nominal in enumerate((0.25, 0.5, 0.75)):
         assert abs(fmean(coverage[which] for coverage in found) - nominal) <= most
@@ -117,7 +125,9 @@ def test_a_quarter_a_half_and_three_quarters_are_in_by_the_quartiles_that_are_to
 def test_in_a_random_room_half_of_a_crowd_is_in_by_the_median_that_it_is_told_when_it_comes() -> (
     None
 ):
-    """About as many as came in the last minute are expected once more. With twice as many, 0.72 were in by the median."""
+    """About as many as came in the last minute are expected once more. With twice as many, 0.72
+    were in by the median.
+    """
     found = [run("draw", seed).coverage_joining or (0.0, 0.0, 0.0) for seed in range(1, 9)]
     assert abs(fmean(median for _, median, _ in found) - 0.5) <= 0.12
 
@@ -129,7 +139,9 @@ def test_in_a_random_room_half_of_a_crowd_is_in_by_the_median_that_it_is_told_wh
 def test_between_the_quartiles_is_where_half_of_the_waits_end_or_more(
     name: str, seeds: tuple[int, ...]
 ) -> None:
-    """Half is what is said, and seven points less may do, for the mean: of eight flash sales one has 0.36, another 0.58. Much more would say nothing."""
+    """Half is what is said, and seven points less may do, for the mean: of eight flash sales one
+    has 0.36, another 0.58. Much more would say nothing.
+    """
     assert 0.43 <= fmean(run(name, seed).inside_quartiles or 0 for seed in seeds) <= 0.9
 
 

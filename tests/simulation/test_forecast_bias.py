@@ -1,7 +1,8 @@
-"""Whether what visitors are told when joining is too long or too short on the whole, where a part of the line or of the units is not seen.
+"""Whether what visitors are told when joining is too long or too short on the whole, where a part
+of the line or of the units is not seen.
 
-The bias is the sum of the medians told, less the sum of the waits, as a part of that sum, over several crowds: chance makes one crowd's waits
-a hundredth or two longer or shorter than another's.
+The bias is the sum of the medians told, less the sum of the waits, as a part of that sum, over
+several crowds: chance makes one crowd's waits a hundredth or two longer or shorter than another's.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""A generated month looks like one, keeps the limits of its room, and is marked as generated wherever it is read."""
+"""A generated month looks like one, keeps the limits of its room, and is marked as generated
+wherever it is read.
+"""
 
 from pathlib import Path
 from random import Random

@@ -1,4 +1,6 @@
-"""What the quorum promises, in worlds where agents are lost, late, lying and flapping; and rules that are broken on purpose are caught."""
+"""What the quorum promises, in worlds where agents are lost, late, lying and flapping; and rules
+that are broken on purpose are caught.
+"""
 
 from collections.abc import Callable
 
@@ -157,7 +159,9 @@ lateness = st.sampled_from([0, 0, 3_000, 30_000, 10 * MINUTE])
 
 @st.composite
 def truthful_worlds(draw: st.DrawFn) -> World:
-    """Agents that are lost, late, doubled or not; in each region at most one of three lies or flaps."""
+    """Agents that are lost, late, doubled or not; in each region at most one of three lies or
+    flaps.
+    """
     regions, each = draw(st.integers(1, 5)), draw(st.integers(3, 4))
     wanted = check(
         interval=draw(st.sampled_from([5, 10, 30])),

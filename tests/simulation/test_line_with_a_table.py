@@ -1,4 +1,6 @@
-"""A line whose pages read the shared table and check in once a minute, beside the same line without: half of it leaves without a word."""
+"""A line whose pages read the shared table and check in once a minute, beside the same line
+without: half of it leaves without a word.
+"""
 
 from dataclasses import replace
 from random import Random
@@ -12,7 +14,9 @@ from greenroom.simulator.world import World
 
 
 def line(table: bool, told: bool = True) -> World:
-    """1,200 visitors in two minutes at a room for few, whose limits rise eightfold while most of its line sleeps. `told`: when to check in."""
+    """1,200 visitors in two minutes at a room for few, whose limits rise eightfold while most of
+    its line sleeps. `told`: when to check in.
+    """
 
     def streams(name: str) -> Random:
         return Random(f"1/{name}")

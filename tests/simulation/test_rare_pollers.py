@@ -1,4 +1,6 @@
-"""Visitors whose phones sleep: they try every 45 to 180 seconds, and enter about as soon as those who are there all the time."""
+"""Visitors whose phones sleep: they try every 45 to 180 seconds, and enter about as soon as those
+who are there all the time.
+"""
 
 from statistics import quantiles
 
@@ -30,7 +32,9 @@ SEEDS = (2, 3)
 
 
 def waits(scenario: Scenario) -> tuple[float, float, float]:
-    """Nine of ten who are there, and of those who sleep, wait so long, in seconds; capacity unused. Over all seeds."""
+    """Nine of ten who are there, and of those who sleep, wait so long, in seconds; capacity unused.
+    Over all seeds.
+    """
     found: tuple[list[float], list[float]] = ([], [])
     unused = 0.0
     for seed in SEEDS:

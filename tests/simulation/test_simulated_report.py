@@ -1,4 +1,6 @@
-"""What analytics would show of a simulated run, asked by the same question as the dashboard's, against what its visitors went through."""
+"""What analytics would show of a simulated run, asked by the same question as the dashboard's,
+against what its visitors went through.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -131,7 +133,9 @@ def percentiles(told: RecordedFigures, stem: str, truth_ms: list[int]) -> None:
 
 @pytest.mark.parametrize("seed", [2, 3, 6, 10, 13])
 def test_recording_a_run_with_faults_changes_nothing_in_it(seed: int) -> None:
-    """These seeds have old disks, lost coordinators, partitions, clock steps, floods and changes of limits."""
+    """These seeds have old disks, lost coordinators, partitions, clock steps, floods and changes of
+    limits.
+    """
     alone, recorded = (World(random_scenario(streams_of(seed)), streams_of(seed)) for _ in range(2))
     recording = RunRecording(recorded)
     for world in (alone, recorded):

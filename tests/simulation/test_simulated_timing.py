@@ -1,4 +1,6 @@
-"""The simulator is as slow as what it stands for: data centers report on the schedule of a process, and pages count whole seconds."""
+"""The simulator is as slow as what it stands for: data centers report on the schedule of a process,
+and pages count whole seconds.
+"""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -85,7 +87,9 @@ def test_pages_ask_again_after_whole_seconds() -> None:
 def test_quiet_data_centers_are_heard_twice_soon_after_the_coordinator_lost_its_state(
     seed: int,
 ) -> None:
-    """Before that nothing is granted. The first report of a quiet one takes up to 1.5 s, the second another slot."""
+    """Before that nothing is granted. The first report of a quiet one takes up to 1.5 s, the second
+    another slot.
+    """
     lost = tuple(Fault("coordinator loss", at_s, at_s + 0.001) for at_s in (20, 30, 40, 50))
     scenario = little(centers=20, arrivals=[], faults=lost, network=NEAR, lasts_s=60)
     world = World(scenario, streams_of(seed))

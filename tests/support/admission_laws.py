@@ -1,8 +1,9 @@
 """The laws of admission, checked from outside on every single operation.
 
-`GroundTruth` stands before a ledger, asks it what visitors ask, and keeps its own books from the answers alone: who is inside, who is present,
-who came in when. A contradiction of a law becomes a line in `found`. It judges nothing by the ledger's own counts except
-where a law speaks about them (conservation, look-ahead, draws).
+`GroundTruth` stands before a ledger, asks it what visitors ask, and keeps its own books from the
+answers alone: who is inside, who is present, who came in when. A contradiction of a law becomes a
+line in `found`. It judges nothing by the ledger's own counts except where a law speaks about them
+(conservation, look-ahead, draws).
 """
 
 from collections import deque
@@ -99,7 +100,9 @@ class GroundTruth:
         )
 
     def using(self) -> int:
-        """Visitors who may use the origin now: those inside, and those whose session an operator ended a moment ago."""
+        """Visitors who may use the origin now: those inside, and those whose session an operator
+        ended a moment ago.
+        """
         return self.active() + sum(1 for until_ms in self.ended.values() if self.now_ms < until_ms)
 
     def living(self, one: bytes) -> bool:
@@ -314,7 +317,9 @@ class GroundTruth:
         self._after()
 
     def end_all_sessions(self) -> None:
-        """An operator's word. A native pass lives for q from the last renewal, at most five seconds."""
+        """An operator's word. A native pass lives for q from the last renewal, at most five
+        seconds.
+        """
         self.clock.ms = max(self.now_ms, self.room.sessions_ended_ms + 1)
         self._end_sessions()
         for one, renewed_ms in self.inside.items():

@@ -1,4 +1,5 @@
-"""Trials of admission that single operations do not show: fair draws, prompt heads, everybody's turn, and messages that go astray.
+"""Trials of admission that single operations do not show: fair draws, prompt heads, everybody's
+turn, and messages that go astray.
 
 Each trial returns what went wrong, as lines; an empty list is a pass.
 """
@@ -24,7 +25,9 @@ ROUNDS = 400
 
 
 def fair_draws() -> list[str]:
-    """Random: in each draw every present waiter has the same chance, early or late, and survivors of earlier draws as much as newcomers."""
+    """Random: in each draw every present waiter has the same chance, early or late, and survivors
+    of earlier draws as much as newcomers.
+    """
     first = [0] * 8
     old_won = 0
     for round_number in range(ROUNDS):
@@ -67,7 +70,9 @@ def fair_draws() -> list[str]:
 
 
 def fair_room() -> list[str]:
-    """The same, seen from outside: who comes in when one unit becomes free does not depend on who came first or tried more often."""
+    """The same, seen from outside: who comes in when one unit becomes free does not depend on who
+    came first or tried more often.
+    """
     won = [0] * 8
     rounds = 160
     for round_number in range(rounds):
@@ -104,7 +109,9 @@ def fair_room() -> list[str]:
 
 
 def prompt_heads() -> list[str]:
-    """The visitor at the head gets in within two syncs of a unit becoming free; a ghost blocks no longer than its refresh and grace."""
+    """The visitor at the head gets in within two syncs of a unit becoming free; a ghost blocks no
+    longer than its refresh and grace.
+    """
     found = []
     for method in ("fifo", "random"):
         for ghost in (False, True):
@@ -204,7 +211,9 @@ class Crowd:
 
 
 class Astray:
-    """Several data centers with clocks of their own, and a network that loses, delays, repeats and reorders."""
+    """Several data centers with clocks of their own, and a network that loses, delays, repeats and
+    reorders.
+    """
 
     def __init__(self, seed: int, room: Room, centers: int) -> None:
         self.draw = Random(seed)
@@ -246,7 +255,9 @@ class Astray:
         return problems(self.coordinator, self.ledgers)
 
     def _crash(self, index: int) -> None:
-        """A data center loses its books. Its visitors are gone, but their sessions are not over yet."""
+        """A data center loses its books. Its visitors are gone, but their sessions are not over
+        yet.
+        """
         self.lost += [ends_ms - self.skews[index] for ends_ms in self.inside[index].values()]
         self.inside[index].clear()
         old = self.ledgers[index]
@@ -337,7 +348,9 @@ class Astray:
 
 
 def messages_astray(seeds: range = range(44, 60), steps: int = 1_500) -> list[str]:
-    """No loss, delay, repetition or reordering of messages ever lets in one too many, regardless of the clocks."""
+    """No loss, delay, repetition or reordering of messages ever lets in one too many, regardless of
+    the clocks.
+    """
     found = []
     for seed in seeds:
         draw = Random(seed)
@@ -354,7 +367,9 @@ def messages_astray(seeds: range = range(44, 60), steps: int = 1_500) -> list[st
 
 
 def first_in_line() -> list[str]:
-    """The next permit is for the first, who has tried in vain, or for one who came less than two seconds later; however many are expected."""
+    """The next permit is for the first, who has tried in vain, or for one who came less than two
+    seconds later; however many are expected.
+    """
     found = []
     for late_ms in (1_500, 2_500):
         ledger = Ledger(small_room(), "here", 1, START_MS)
@@ -386,7 +401,9 @@ def walks(seeds: range = range(40), steps: int = 400) -> list[str]:
 
 
 def two_restarts() -> list[str]:
-    """A session that was over at one restart is over at the next one, even if sessions have been made longer in between."""
+    """A session that was over at one restart is over at the next one, even if sessions have been
+    made longer in between.
+    """
     ground_truth = GroundTruth(small_room(), seed=1)
     ground_truth.arrive(ticket_id(1))
     ground_truth.advance(120_000)

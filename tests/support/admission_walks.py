@@ -9,7 +9,9 @@ METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
 
 
 def walk(seed: int, steps: int, **start: object) -> list[str]:
-    """A random stretch of life of a small room; the laws that broke, with the step. Stops at the first."""
+    """A random stretch of life of a small room; the laws that broke, with the step. Stops at the
+    first.
+    """
     draw, passing = (
         Random(seed),
         Random(f"{seed} passing"),

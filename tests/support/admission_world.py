@@ -1,4 +1,6 @@
-"""What admission is tested in: a clock set by hand, a journal that can fail, rooms and tickets made short."""
+"""What admission is tested in: a clock set by hand, a journal that can fail, rooms and tickets made
+short.
+"""
 
 from collections.abc import Callable
 from random import Random
@@ -34,7 +36,9 @@ class FlakyJournal:
 
 
 def small_room(**changes: object) -> Room:
-    """Five inside, six a minute, sessions of a minute; newcomers are let in at once, so that tests need no tickets to fill it."""
+    """Five inside, six a minute, sessions of a minute; newcomers are let in at once, so that tests
+    need no tickets to fill it.
+    """
     values = {
         "id": "r",
         "name": "r",

@@ -1,4 +1,6 @@
-"""Rollups, parts and questions for tests of analytics, and an oracle that answers questions from the rollups themselves."""
+"""Rollups, parts and questions for tests of analytics, and an oracle that answers questions from
+the rollups themselves.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,7 @@ def parts_of(
     ]
 
 
-# -- the oracle ---------------------------------------------------------------------------------------------------------------------
+# -- the oracle ------------------------------------------------------------------------------------
 
 
 def values_within(counts: dict[int, int]) -> list[int]:
@@ -97,7 +99,9 @@ def nearest_rank(values: Sequence[int], percent: int) -> int:
 
 
 def oracle(parts: Iterable[Part], question: Question) -> list[dict[Any, Any]]:
-    """What a grouped question must give, in no particular order; filters on time and room by brute force."""
+    """What a grouped question must give, in no particular order; filters on time and room by brute
+    force.
+    """
     cells: dict[tuple[int, str], list[Rollup]] = defaultdict(list)
     for part in {part.key: part for part in parts}.values():
         cells[part.minute * 60, part.room].append(part.rollup)

@@ -1,4 +1,6 @@
-"""The whole management API in this process, on a real store in a folder, for tests that ask very often."""
+"""The whole management API in this process, on a real store in a folder, for tests that ask very
+often.
+"""
 
 import asyncio
 import json
@@ -37,7 +39,9 @@ RUNNING = read_config(
 
 
 endpoint.ANSWER_S = 60.0
-"""A machine that stands still for two seconds says nothing about a query; the limit itself has a test of its own."""
+"""A machine that stands still for two seconds says nothing about a query; the limit itself has a
+test of its own.
+"""
 
 
 SYNC = SyncState(

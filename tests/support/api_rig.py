@@ -1,4 +1,6 @@
-"""A real greenroom with its management API, the official SDK in front of it, and plain HTTP beside that."""
+"""A real greenroom with its management API, the official SDK in front of it, and plain HTTP beside
+that.
+"""
 
 import http.client
 import inspect

@@ -1,7 +1,9 @@
-"""An origin that notes every byte it is sent, and an attacker who sends any bytes and reads everything that comes back.
+"""An origin that notes every byte it is sent, and an attacker who sends any bytes and reads
+everything that comes back.
 
-The origin reads requests by the book and calls everything else garbage. So two questions settle every attack: did garbage, or a
-request that the room should have held, reach the origin? And what did the attacker get?
+The origin reads requests by the book and calls everything else garbage. So two questions settle
+every attack: did garbage, or a request that the room should have held, reach the origin? And what
+did the attacker get?
 """
 
 import contextlib
@@ -31,7 +33,9 @@ class Seen:
 
 @dataclass
 class NotingOrigin(ThreadedOrigin):
-    """Answers `200` with `X-Origin` to everything; `/big` with as much as is read; `/agree` like a WebSocket server that lies."""
+    """Answers `200` with `X-Origin` to everything; `/big` with as much as is read; `/agree` like a
+    WebSocket server that lies.
+    """
 
     seen: list[Seen] = field(default_factory=list)
     garbage: list[bytes] = field(default_factory=list)

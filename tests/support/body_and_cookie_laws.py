@@ -41,7 +41,9 @@ def check_body(data: bytes) -> None:
 
 
 def check_cookies(header: bytes) -> None:
-    """Any Cookie header is stepped through: few short candidates, tickets only where we sealed them, nothing of greenroom's goes on."""
+    """Any Cookie header is stepped through: few short candidates, tickets only where we sealed
+    them, nothing of greenroom's goes on.
+    """
     found = ticket_values(((b"cookie", header),), NAME)
     assert len(found) <= CANDIDATES_MAX
     for value in found:

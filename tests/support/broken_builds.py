@@ -1,4 +1,6 @@
-"""Builds that are broken on purpose, each with the trial that has to find it: a trial that finds none of them proves nothing."""
+"""Builds that are broken on purpose, each with the trial that has to find it: a trial that finds
+none of them proves nothing.
+"""
 
 from collections.abc import Callable
 from typing import Any

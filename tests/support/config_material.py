@@ -1,4 +1,6 @@
-"""Zones, rooms and all the rest, small and valid, for tests of everything that keeps or carries a configuration."""
+"""Zones, rooms and all the rest, small and valid, for tests of everything that keeps or carries a
+configuration.
+"""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""A desk without a store: plans are made on a value and carried out on it, so a test can ask thousands of times."""
+"""A desk without a store: plans are made on a value and carried out on it, so a test can ask
+thousands of times.
+"""
 
 import itertools
 from typing import Any

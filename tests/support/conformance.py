@@ -1,7 +1,8 @@
-"""The conformance table: more than 200 requests, each with the room it meets, the cookie it brings and the form it has.
+"""The conformance table: more than 200 requests, each with the room it meets, the cookie it brings
+and the form it has.
 
-Every integration is asked all of them and must do what the gateway does (`test_conformance.py`), but for the differences that
-docs/reference/proxies.md lists.
+Every integration is asked all of them and must do what the gateway does (`test_conformance.py`),
+but for the differences that docs/reference/proxies.md lists.
 """
 
 import http.client
@@ -124,7 +125,9 @@ FORGED_HEADERS: Mapping[str, str] = {
 
 
 def table() -> list[Row]:
-    """Every row: each form in each room without a ticket and inside, odd tickets, odd targets, forged headers, odd heads."""
+    """Every row: each form in each room without a ticket and inside, odd tickets, odd targets,
+    forged headers, odd heads.
+    """
     rows = [
         Row(
             f"{form} in {room} with ticket {ticket}",
@@ -205,8 +208,9 @@ def table() -> list[Row]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a visitor could tell: who answered, with which status, in which form, whether a ticket came with it; `host` is the
-    one that the application was given, `readable` the origin whose scripts may read the answer."""
+    """What a visitor could tell: who answered, with which status, in which form, whether a ticket
+    came with it; `host` is the one that the application was given, `readable` the origin whose
+    scripts may read the answer."""
 
     origin: bool
     status: int

@@ -1,4 +1,6 @@
-"""A real Chromium in front of the dashboard: it fails a test when a page breaks the content security policy or a script throws."""
+"""A real Chromium in front of the dashboard: it fails a test when a page breaks the content
+security policy or a script throws.
+"""
 
 import os
 import re
@@ -34,7 +36,9 @@ ARGUMENTS = [
 ]
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 LOOK = """async (rules) => (await axe.run(document, {runOnly: rules, resultTypes: ["violations"]})).violations"""
-"""Every rule is checked; telling of thousands of elements without faults would take most of the time."""
+"""Every rule is checked; telling of thousands of elements without faults would take most of the
+time.
+"""
 PASSWORD = "correct horse battery"
 BROKEN_OFF = ("htmx:sendAbort", "htmx:afterRequest")
 """What htmx says of a request that leaving the page has broken off."""
@@ -81,7 +85,9 @@ class DashboardBrowser:
         return page
 
     def violations(self) -> list[str]:
-        """What axe-core finds on the page as it is. It is put in beside the policy, which applies to the page's own scripts."""
+        """What axe-core finds on the page as it is. It is put in beside the policy, which applies
+        to the page's own scripts.
+        """
         return violations(self.page)
 
 

@@ -1,4 +1,6 @@
-"""The dashboard in this process on a real store, with people of every role and zone, and a client that is a browser's cookie jar."""
+"""The dashboard in this process on a real store, with people of every role and zone, and a client
+that is a browser's cookie jar.
+"""
 
 import asyncio
 import re
@@ -186,7 +188,9 @@ class DashboardRig:
         self.config.change("test", accounts.add(name, role, zones, PASSWORD))
 
     def person(self, role: str, *zones: str) -> Visitor:
-        """A signed-in browser. The session is made directly: computing a hash for each test would take most of its time."""
+        """A signed-in browser. The session is made directly: computing a hash for each test would
+        take most of its time.
+        """
         name = f"{role}-{'-'.join(zones) or 'all'}"
         if accounts.find(self.store.read(), name) is None:
             self.add_account(name, role, *zones)

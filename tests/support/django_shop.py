@@ -1,4 +1,5 @@
-"""A Django site as Django's own documentation builds one: forms with its token against forgery, an upload, a redirect afterwards.
+"""A Django site as Django's own documentation builds one: forms with its token against forgery, an
+upload, a redirect afterwards.
 
 `python django_shop.py` prints its port. `/received` lists what the views were given, as JSON.
 """

@@ -57,7 +57,9 @@ def equipment(
     *,
     private: bool = True,
 ) -> Equipment:
-    """What an agent uses, trusting AUTHORITY alone. `resolves`: these names have these addresses, all others are asked of the system."""
+    """What an agent uses, trusting AUTHORITY alone. `resolves`: these names have these addresses,
+    all others are asked of the system.
+    """
     system = threaded_resolver()
 
     async def resolve(host: str, port: int) -> Any:
@@ -88,7 +90,9 @@ async def served(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIt
 
 @contextlib.asynccontextmanager
 async def shaken(tls: ssl.SSLContext) -> AsyncIterator[int]:
-    """The port of a server that tries one handshake in a thread: unlike asyncio's it sends the alert with which a handshake fails."""
+    """The port of a server that tries one handshake in a thread: unlike asyncio's it sends the
+    alert with which a handshake fails.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -139,7 +143,9 @@ async def resets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 @contextlib.contextmanager
 def blackhole() -> Any:
-    """The port of a listener whose queue is full: the kernel drops every further attempt to connect."""
+    """The port of a listener whose queue is full: the kernel drops every further attempt to
+    connect.
+    """
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)

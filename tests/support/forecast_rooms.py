@@ -1,4 +1,6 @@
-"""Rooms as a forecast sees them: a forecaster that was told of a made-up past, and the books of one moment."""
+"""Rooms as a forecast sees them: a forecaster that was told of a made-up past, and the books of one
+moment.
+"""
 
 from collections import Counter, deque
 from random import Random
@@ -25,7 +27,8 @@ def report(number: int, **said: object) -> SyncUp:
 class Past:
     """A room with a crowd at its door for so many minutes, told to a forecaster second by second.
 
-    Sessions last a whole number of seconds from `stay_s`. Everything happens `times` times, and the limits are as many times larger.
+    Sessions last a whole number of seconds from `stay_s`. Everything happens `times` times, and the
+    limits are as many times larger.
     """
 
     def __init__(

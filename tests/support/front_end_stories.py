@@ -1,4 +1,6 @@
-"""Stories of visitors that every front end must tell alike: the requests, and what is decided about each."""
+"""Stories of visitors that every front end must tell alike: the requests, and what is decided about
+each.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -49,7 +51,9 @@ class Step:
 
 
 def prepared(step: Step, site: Site, jar: dict[str, bytes]) -> Pairs:
-    """Brings a site to the moment of this step; the headers of its request, with the visitor's cookie."""
+    """Brings a site to the moment of this step; the headers of its request, with the visitor's
+    cookie.
+    """
     step.change(site)
     site.advance(step.wait_ms)
     site.events_seen.clear()
@@ -208,7 +212,9 @@ def origin(_method: str, path: str) -> tuple[int, Pairs, bytes]:
 
 
 def ticket_of(site: Site, cookie: bytes) -> object:
-    """What a Set-Cookie value holds: the ticket opened (nonces differ), and the attributes as they are."""
+    """What a Set-Cookie value holds: the ticket opened (nonces differ), and the attributes as they
+    are.
+    """
     value, _, rest = cookie.removeprefix(NAME).partition(b";")
     return (Sealer(site.ring).open(value, b"r", site.clock.ms) if value else value), rest
 
@@ -223,7 +229,9 @@ def told(site: Site, given: Given, decided: Decided | None) -> tuple[Any, ...]:
 
 
 def play_both(story: str, folder: Path, make: Callable[[DecisionService], Any]) -> tuple[Site, Any]:
-    """Plays a story at a front end without HTTP and at the one that `make` makes, which must say the same; the latter and its site."""
+    """Plays a story at a front end without HTTP and at the one that `make` makes, which must say
+    the same; the latter and its site.
+    """
     here, there = (
         Site(folder / side, small_room(total_active_users=1)) for side in ("here", "there")
     )

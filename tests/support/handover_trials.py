@@ -1,8 +1,10 @@
-"""Trials of a coordinator that changes hands: what it remembers is all there, or older, or gone, and data centers come and go meanwhile.
+"""Trials of a coordinator that changes hands: what it remembers is all there, or older, or gone,
+and data centers come and go meanwhile.
 
-Reports and answers travel as they do with a real leader lease: an answer goes out only after its rows have been written, a data center
-reads no report while an answer is on its way to its ledgers, and when the server that keeps the rows loses its memory, batches there are
-lost too. `late`: nothing of that is certain, and what is on its way then comes when it comes.
+Reports and answers travel as they do with a real leader lease: an answer goes out only after its
+rows have been written, a data center reads no report while an answer is on its way to its ledgers,
+and when the server that keeps the rows loses its memory, batches there are lost too. `late`:
+nothing of that is certain, and what is on its way then comes when it comes.
 """
 
 from heapq import heappop
@@ -47,7 +49,9 @@ class Handover(Astray):
         """It is the registry's."""
 
     def _problems(self) -> list[str]:
-        """Ledgers of data centers that a coordinator without memory has not heard of yet say more than it knows."""
+        """Ledgers of data centers that a coordinator without memory has not heard of yet say more
+        than it knows.
+        """
         return problems(
             self.coordinator,
             [
@@ -83,7 +87,9 @@ class Handover(Astray):
         self._write()
 
     def _forget(self) -> None:
-        """The server restarts from an older state, or from nothing; what had left it already arrives now or never."""
+        """The server restarts from an older state, or from nothing; what had left it already
+        arrives now or never.
+        """
         self.life += 1
         self.forgot_ms = self.now_ms
         self.rows = dict(self.draw.choice(({}, *self.older)))
@@ -112,7 +118,9 @@ class Handover(Astray):
             ledger.log.clear()
 
     def _write(self) -> bool:
-        """Rows first; False when the process dies before that, and the next one goes on from what was written."""
+        """Rows first; False when the process dies before that, and the next one goes on from what
+        was written.
+        """
         if self.draw.random() < 0.003 and self.handovers > 1:
             self._take_over()
             return False
@@ -140,7 +148,9 @@ class Handover(Astray):
 def handovers(
     seeds: range = range(24), steps: int = 1_500, losses: bool = True, late: bool = False
 ) -> list[str]:
-    """Regardless of who coordinates and of what was forgotten: no visitor is let in beyond the limits."""
+    """Regardless of who coordinates and of what was forgotten: no visitor is let in beyond the
+    limits.
+    """
     found, admitted, changed = [], 0, 0
     for seed in seeds:
         draw = Random(seed)

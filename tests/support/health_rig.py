@@ -1,4 +1,6 @@
-"""The health checks of a process without the rest of it: a real store, an origin that a test switches, and a sink that keeps alerts."""
+"""The health checks of a process without the rest of it: a real store, an origin that a test
+switches, and a sink that keeps alerts.
+"""
 
 import asyncio
 import contextlib

@@ -1,6 +1,8 @@
-"""A world of probe agents in virtual time: an origin that is up or down for each region, and agents that are lost, late, lying or flapping.
+"""A world of probe agents in virtual time: an origin that is up or down for each region, and agents
+that are lost, late, lying or flapping.
 
-The world runs the real rules (core.health) or a deliberately broken variant of one of them, and keeps what really was the case.
+The world runs the real rules (core.health) or a deliberately broken variant of one of them, and
+keeps what really was the case.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -47,9 +49,9 @@ class Rules:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How one agent behaves. `lost_after_ms`: is never heard of again from then on; `late_ms`: its reports take so long;
-    `lies`: says the opposite of what it sees; `flaps`: says one and the other in turn; `doubled`: every report comes twice, the old ones
-    again behind the new ones."""
+    """How one agent behaves. `lost_after_ms`: is never heard of again from then on; `late_ms`: its
+    reports take so long; `lies`: says the opposite of what it sees; `flaps`: says one and the other
+    in turn; `doubled`: every report comes twice, the old ones again behind the new ones."""
 
     lost_after_ms: int | None = None
     late_ms: int = 0
@@ -210,7 +212,9 @@ def first_result_counts(vote: Vote, result: Vote, check: HealthCheck) -> Vote:
 def verdict_without_memory(
     state: Condition, check: HealthCheck, verdict: HealthVerdict, now_ms: int
 ) -> tuple[Condition, Turn | None]:
-    """Broken: being undecided for a moment is forgotten status, so the same status is announced again."""
+    """Broken: being undecided for a moment is forgotten status, so the same status is announced
+    again.
+    """
     return condition.advanced(
         Condition() if verdict.status == UNKNOWN else state, check, verdict, now_ms
     )

@@ -1,4 +1,6 @@
-"""Just enough HTTP/2 to ask several things at once over one connection without TLS, and to read the bodies of the answers."""
+"""Just enough HTTP/2 to ask several things at once over one connection without TLS, and to read the
+bodies of the answers.
+"""
 
 import socket
 import struct

@@ -1,4 +1,6 @@
-"""Every way of putting greenroom before an application, started with real servers: the gateway, proxies that ask or forward, middleware."""
+"""Every way of putting greenroom before an application, started with real servers: the gateway,
+proxies that ask or forward, middleware.
+"""
 
 import contextlib
 import os
@@ -61,9 +63,11 @@ def proxy(
     socket_file: Path | None = None,
     patient: bool = True,
 ) -> Iterator[Address]:
-    """A proxy with its configuration of examples/, `change`d; `rooms` must hold every visitor of the path /a%5cb of full.example.
+    """A proxy with its configuration of examples/, `change`d; `rooms` must hold every visitor of
+    the path /a%5cb of full.example.
 
-    `socket_file`: it reaches greenroom over this Unix socket. `patient`: HAProxy waits for a greenroom that is gone as long as in the example.
+    `socket_file`: it reaches greenroom over this Unix socket. `patient`: HAProxy waits for a
+    greenroom that is gone as long as in the example.
     """
     at = {
         "proxy": port or free_port(),
@@ -150,7 +154,9 @@ INTEGRATIONS: dict[str, Any] = {
 
 
 def with_http2(name: str, port: int, text: str) -> str:
-    """The example's configuration, which speaks HTTP/2 without TLS too: on this port, or where it listens anyway."""
+    """The example's configuration, which speaks HTTP/2 without TLS too: on this port, or where it
+    listens anyway.
+    """
     apache = "LoadModule http2_module /usr/lib/apache2/modules/mod_http2.so\nProtocols h2c http/1.1\n\nListen"
     changed = {
         "nginx": lambda: re.sub(

@@ -1,4 +1,6 @@
-"""Every difference between greenroom and nginx as a proxy, by name; `docs/explanation/beside-nginx.md` gives the reason of each."""
+"""Every difference between greenroom and nginx as a proxy, by name;
+`docs/explanation/beside-nginx.md` gives the reason of each.
+"""
 
 import re
 import subprocess
@@ -8,7 +10,9 @@ Version = tuple[int, int]
 
 
 class Known(NamedTuple):
-    """A difference and where it occurs: the names of requests, in full or as a beginning with `*`; and the versions of nginx, `until` not included."""
+    """A difference and where it occurs: the names of requests, in full or as a beginning with `*`;
+    and the versions of nginx, `until` not included.
+    """
 
     name: str
     differences: tuple[str, ...]
@@ -20,7 +24,9 @@ class Known(NamedTuple):
 STRICT: Version = (1, 23)
 """From here on nginx refuses answers whose length or coding is unclear."""
 STRICTER: Version = (1, 30)
-"""The version seen to refuse chunks that end with LF, and to keep 103 back; 1.26 does neither. In between it was not tried."""
+"""The version seen to refuse chunks that end with LF, and to keep 103 back; 1.26 does neither. In
+between it was not tried.
+"""
 
 
 def nginx_version() -> Version:

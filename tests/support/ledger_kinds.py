@@ -1,4 +1,6 @@
-"""The kinds of ledgers that keep the contract of `ports.LedgerPort`, each in a room with its coordinator and time set by hand."""
+"""The kinds of ledgers that keep the contract of `ports.LedgerPort`, each in a room with its
+coordinator and time set by hand.
+"""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""A real greenroom with a zone and a room of its own, visitors who wait in it, and operators who watch it in Chromium."""
+"""A real greenroom with a zone and a room of its own, visitors who wait in it, and operators who
+watch it in Chromium.
+"""
 
 import re
 import threading
@@ -116,7 +118,9 @@ class LiveRig:
         return self.api.ask("GET", f"/zones/{self.zone_id}/waiting_rooms/{self.room_id}").result
 
     def visit(self, cookie: str = "") -> tuple[int, str]:
-        """One page view: seconds until the visitor should come back (0: let in), and the new cookie."""
+        """One page view: seconds until the visitor should come back (0: let in), and the new
+        cookie.
+        """
         connection = HTTPConnection(*self.running.address, timeout=60)
         try:
             headers = {
@@ -134,7 +138,9 @@ class LiveRig:
             connection.close()
 
     def crowd(self, size: int) -> list[str]:
-        """So many visitors come, and those who are held come back once, as they are told: they are in line. Their cookies."""
+        """So many visitors come, and those who are held come back once, as they are told: they are
+        in line. Their cookies.
+        """
         came = [self.visit() for _ in range(size)]
         time.sleep(max(refresh_s for refresh_s, _ in came))  # as the page says
         return [self.visit(cookie)[1] if refresh_s else cookie for refresh_s, cookie in came]
@@ -170,7 +176,9 @@ def _is_wrong(message: ConsoleMessage) -> bool:
 
 
 def sale_parts(room_id: str, end_s: int, minutes: int) -> list[Part]:
-    """Minutes of a sale that ends now: a rush one third into them, a line that empties, and waits that follow it."""
+    """Minutes of a sale that ends now: a rush one third into them, a line that empties, and waits
+    that follow it.
+    """
     parts, waiting = [], 0.0
     for index in range(minutes):
         came = round(20 + 900 * exp(-(((index - minutes / 3) / (minutes / 30)) ** 2)))

@@ -1,4 +1,6 @@
-"""What some tests need of the machine, which containers often withhold, and how it is found out whether it is there."""
+"""What some tests need of the machine, which containers often withhold, and how it is found out
+whether it is there.
+"""
 
 import os
 import shutil
@@ -41,7 +43,9 @@ RIGHTS = {
         lambda: os.geteuid() == 0,
     ),
 }
-"""By the name in `@pytest.mark.needs(name)`: why a test cannot run without it, and whether it is there."""
+"""By the name in `@pytest.mark.needs(name)`: why a test cannot run without it, and whether it is
+there.
+"""
 
 
 @cache

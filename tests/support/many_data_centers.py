@@ -1,6 +1,8 @@
-"""Several data centers for real, on one machine: a Redis and two edges each, a global Redis, links that can be cut, and the origin behind all.
+"""Several data centers for real, on one machine: a Redis and two edges each, a global Redis, links
+that can be cut, and the origin behind all.
 
-The origin is the only ground truth: it notes every request that got through, with the moment at which it was sent and the one at which it came.
+The origin is the only ground truth: it notes every request that got through, with the moment at
+which it was sent and the one at which it came.
 """
 
 import asyncio
@@ -32,7 +34,9 @@ RESUMED_S = 5.0
 
 
 class Link:
-    """A TCP proxy. Cut, it says nothing: what is under way waits, and arrives late when it is repaired."""
+    """A TCP proxy. Cut, it says nothing: what is under way waits, and arrives late when it is
+    repaired.
+    """
 
     def __init__(self, target: int) -> None:
         self.port = free_port()

@@ -1,4 +1,6 @@
-"""The middleware as a server calls it, without sockets: a request becomes a scope or an environ, what is sent becomes what a visitor is given."""
+"""The middleware as a server calls it, without sockets: a request becomes a scope or an environ,
+what is sent becomes what a visitor is given.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -52,7 +54,9 @@ def _given(status: int, headers: Pairs, body: bytes) -> Given:
 
 @dataclass
 class AsgiFront:
-    """An application behind `greenroom.asgi`; `served` are the headers of each request that reached it."""
+    """An application behind `greenroom.asgi`; `served` are the headers of each request that reached
+    it.
+    """
 
     decisions: DecisionService
     origin: Origin

@@ -66,7 +66,9 @@ def made(
 
 
 def running(store: StoreWithOutbox, done, seconds: float = 60.0, **options) -> None:
-    """Runs a sender until something has happened. `seconds`: when it has gone wrong, also on a busy machine; it takes a few."""
+    """Runs a sender until something has happened. `seconds`: when it has gone wrong, also on a busy
+    machine; it takes a few.
+    """
 
     async def story() -> None:
         task = asyncio.create_task(made(store, **options).run())

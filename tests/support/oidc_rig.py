@@ -1,4 +1,6 @@
-"""An OpenID Connect provider that speaks HTTP on a port of its own: discovery, keys, authorization code with PKCE, userinfo, sign-out."""
+"""An OpenID Connect provider that speaks HTTP on a port of its own: discovery, keys, authorization
+code with PKCE, userinfo, sign-out.
+"""
 
 import base64
 import hashlib
@@ -137,7 +139,9 @@ class Provider:
 
 @contextmanager
 def provider_at(now_s: Callable[[], int], tls: ssl.SSLContext | None = None) -> Iterator[Provider]:
-    """A provider that answers on a port of 127.0.0.1 until the end of the block; with `tls` by HTTPS."""
+    """A provider that answers on a port of 127.0.0.1 until the end of the block; with `tls` by
+    HTTPS.
+    """
     provider = Provider(now_s)
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,6 @@
-"""Signing in to the dashboard through a provider, step by step as a browser does, and answers of a provider that are changed."""
+"""Signing in to the dashboard through a provider, step by step as a browser does, and answers of a
+provider that are changed.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -37,7 +39,9 @@ def use(
 
 @contextmanager
 def provider_of(rig: DashboardRig) -> Iterator[Provider]:
-    """A provider that signs people in to this dashboard; afterwards no one is signed in, and no failure counts."""
+    """A provider that signs people in to this dashboard; afterwards no one is signed in, and no
+    failure counts.
+    """
     with provider_at(lambda: rig.clock.at_ms // 1000) as found:
         use(rig, found)
         yield found

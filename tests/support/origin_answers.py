@@ -1,4 +1,6 @@
-"""What origins answer: usual and odd, the complete bytes of each. Odd ones come from real servers, old CGI scripts and appliances."""
+"""What origins answer: usual and odd, the complete bytes of each. Odd ones come from real servers,
+old CGI scripts and appliances.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,6 @@
-"""The gateway's side of the bargain with the built-in page, as a small server, and how a page in Chromium is waited for."""
+"""The gateway's side of the bargain with the built-in page, as a small server, and how a page in
+Chromium is waited for.
+"""
 
 import json
 import threading
@@ -51,7 +53,9 @@ def held(**changes: Any) -> Held:
 
 
 def waited(seconds: int) -> Held:
-    """A tenth of the visitors' 1,000 seconds waited for each 100 seconds, so that the bar shows seconds / 10 per cent."""
+    """A tenth of the visitors' 1,000 seconds waited for each 100 seconds, so that the bar shows
+    seconds / 10 per cent.
+    """
     return held(
         now_ms=NOW_MS + seconds * 1000,
         joined_ms=NOW_MS,
@@ -85,7 +89,9 @@ def sent(headers: AnswerHeaders) -> bytes:
 
 @dataclass
 class Gateway:
-    """The gateway's contract: a page or JSON while `held` is set, the origin's page when it is None."""
+    """The gateway's contract: a page or JSON while `held` is set, the origin's page when it is
+    None.
+    """
 
     held: Held | None = field(default_factory=held)
     shown: WaitingPage = PAGE
@@ -171,7 +177,9 @@ def until(happened: Callable[[], bool], page: Page) -> None:
 
 
 def tick_until(happened: Callable[[], bool], page: Page, seconds: int) -> None:
-    """Second by second of the page's clock: time limits of requests run on that clock, and answers come in real time."""
+    """Second by second of the page's clock: time limits of requests run on that clock, and answers
+    come in real time.
+    """
     for _ in range(seconds):
         if not happened():
             page.clock.run_for(1_000)

@@ -1,4 +1,6 @@
-"""A crowd of visitors with cookies over real sockets, who come back when told to; and what the origin says about the limits afterwards."""
+"""A crowd of visitors with cookies over real sockets, who come back when told to; and what the
+origin says about the limits afterwards.
+"""
 
 import asyncio
 import heapq
@@ -34,7 +36,9 @@ class Visitor:
 
 
 class Crowd:
-    """Everybody comes within `come_s` seconds, each to one data center, and stays until let in and done."""
+    """Everybody comes within `come_s` seconds, each to one data center, and stays until let in and
+    done.
+    """
 
     def __init__(
         self,
@@ -147,7 +151,9 @@ class Crowd:
 
 @dataclass
 class Verdict:
-    """What the origin saw. `most_*` count only what is beyond doubt: an admission lies between sending and seeing."""
+    """What the origin saw. `most_*` count only what is beyond doubt: an admission lies between
+    sending and seeing.
+    """
 
     most_active: int = 0
     most_a_minute: int = 0
@@ -189,7 +195,9 @@ def judge(crowd: Crowd, origin: Origin, ended: float) -> Verdict:
 
 
 def _sessions(requests: list[Request], session_s: float) -> list[tuple[Request, Request]]:
-    """(first, last) request of each session. Who comes back within the renewal's tolerance may still have the old one."""
+    """(first, last) request of each session. Who comes back within the renewal's tolerance may
+    still have the old one.
+    """
     found: list[tuple[Request, Request]] = []
     for one in requests:
         if found and one.sent - found[-1][1].seen < session_s + 6:
@@ -223,7 +231,9 @@ def _most_a_minute(entries: Iterable[Request]) -> int:
 
 
 def _overtaken(here: list[Visitor], ended: float) -> list[float]:
-    """For every visitor who stood in line: how much later a visitor came here who got in a good while (5 s) earlier; 0: no one did."""
+    """For every visitor who stood in line: how much later a visitor came here who got in a good
+    while (5 s) earlier; 0: no one did.
+    """
     entered = sorted((one.entered, one.arrived) for one in here if one.entered)
     latest, latest_so_far, moments = 0.0, [], []
     for moment, arrived in entered:

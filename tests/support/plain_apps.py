@@ -1,6 +1,8 @@
-"""Applications for real servers: each says what it was sent, streams, echoes a body, and speaks over a WebSocket.
+"""Applications for real servers: each says what it was sent, streams, echoes a body, and speaks
+over a WebSocket.
 
-`uvicorn plain_apps:asgi`, `gunicorn plain_apps:wsgi`; the configuration is the file that GREENROOM_CONFIG names.
+`uvicorn plain_apps:asgi`, `gunicorn plain_apps:wsgi`; the configuration is the file that
+GREENROOM_CONFIG names.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""A front end without HTTP: requests are values, so are answers. All it takes to have the decision service decide."""
+"""A front end without HTTP: requests are values, so are answers. All it takes to have the decision
+service decide.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,8 +1,9 @@
 """Ports for servers that tests start and that cannot be given a socket.
 
-A port that the kernel chooses (port 0) and that is closed again may be taken before the server listens: by another test that lets the
-kernel choose, or by any connection of this machine, which needs one too. So these are taken from below the range that the kernel chooses
-from, at random, and never twice in a process.
+A port that the kernel chooses (port 0) and that is closed again may be taken before the server
+listens: by another test that lets the kernel choose, or by any connection of this machine, which
+needs one too. So these are taken from below the range that the kernel chooses from, at random, and
+never twice in a process.
 """
 
 import random
@@ -13,7 +14,9 @@ LOWEST = 10_240
 """Above 10080, to which browsers do not connect."""
 RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 ENOUGH = 5_000
-"""Where the kernel chooses from so low a port on that fewer are below, they are taken from among its own."""
+"""Where the kernel chooses from so low a port on that fewer are below, they are taken from among
+its own.
+"""
 
 _given: set[int] = set()
 _random = (

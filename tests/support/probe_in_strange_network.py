@@ -1,4 +1,6 @@
-"""Run inside a network namespace of its own: sets a route up, probes 192.0.2.1 and prints the reason as JSON."""
+"""Run inside a network namespace of its own: sets a route up, probes 192.0.2.1 and prints the
+reason as JSON.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""Requests as real clients send them, to an application behind a proxy: browsers, scripts, programs, devices; usual and odd."""
+"""Requests as real clients send them, to an application behind a proxy: browsers, scripts,
+programs, devices; usual and odd.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -202,7 +204,9 @@ HEAD_CASES = (
     "HTTP/1.0",
     "a download",
 )
-"""Answers that are asked for with HEAD too; what stands behind their heads is left away by real origins, but not by all."""
+"""Answers that are asked for with HEAD too; what stands behind their heads is left away by real
+origins, but not by all.
+"""
 
 
 def every_request() -> Iterator[ProxiedRequest]:

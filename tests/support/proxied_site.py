@@ -1,4 +1,6 @@
-"""A site behind a real proxy: the proxy, two greenroom processes that it asks, and the Redis that they share; each can be killed and started."""
+"""A site behind a real proxy: the proxy, two greenroom processes that it asks, and the Redis that
+they share; each can be killed and started.
+"""
 
 import contextlib
 import re
@@ -52,7 +54,9 @@ WITH_TWO: dict[str, Callable[[str, int, int], str]] = {
 
 
 class ProxiedSite:
-    """Everything runs in `folder`, with this room and the application on `origin`; use it in a `with` block."""
+    """Everything runs in `folder`, with this room and the application on `origin`; use it in a
+    `with` block.
+    """
 
     def __init__(self, name: str, folder: Path, origin: int, room: str) -> None:
         self.name, self.folder = name, folder

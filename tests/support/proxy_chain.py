@@ -1,4 +1,6 @@
-"""A real proxy of examples/ between visitors and an application, with greenroom behind or beside it."""
+"""A real proxy of examples/ between visitors and an application, with greenroom behind or beside
+it.
+"""
 
 import contextlib
 import http.client

@@ -1,4 +1,6 @@
-"""Each dialect as a proxy speaks it, without sockets: a visitor's request in, the proxy's question asked, its answer to the visitor out."""
+"""Each dialect as a proxy speaks it, without sockets: a visitor's request in, the proxy's question
+asked, its answer to the visitor out.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -143,7 +145,9 @@ SPEAKING: dict[str, Ask] = {
 
 @dataclass
 class AskingProxy:
-    """A proxy that asks before it forwards to `origin`, in one dialect; what it tells the visitor is what a visitor is given."""
+    """A proxy that asks before it forwards to `origin`, in one dialect; what it tells the visitor
+    is what a visitor is given.
+    """
 
     asking: Asking
     speak: Ask

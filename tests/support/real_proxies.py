@@ -82,7 +82,9 @@ def write_configuration(
     rooms: str = "",
     change: Callable[[str], str] | None = None,
 ) -> None:
-    """The files of an example with these ports; with `rooms` instead of its own, and `change`d what the proxy reads."""
+    """The files of an example with these ports; with `rooms` instead of its own, and `change`d what
+    the proxy reads.
+    """
     for file in ("greenroom.toml", FILES[name], *MORE_FILES.get(name, ())):
         text = ports((EXAMPLES / name / file).read_text(), **at).replace(
             "total_active_users = 5", "total_active_users = 1"
@@ -105,7 +107,9 @@ def hasten(folder: Path) -> None:
 
 
 def over_socket_file(path: Path, greenroom: int) -> Callable[[str], str]:
-    """Changes a proxy's configuration so that it reaches greenroom over this Unix socket instead of this port."""
+    """Changes a proxy's configuration so that it reaches greenroom over this Unix socket instead of
+    this port.
+    """
     at, envoy = (
         f"127.0.0.1:{greenroom}",
         f"socket_address: {{ address: 127.0.0.1, port_value: {greenroom} }}",

@@ -1,4 +1,6 @@
-"""Real receivers of notifications: a web server and a mail server that take, fail, hang and refuse as a test says."""
+"""Real receivers of notifications: a web server and a mail server that take, fail, hang and refuse
+as a test says.
+"""
 
 import asyncio
 import json
@@ -15,7 +17,9 @@ from aiosmtpd.controller import Controller
 from ports import free_port
 
 START_S = 60.0
-"""How long a mail server may take to start; the five seconds that its library gives it are too few on a busy machine."""
+"""How long a mail server may take to start; the five seconds that its library gives it are too few
+on a busy machine.
+"""
 
 Behaviour = Callable[[int], int | str]
 """(number of the request, from 0) -> status to answer, or `hang`, `close`."""
@@ -85,7 +89,9 @@ class WebReceiver:
 
 
 class MailReceiver:
-    """A mail server; `answer` gives the reply to each message, and the reply to RCPT when it begins with `rcpt `."""
+    """A mail server; `answer` gives the reply to each message, and the reply to RCPT when it begins
+    with `rcpt `.
+    """
 
     def __init__(
         self, answer: Callable[[int], str] = lambda _n: "250 OK", port: int = 0, **options: Any

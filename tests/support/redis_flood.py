@@ -1,4 +1,6 @@
-"""A flood of requests that cannot wait, or a crowd in one moment, at a ledger in memory and at the same one in Redis, in virtual time."""
+"""A flood of requests that cannot wait, or a crowd in one moment, at a ledger in memory and at the
+same one in Redis, in virtual time.
+"""
 
 import msgspec
 import redis
@@ -11,7 +13,9 @@ from greenroom.model.visit import Standing, make_key
 def flooded_provisionally(
     server: redis.Redis, active: int, per_minute: int, per_s: int, seconds: int = 16
 ) -> tuple[list[str], int, int]:
-    """Requests that cannot wait, from an empty room on, and a visitor in the middle: what differed, how many passed, and how long the wait was."""
+    """Requests that cannot wait, from an empty room on, and a visitor in the middle: what differed,
+    how many passed, and how long the wait was.
+    """
     twin = Twin(
         server,
         small_room(total_active_users=active, new_users_per_minute=per_minute, session_duration=5),
@@ -40,7 +44,9 @@ def flooded_provisionally(
 
 
 def crowded_at_once(server: redis.Redis, gap_us: int) -> list[str]:
-    """Requests that cannot wait, twelve visitors and such requests again in one moment, in an empty room for 200; and three seconds later."""
+    """Requests that cannot wait, twelve visitors and such requests again in one moment, in an empty
+    room for 200; and three seconds later.
+    """
     twin = Twin(server, small_room(total_active_users=200, new_users_per_minute=200), 1)
     visitors = max(4, 1_000_000 // gap_us)
     twin.sync()
@@ -65,7 +71,9 @@ def crowded_at_once(server: redis.Redis, gap_us: int) -> list[str]:
 
 
 def crowd_in_line(server: redis.Redis) -> list[str]:
-    """250 visitors in one moment, in an empty room for 600 in two data centers: some have a permit that the pace holds back, some none."""
+    """250 visitors in one moment, in an empty room for 600 in two data centers: some have a permit
+    that the pace holds back, some none.
+    """
     twin = Twin(
         server, small_room(total_active_users=600, new_users_per_minute=1_200), 1, ("here", "there")
     )

@@ -1,4 +1,6 @@
-"""Visitors of rooms in a real Redis, asked from an event loop: the ledgers of one process, their coordinator beside it, and real time."""
+"""Visitors of rooms in a real Redis, asked from an event loop: the ledgers of one process, their
+coordinator beside it, and real time.
+"""
 
 import asyncio
 import os
@@ -22,11 +24,15 @@ Result = TypeVar("Result")
 TIMEOUT_S = 10.0
 """How long Redis may take for an answer: a busy machine makes nobody held."""
 LONG_S = 45.0
-"""As TIMEOUT_S, where a test says that nobody waits for it: longer than a busy machine stands still."""
+"""As TIMEOUT_S, where a test says that nobody waits for it: longer than a busy machine stands
+still.
+"""
 
 
 class House:
-    """One process with its ledgers; `coordinator` grants, in this test, regardless of what its Redis says."""
+    """One process with its ledgers; `coordinator` grants, in this test, regardless of what its
+    Redis says.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""The same operations on a pure ledger and on one in Redis, side by side; every answer and every report must be the same."""
+"""The same operations on a pure ledger and on one in Redis, side by side; every answer and every
+report must be the same.
+"""
 
 from dataclasses import replace
 from random import Random
@@ -36,7 +38,9 @@ from greenroom.model.visit import Outcome, Standing
 
 HERE = "here"
 STAY_STEPS_MS = 2 * AGE_CELL_MS + 5_000
-"""Two ends of a stay, each in steps of a cell, and a renewal that may be so much older than the last request."""
+"""Two ends of a stay, each in steps of a cell, and a renewal that may be so much older than the
+last request.
+"""
 
 
 class Twin:
@@ -199,7 +203,9 @@ class Twin:
         return ups
 
     def _tally(self) -> None:
-        """What analytics count, as far as Redis knows it: no stays without renewals, and others in steps."""
+        """What analytics count, as far as Redis knows it: no stays without renewals, and others in
+        steps.
+        """
         pure, stored = self.ledgers.sessions.tally.take(), _taken(self._call("tally"))  # type: ignore[arg-type]
         self.law(
             pure.abandoned == stored.abandoned,

@@ -1,4 +1,6 @@
-"""Random stretches of life of two ledgers that must agree (`redis_twin`): a room, visitors who move, floods, and partings."""
+"""Random stretches of life of two ledgers that must agree (`redis_twin`): a room, visitors who
+move, floods, and partings.
+"""
 
 from random import Random
 
@@ -14,7 +16,8 @@ HERE = "here"
 
 
 def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) -> list[str]:
-    """A stretch of life of a small room, as crowds live it; what differs between the two first of all.
+    """A stretch of life of a small room, as crowds live it; what differs between the two first of
+    all.
 
     `table`: in order of arrival, with a table of the line that is read now and then.
     """
@@ -99,7 +102,9 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
 
 
 def moving(server: redis.Redis, seed: int) -> list[str]:
-    """A visitor of here is there for a moment and comes back, before the session has; and one whose session was missed comes after all."""
+    """A visitor of here is there for a moment and comes back, before the session has; and one whose
+    session was missed comes after all.
+    """
     twin = Twin(
         server, small_room(total_active_users=8, new_users_per_minute=60), seed, (HERE, "there")
     )
@@ -208,7 +213,9 @@ def _change(draw: Random) -> dict[str, object]:
 
 
 def flooded(server: redis.Redis, seed: int) -> Twin:
-    """A flood without cookies into an empty room, then a crowd that brings its tickets back, and a second flood in it."""
+    """A flood without cookies into an empty room, then a crowd that brings its tickets back, and a
+    second flood in it.
+    """
     draw = Random(seed)
     twin = Twin(
         server,
@@ -240,7 +247,9 @@ def flooded(server: redis.Redis, seed: int) -> Twin:
 
 
 def flooded_for_seconds(server: redis.Redis, seed: int) -> Twin:
-    """A flood without cookies of eight seconds and a smaller one, into a room whose sessions are longer than the minute that is counted."""
+    """A flood without cookies of eight seconds and a smaller one, into a room whose sessions are
+    longer than the minute that is counted.
+    """
     twin = Twin(
         server,
         small_room(
@@ -264,7 +273,9 @@ def flooded_for_seconds(server: redis.Redis, seed: int) -> Twin:
 
 
 def trickling(server: redis.Redis, seed: int) -> list[str]:
-    """Newcomers one by one in two data centers: most bring the ticket back, and sometimes only one place or admission is left."""
+    """Newcomers one by one in two data centers: most bring the ticket back, and sometimes only one
+    place or admission is left.
+    """
     draw = Random(seed)
     twin = Twin(
         server,
@@ -304,7 +315,9 @@ def trickling(server: redis.Redis, seed: int) -> list[str]:
 
 
 def parting(server: redis.Redis, seed: int) -> list[str]:
-    """A data center that says farewell now and then, once with its newest answer still on the way, and comes back a little later."""
+    """A data center that says farewell now and then, once with its newest answer still on the way,
+    and comes back a little later.
+    """
     draw, fence = Random(seed), Random(f"{seed} fence")
     twin = Twin(
         server,

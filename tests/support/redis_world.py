@@ -1,4 +1,6 @@
-"""A real redis-server of our own for a test: started on a free port or socket, killed, paused, restarted; and a library with a clock set by hand."""
+"""A real redis-server of our own for a test: started on a free port or socket, killed, paused,
+restarted; and a library with a clock set by hand.
+"""
 
 import contextlib
 import shutil
@@ -14,7 +16,9 @@ from ports import free_port
 from greenroom.ledgers.redis.library import PARTS, Library, part
 
 ENDING_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
-"""Runs a command that the kernel kills when the thread that started it has ended: a killed test worker stops no server. Linux only."""
+"""Runs a command that the kernel kills when the thread that started it has ended: a killed test
+worker stops no server. Linux only.
+"""
 
 HAND_CLOCK = """
 local function server_ms(room) return tonumber(redis.call('GET', room .. ':clock')) end
@@ -108,7 +112,9 @@ class RedisServer:
 
     @contextlib.contextmanager
     def silenced(self) -> Iterator[None]:
-        """It keeps its connections and answers nothing; what it was asked meanwhile is answered afterwards."""
+        """It keeps its connections and answers nothing; what it was asked meanwhile is answered
+        afterwards.
+        """
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
         try:

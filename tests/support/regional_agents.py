@@ -1,8 +1,10 @@
-"""Probe agents as processes of their own, small ones: the program is loaded once, and each agent is a fork of it.
+"""Probe agents as processes of their own, small ones: the program is loaded once, and each agent is
+a fork of it.
 
-Every agent has its own connections, names, clock and end; only the look-up of names is replaced, so that the checked host has another
-address in each region, as behind a geographic DNS. Run as a program this is the parent: it forks an agent for each line of its standard
-input, prints `name pid`, and ends all of them when its input ends.
+Every agent has its own connections, names, clock and end; only the look-up of names is replaced, so
+that the checked host has another address in each region, as behind a geographic DNS. Run as a
+program this is the parent: it forks an agent for each line of its standard input, prints `name
+pid`, and ends all of them when its input ends.
 """
 
 import asyncio
@@ -56,7 +58,9 @@ class AgentProcesses:
 
 @dataclass
 class RegionalOrigin:
-    """One origin with an address of its own for each region, all on one port; it can die for some of them."""
+    """One origin with an address of its own for each region, all on one port; it can die for some
+    of them.
+    """
 
     regions: Sequence[str]
     port: int = 0
@@ -93,7 +97,9 @@ class RegionalOrigin:
 
 
 class Road:
-    """The way of some agents to greenroom: a TCP relay that can be cut, which ends every connection and refuses new ones."""
+    """The way of some agents to greenroom: a TCP relay that can be cut, which ends every connection
+    and refuses new ones.
+    """
 
     def __init__(self, target: tuple[str, int]) -> None:
         self._target = target

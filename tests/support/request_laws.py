@@ -1,4 +1,6 @@
-"""The laws of reading one request head, as plain functions: the property tests and the fuzzers check the same ones."""
+"""The laws of reading one request head, as plain functions: the property tests and the fuzzers
+check the same ones.
+"""
 
 from ipaddress import ip_network
 
@@ -55,7 +57,9 @@ def _means_one_thing(head: RequestHead) -> None:
 
 
 def _remembering_changes_nothing(block: bytes, head: RequestHead) -> None:
-    """Lines that are read whole, seen again, and filled into what is remembered, are the same lines."""
+    """Lines that are read whole, seen again, and filled into what is remembered, are the same
+    lines.
+    """
     raw = block[block.find(b"\r\n") :]
     for varying in ((), (COOKIE,), (COOKIE, FORWARDED_FOR)):
         read = [read_header_lines(raw, varying) for _ in range(3)]
@@ -79,7 +83,9 @@ def _meaning(lines: HeaderLines) -> HeaderLines:
 
 
 def _comes_back_the_same(head: RequestHead, peer: Peer) -> None:
-    """What the origin is sent says the same, and a second greenroom behind would send the same bytes."""
+    """What the origin is sent says the same, and a second greenroom behind would send the same
+    bytes.
+    """
     sent = outgoing_head(head, peer, b"", OURS)
     assert sent.count(b"\r\n\r\n") == 1
     assert sent.endswith(b"\r\n\r\n")
@@ -119,7 +125,9 @@ class _Reading:
 
 
 def _llhttp_agrees(block: bytes, head: RequestHead) -> None:
-    """llhttp reads the same method, target and headers, and finds the end of the body where we find it."""
+    """llhttp reads the same method, target and headers, and finds the end of the body where we find
+    it.
+    """
     reading = _Reading()
     parser = httptools.HttpRequestParser(reading)
     body = (

@@ -1,4 +1,6 @@
-"""What to read: strategies that make honest heads, hostile ones and everything between, bodies and cookies."""
+"""What to read: strategies that make honest heads, hostile ones and everything between, bodies and
+cookies.
+"""
 
 from hypothesis import strategies as st
 

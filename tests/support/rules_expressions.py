@@ -1,4 +1,6 @@
-"""Strategies for well-typed expressions of the rules language and for requests they may hold for; several tests load this file."""
+"""Strategies for well-typed expressions of the rules language and for requests they may hold for;
+several tests load this file.
+"""
 
 import ipaddress
 from typing import Any

@@ -74,7 +74,9 @@ def without_operators(seed: int) -> Callable[[str], Random]:
 
 
 def moves_while_the_coordinator_loses_its_state() -> list[str]:
-    """World 209 with all that goes wrong there but an orderly stop, requests that cannot wait, long faults and operators."""
+    """World 209 with all that goes wrong there but an orderly stop, requests that cannot wait, long
+    faults and operators.
+    """
     world = random_scenario(without_operators(209))
     faults = tuple(
         fault for fault in world.faults if fault.kind not in ("stop", "provisional flood")

@@ -1,4 +1,6 @@
-"""HAProxy's side of a SPOE connection, without sockets: what it sends, and what it reads from the answers."""
+"""HAProxy's side of a SPOE connection, without sockets: what it sends, and what it reads from the
+answers.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable

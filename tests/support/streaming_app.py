@@ -1,4 +1,5 @@
-"""A web application with streams, served by uvicorn in a thread: `/socket` echoes, `/events` ticks, `/revoke` ends the session.
+"""A web application with streams, served by uvicorn in a thread: `/socket` echoes, `/events` ticks,
+`/revoke` ends the session.
 
 `open` are the sockets that are open at this moment, `most` the most that ever were.
 """

@@ -1,4 +1,6 @@
-"""An origin that notes what it is sent, and speaks as applications do: JSON, server-sent events, WebSockets, large bodies."""
+"""An origin that notes what it is sent, and speaks as applications do: JSON, server-sent events,
+WebSockets, large bodies.
+"""
 
 import base64
 import hashlib
@@ -12,7 +14,9 @@ PATIENCE_S = 60.0
 
 
 class TalkingOrigin(NotingOrigin):
-    """`/events` sends one event, and the second when `go_on` is set; `/chat` echoes short WebSocket messages; all else says what it was sent."""
+    """`/events` sends one event, and the second when `go_on` is set; `/chat` echoes short WebSocket
+    messages; all else says what it was sent.
+    """
 
     def __post_init__(self) -> None:
         self.go_on = threading.Event()

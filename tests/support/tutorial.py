@@ -1,6 +1,8 @@
-"""Follows a tutorial literally: every step of its list is one sentence of a small grammar, done in a real browser.
+"""Follows a tutorial literally: every step of its list is one sentence of a small grammar, done in
+a real browser.
 
-A sentence that is in no form of the grammar is an error, so a tutorial cannot contain a step that is not followed.
+A sentence that is in no form of the grammar is an error, so a tutorial cannot contain a step that
+is not followed.
 """
 
 import re

@@ -1,7 +1,9 @@
-"""The same bytes to two proxies in front of one origin: what did the origin get from each, and what did the client get back?
+"""The same bytes to two proxies in front of one origin: what did the origin get from each, and what
+did the client get back?
 
-The origin reads requests by the book and notes them; it answers with the bytes that a case asks for, or says what it got. Both proxies
-are asked one after the other, so what the origin noted last belongs to the proxy that was asked last.
+The origin reads requests by the book and notes them; it answers with the bytes that a case asks
+for, or says what it got. Both proxies are asked one after the other, so what the origin noted last
+belongs to the proxy that was asked last.
 """
 
 import contextlib
@@ -17,7 +19,9 @@ from greenroom.gateway.wire.websocket import accept_of
 
 PATIENCE_S = 30.0
 UNFINISHED_S = 1.0
-"""How long an answer without an end is waited for: the cases in which a proxy must not invent an end."""
+"""How long an answer without an end is waited for: the cases in which a proxy must not invent an
+end.
+"""
 
 Pairs = list[tuple[str, str]]
 
@@ -27,7 +31,9 @@ def values(pairs: Pairs, name: str) -> list[str]:
 
 
 def read_pairs(stream: BinaryIO) -> tuple[str, Pairs]:
-    """The first line, and the header lines with names in lower case; a line that is malformed is a name that no proxy may send."""
+    """The first line, and the header lines with names in lower case; a line that is malformed is a
+    name that no proxy may send.
+    """
     first = stream.readline(65_536)
     pairs = []
     while (line := stream.readline(65_536)) not in (b"\r\n", b""):
@@ -64,7 +70,9 @@ class Reached:
 
 @dataclass
 class OddOrigin(ThreadedOrigin):
-    """Answers the case named by `X-Case` with its bytes, all others with what it got. `reached` is what it was asked."""
+    """Answers the case named by `X-Case` with its bytes, all others with what it got. `reached` is
+    what it was asked.
+    """
 
     answers: dict[str, OriginAnswer]
     reached: list[Reached] = field(default_factory=list)
@@ -173,7 +181,9 @@ def _read_body(got: Answered, stream: BinaryIO, method: str) -> None:
 
 @dataclass
 class Passage:
-    """One request through one proxy: what the origin got (nothing, if it did not arrive), and what came back."""
+    """One request through one proxy: what the origin got (nothing, if it did not arrive), and what
+    came back.
+    """
 
     reached: Reached | None
     answered: Answered
@@ -190,7 +200,9 @@ def through(origin: OddOrigin, port: int, raw: bytes, method: str) -> Passage:
 
 
 def differences(one: Passage, other: Passage) -> set[str]:
-    """What differs, each as a path into a passage: `to origin: header x-real-ip`, `to client: status`."""
+    """What differs, each as a path into a passage: `to origin: header x-real-ip`, `to client:
+    status`.
+    """
     if one.reached is None or other.reached is None:
         arrived = "the second" if other.reached else "the first"
         found = (

@@ -1,4 +1,6 @@
-"""Visitors who keep cookies, in front of the real decision service, on a clock set by hand; no sockets."""
+"""Visitors who keep cookies, in front of the real decision service, on a clock set by hand; no
+sockets.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -53,7 +55,9 @@ class ChangedLedger:
 
 
 class Site:
-    """Rooms with in-memory ledgers behind one decision service. `events` are those of the first room; `observe` sees every decision."""
+    """Rooms with in-memory ledgers behind one decision service. `events` are those of the first
+    room; `observe` sees every decision.
+    """
 
     def __init__(
         self,

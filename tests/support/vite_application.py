@@ -1,6 +1,8 @@
-"""The application from npm that Chromium visits: Vite's development server, as tests/fixtures/vite/package-lock.json says.
+"""The application from npm that Chromium visits: Vite's development server, as
+tests/fixtures/vite/package-lock.json says.
 
-`./test` runs this file once for each lock file, where npm is; the server runs with any Node, also with the one that Playwright brings.
+`./test` runs this file once for each lock file, where npm is; the server runs with any Node, also
+with the one that Playwright brings.
 """
 
 import shutil
@@ -52,7 +54,9 @@ def node() -> str:
 
 @contextmanager
 def serving(folder: Path, port: int) -> Iterator[Path]:
-    """The development server on this port, for a copy of the application in `folder`; its source there may be edited."""
+    """The development server on this port, for a copy of the application in `folder`; its source
+    there may be edited.
+    """
     application = folder / "application"
     shutil.copytree(SOURCE, application)
     (application / "node_modules").symlink_to(install())

@@ -1,4 +1,6 @@
-"""`greenroom account`: accounts and one-time links at the command line, on the store of the data directory."""
+"""`greenroom account`: accounts and one-time links at the command line, on the store of the data
+directory.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Which arrivals may take a place in line: every row of the decision table, with what browsers and programs really send."""
+"""Which arrivals may take a place in line: every row of the decision table, with what browsers and
+programs really send.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""What admitted visitors are given: the same for the requests of one moment, and made again when anything about it has changed."""
+"""What admitted visitors are given: the same for the requests of one moment, and made again when
+anything about it has changed.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""A room that let everybody pass is full beyond its limits: nobody is let in until it is within them again."""
+"""A room that let everybody pass is full beyond its limits: nobody is let in until it is within
+them again.
+"""
 
 from dataclasses import replace
 

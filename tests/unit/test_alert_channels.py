@@ -1,4 +1,6 @@
-"""What every channel sends: its own format, one incident under one key, no markup from outside, and its secret only where it belongs."""
+"""What every channel sends: its own format, one incident under one key, no markup from outside, and
+its secret only where it belongs.
+"""
 
 import base64
 import hashlib

@@ -1,4 +1,6 @@
-"""What holds in a picture of a running greenroom, and when it becomes the start and the end of an incident."""
+"""What holds in a picture of a running greenroom, and when it becomes the start and the end of an
+incident.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""An alert refuses to be invalid, says everything that is wrong at once, and knows its own repetition."""
+"""An alert refuses to be invalid, says everything that is wrong at once, and knows its own
+repetition.
+"""
 
 import pytest
 

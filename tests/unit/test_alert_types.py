@@ -1,4 +1,6 @@
-"""The table of alert types: every row has its fields, a text that needs nothing else, filters that read its own fields, and an example."""
+"""The table of alert types: every row has its fields, a text that needs nothing else, filters that
+read its own fields, and an example.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""One process counts its minutes: what goes where, and what happens when time or the reader misbehaves."""
+"""One process counts its minutes: what goes where, and what happens when time or the reader
+misbehaves.
+"""
 
 from collections.abc import Iterable
 

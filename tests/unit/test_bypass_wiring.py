@@ -1,4 +1,6 @@
-"""A room's rules bound to the data path: no rule costs nothing, and one that breaks holds, is counted and is told."""
+"""A room's rules bound to the data path: no rule costs nothing, and one that breaks holds, is
+counted and is told.
+"""
 
 from pathlib import Path
 

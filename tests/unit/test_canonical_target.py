@@ -1,4 +1,6 @@
-"""The canonical form of a target, by the examples that the documentation shows and by the edges it does not."""
+"""The canonical form of a target, by the examples that the documentation shows and by the edges it
+does not.
+"""
 
 import re
 from pathlib import Path

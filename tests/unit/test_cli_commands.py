@@ -1,4 +1,6 @@
-"""The command line: help that reads well, mistakes named by option, `check` that says everything and exits as scripts expect."""
+"""The command line: help that reads well, mistakes named by option, `check` that says everything
+and exits as scripts expect.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,6 @@
-"""`greenroom simulate` says what a sale would look like, repeats it, and names everything that is wrong with what it was given."""
+"""`greenroom simulate` says what a sale would look like, repeats it, and names everything that is
+wrong with what it was given.
+"""
 
 import json
 import xml.etree.ElementTree

@@ -1,4 +1,6 @@
-"""Values that no operator means are problems of their keys: reading a file ends, and never with another error."""
+"""Values that no operator means are problems of their keys: reading a file ends, and never with
+another error.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""A configuration is read as a whole: every setting arrives, every mistake is named with its key and line, all at once."""
+"""A configuration is read as a whole: every setting arrives, every mistake is named with its key
+and line, all at once.
+"""
 
 from pathlib import Path
 

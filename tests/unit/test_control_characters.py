@@ -1,4 +1,6 @@
-"""Names and notes that others wrote cannot move an operator's cursor, fake a line of output, or hide what they say."""
+"""Names and notes that others wrote cannot move an operator's cursor, fake a line of output, or
+hide what they say.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""What cannot be a zone or a room: every fault at once, each with its code and a pointer to its field."""
+"""What cannot be a zone or a room: every fault at once, each with its code and a pointer to its
+field.
+"""
 
 import pytest
 from config_service_in_memory import DeskInMemory

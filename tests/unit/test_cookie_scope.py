@@ -1,4 +1,6 @@
-"""Where the ticket cookie is valid: as published, and always so that a browser accepts it and sends it back."""
+"""Where the ticket cookie is valid: as published, and always so that a browser accepts it and sends
+it back.
+"""
 
 import pytest
 from hypothesis import example, given
@@ -177,7 +179,9 @@ routes = st.lists(st.builds(Route, hosts, paths), min_size=1, max_size=4).map(tu
 
 
 def browser_accepts(domain: str, host: str) -> bool:
-    """RFC 6265, 5.3 and 5.1.3: a domain of at least two labels that the host is or ends in, and no address."""
+    """RFC 6265, 5.3 and 5.1.3: a domain of at least two labels that the host is or ends in, and no
+    address.
+    """
     if not domain:
         return True
     return (

@@ -1,4 +1,6 @@
-"""All rooms' coordinators side by side: who is answered, what is written down, and rooms and data centers that come and go."""
+"""All rooms' coordinators side by side: who is answered, what is written down, and rooms and data
+centers that come and go.
+"""
 
 from admission_world import START_MS, bits, small_room
 

@@ -1,4 +1,6 @@
-"""Scripts of other origins (`cors_origins`): their preflights go past the room, and only those; they can read that a visitor waits."""
+"""Scripts of other origins (`cors_origins`): their preflights go past the room, and only those;
+they can read that a visitor waits.
+"""
 
 import dataclasses
 from pathlib import Path

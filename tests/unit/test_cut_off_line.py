@@ -1,4 +1,6 @@
-"""A data center that cannot reach the coordinator goes on letting its line in with the units of its own sessions that end."""
+"""A data center that cannot reach the coordinator goes on letting its line in with the units of its
+own sessions that end.
+"""
 
 from admission_world import START_MS, small_room, ticket_id
 

@@ -1,4 +1,6 @@
-"""What stands below a field of a form helps the person who fills it in: it adds to the label, and is not written for programmers."""
+"""What stands below a field of a form helps the person who fills it in: it adds to the label, and
+is not written for programmers.
+"""
 
 import re
 

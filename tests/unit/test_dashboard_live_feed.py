@@ -1,4 +1,6 @@
-"""What the feed of the live pages remembers: samples of an hour, arrivals of the last minute, minutes of analytics before that."""
+"""What the feed of the live pages remembers: samples of an hour, arrivals of the last minute,
+minutes of analytics before that.
+"""
 
 import itertools
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""The parts under the pages: what settings mean, the state of a room in a word, forms, numbers and times, assets, proxies."""
+"""The parts under the pages: what settings mean, the state of a room in a word, forms, numbers and
+times, assets, proxies.
+"""
 
 import asyncio
 import gzip

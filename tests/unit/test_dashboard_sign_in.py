@@ -1,4 +1,6 @@
-"""Sign-in and sessions: what lets a person in, what ends a session, and what strangers cannot do to others."""
+"""Sign-in and sessions: what lets a person in, what ends a session, and what strangers cannot do to
+others.
+"""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +29,9 @@ def is_in(visitor: Visitor) -> bool:
 
 
 def found_together(rig: DashboardRig, visitor: Visitor) -> list[bool]:
-    """Whether the session is found as those of open streams are, all at once; and one that there never was."""
+    """Whether the session is found as those of open streams are, all at once; and one that there
+    never was.
+    """
     asked = [visitor.cookies["greenroom_session"], "x" * 43]
     found = rig.app.sign_in.find_all(rig.store.read(), asked)
     return [secret in found for secret in asked]

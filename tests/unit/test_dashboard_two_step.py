@@ -1,4 +1,6 @@
-"""Two-step sign-in of local accounts: codes of RFC 6238, each of which counts once, recovery codes, and what guessing gains."""
+"""Two-step sign-in of local accounts: codes of RFC 6238, each of which counts once, recovery codes,
+and what guessing gains.
+"""
 
 import re
 from collections.abc import Iterator
@@ -87,7 +89,9 @@ def stored(rig: DashboardRig, name: str) -> str:
 
 
 def lay_down(rig: DashboardRig, name: str, secret: str) -> None:
-    """Puts a secret into the database as it is, as an older greenroom or a hand in the database could."""
+    """Puts a secret into the database as it is, as an older greenroom or a hand in the database
+    could.
+    """
     store = SqlStore(default_url(rig.folder))
     known = store.read()
     found = accounts.find(known, name)
@@ -102,7 +106,9 @@ def lay_down(rig: DashboardRig, name: str, secret: str) -> None:
 
 
 def turned_on(rig: DashboardRig) -> tuple[Visitor, str, list[str]]:
-    """Ada's browser, in which she turned it on; the secret and the recovery codes that she was shown."""
+    """Ada's browser, in which she turned it on; the secret and the recovery codes that she was
+    shown.
+    """
     visitor = Visitor(rig)
     visitor.sign_in("ada")
     page = visitor.get("/account/two-step").text

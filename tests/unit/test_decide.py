@@ -1,4 +1,6 @@
-"""The order of decision: which question an arrival comes to, and that nothing further down is looked at before."""
+"""The order of decision: which question an arrival comes to, and that nothing further down is
+looked at before.
+"""
 
 import ast
 from dataclasses import dataclass

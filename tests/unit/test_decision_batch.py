@@ -1,4 +1,6 @@
-"""Requests of one turn of the event loop are decided together, each once and in the order in which they came."""
+"""Requests of one turn of the event loop are decided together, each once and in the order in which
+they came.
+"""
 
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,4 +1,6 @@
-"""Decisions are counted once: metrics read the counts since the start, analytics what each minute added to them."""
+"""Decisions are counted once: metrics read the counts since the start, analytics what each minute
+added to them.
+"""
 
 from collections import Counter
 

@@ -1,4 +1,6 @@
-"""Requests that cannot wait: assets, programs and crawlers pass an empty room, and never get a success from a full one."""
+"""Requests that cannot wait: assets, programs and crawlers pass an empty room, and never get a
+success from a full one.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Dry runs: the whole crowd is counted, limits hold, a part of a crowd waits as long as all of it, and what cannot be read is said."""
+"""Dry runs: the whole crowd is counted, limits hold, a part of a crowd waits as long as all of it,
+and what cannot be read is said.
+"""
 
 from random import Random
 from typing import Any

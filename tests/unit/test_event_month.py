@@ -1,4 +1,6 @@
-"""The calendar of events: whole weeks of one month, with every event on each of its days in the viewer's time zone."""
+"""The calendar of events: whole weeks of one month, with every event on each of its days in the
+viewer's time zone.
+"""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -1,4 +1,6 @@
-"""The example crowd beside the limits of a room: as long as arithmetic says, soon enough, and honest where it was ended early."""
+"""The example crowd beside the limits of a room: as long as arithmetic says, soon enough, and
+honest where it was ended early.
+"""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,6 @@
-"""What is told about a request: the room and why that one, the rules, the settings and their source, what comes of it."""
+"""What is told about a request: the room and why that one, the rules, the settings and their
+source, what comes of it.
+"""
 
 import json
 from pathlib import Path

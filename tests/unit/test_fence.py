@@ -1,4 +1,6 @@
-"""A data center without contact stops by itself, and the coordinator gives its units to others when its last session must have ended."""
+"""A data center without contact stops by itself, and the coordinator gives its units to others when
+its last session must have ended.
+"""
 
 from admission_world import START_MS, small_room, ticket_id
 

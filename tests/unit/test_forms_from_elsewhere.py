@@ -1,4 +1,6 @@
-"""The return from a payment or a sign-in: a form that another site sends into the window, with or without the ticket."""
+"""The return from a payment or a sign-in: a form that another site sends into the window, with or
+without the ticket.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Who the visitor is behind proxies: believed from trusted peers, from the right, and never from anyone else."""
+"""Who the visitor is behind proxies: believed from trusted peers, from the right, and never from
+anyone else.
+"""
 
 from ipaddress import ip_network
 

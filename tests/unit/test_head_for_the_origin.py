@@ -1,4 +1,6 @@
-"""The head that the origin is sent: written again from its facts, nothing passed on that was not meant for it."""
+"""The head that the origin is sent: written again from its facts, nothing passed on that was not
+meant for it.
+"""
 
 from ipaddress import ip_network
 

@@ -258,7 +258,9 @@ def test_a_name_with_an_underscore_is_not_heard():
 )
 @pytest.mark.parametrize("times", [1, 2, 3, 4])
 def test_facts_are_given_exactly_when_no_name_comes_twice(times, beside, unheard):
-    """A ticket was once remembered by the last of two Cookie lines, so that a visitor who sent that line alone came in with it."""
+    """A ticket was once remembered by the last of two Cookie lines, so that a visitor who sent that
+    line alone came in with it.
+    """
     arrival = understood(
         *beside, *["X_Y: 1"] * unheard, *[f"Cookie: c{number}=1" for number in range(times)]
     ).arrival

@@ -1,4 +1,6 @@
-"""`[[health_checks]]` of a configuration file: every field arrives, every mistake is named with its line."""
+"""`[[health_checks]]` of a configuration file: every field arrives, every mistake is named with its
+line.
+"""
 
 import pytest
 

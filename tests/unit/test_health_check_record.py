@@ -1,4 +1,6 @@
-"""The record of a health check refuses what cannot be probed, and puts defaults where a zero was written."""
+"""The record of a health check refuses what cannot be probed, and puts defaults where a zero was
+written.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""HEAD without a ticket, where visitors wait: the answer is that of GET without its body, and takes no place."""
+"""HEAD without a ticket, where visitors wait: the answer is that of GET without its body, and takes
+no place.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Which forms of held visitors are kept, and that what a browser sends from the waiting page is what it sent at first."""
+"""Which forms of held visitors are kept, and that what a browser sends from the waiting page is
+what it sent at first.
+"""
 
 import re
 from html import unescape

@@ -1,4 +1,6 @@
-"""The key ring: made once, guarded, rotated in time, shared by several processes, never guessed at and never shown."""
+"""The key ring: made once, guarded, rotated in time, shared by several processes, never guessed at
+and never shown.
+"""
 
 import json
 import logging

@@ -1,4 +1,6 @@
-"""The manifests of examples/kubernetes: fields that exist, names that refer to something, times that leave room to drain."""
+"""The manifests of examples/kubernetes: fields that exist, names that refer to something, times
+that leave room to drain.
+"""
 
 import tomllib
 from pathlib import Path
@@ -102,7 +104,9 @@ SPECS: dict[tuple[str, str], Any] = {
         "rules": [ROUTE_RULE],
     },
 }
-"""The fields that the manifests use, as the reference of Kubernetes 1.29 and of Gateway API 1.0 has them; `?` may be missing."""
+"""The fields that the manifests use, as the reference of Kubernetes 1.29 and of Gateway API 1.0 has
+them; `?` may be missing.
+"""
 
 
 def problems(value: Any, wanted: Any, at: str) -> list[str]:

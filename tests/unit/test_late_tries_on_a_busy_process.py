@@ -1,4 +1,6 @@
-"""A late visitor's answer is held for a time, not for a number of tries: those of a busy process come late."""
+"""A late visitor's answer is held for a time, not for a number of tries: those of a busy process
+come late.
+"""
 
 from collections.abc import Callable
 from typing import Any

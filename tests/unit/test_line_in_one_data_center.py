@@ -1,4 +1,6 @@
-"""A line goes on where it is the only one: the other data center is silent, or has been taken off the list."""
+"""A line goes on where it is the only one: the other data center is silent, or has been taken off
+the list.
+"""
 
 from admission_world import START_MS, small_room, ticket_id
 
@@ -10,7 +12,9 @@ VISIT_MS = 15_000
 
 
 class TwoLines:
-    """A visitor a second comes to Paris, and one to Oslo as long as it is in touch; each stays for VISIT_MS. Eight may be inside."""
+    """A visitor a second comes to Paris, and one to Oslo as long as it is in touch; each stays for
+    VISIT_MS. Eight may be inside.
+    """
 
     def __init__(self) -> None:
         self.room = small_room(total_active_users=8, new_users_per_minute=100)

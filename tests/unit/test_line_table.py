@@ -1,4 +1,6 @@
-"""The table of the line: small however long the line, the same for everybody, and no visitor sleeps through a turn because of it."""
+"""The table of the line: small however long the line, the same for everybody, and no visitor sleeps
+through a turn because of it.
+"""
 
 import json
 from bisect import bisect_left
@@ -343,7 +345,7 @@ def test_a_sleeper_whose_turn_has_come_is_let_in_before_its_time(tmp_path: Path)
     assert site.events_seen[-1].outcome.standing is Standing.ADMITTED
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 EVENT = {
     "name": "sale",
@@ -424,7 +426,7 @@ def test_the_api_refuses_a_draw_beside_a_table_and_a_table_beside_a_draw() -> No
     assert refused.value.faults[0].pointer == "/greenroom/line_table"
 
 
-# -- the page ----------------------------------------------------------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------------------
 
 
 def test_the_page_names_one_table_for_its_room_and_its_policy_allows_the_script(

@@ -12,7 +12,9 @@ LIMITS = LingerLimits(most_bytes=20_000, silence_s=0.05, most_s=30)
 
 
 class Client:
-    """Sends so many pieces of a body, then nothing more unless that was its end. Notes what it is sent, and after how many pieces."""
+    """Sends so many pieces of a body, then nothing more unless that was its end. Notes what it is
+    sent, and after how many pieces.
+    """
 
     def __init__(self, pieces: int, *, ends: bool = True, hurries: bool = True) -> None:
         self._left, self._ends, self._hurries = pieces, ends, hurries

@@ -1,4 +1,6 @@
-"""Where addresses are, and which crawlers are real: never by what a request calls itself, never while a visitor waits."""
+"""Where addresses are, and which crawlers are real: never by what a request calls itself, never
+while a visitor waits.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""Native passes: when one is given, what it says, and that what it lets by is what the ledger would have let by."""
+"""Native passes: when one is given, what it says, and that what it lets by is what the ledger would
+have let by.
+"""
 
 import base64
 import hashlib
@@ -275,7 +277,9 @@ def pass_site(folder: Path, **changes: Any) -> Site:
 def test_while_a_pass_is_valid_the_ledger_counts_the_session_and_asking_would_change_nothing(
     seed: int, duration: int, renews: bool, kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The law behind exact limits: a request on a pass is one that would have been let by, and that would have left no trace."""
+    """The law behind exact limits: a request on a pass is one that would have been let by, and that
+    would have left no trace.
+    """
     chance = Random(seed)
     site = pass_site(
         tmp_path_factory.mktemp("site"),

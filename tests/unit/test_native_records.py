@@ -1,4 +1,6 @@
-"""What the compiler of the wheel gets in the place of a module: native classes that do what records do, and final constants."""
+"""What the compiler of the wheel gets in the place of a module: native classes that do what records
+do, and final constants.
+"""
 
 import sys
 from pathlib import Path
@@ -45,7 +47,9 @@ NATIVE = run(native(RECORDS).replace("if TYPE_CHECKING", "if True"))
 
 @pytest.fixture(params=[SOURCE, NATIVE], ids=["source", "native"])
 def form(request: pytest.FixtureRequest) -> Any:
-    """The module of `RECORDS` as it is in the source, and as the compiler gets it: every test here is true of both."""
+    """The module of `RECORDS` as it is in the source, and as the compiler gets it: every test here
+    is true of both.
+    """
     return request.param
 
 
@@ -105,7 +109,9 @@ def test_a_record_with_changes_is_another_one(form: Any) -> None:
 
 @pytest.mark.parametrize("default", ["[]", "{}", "set()"])
 def test_the_collections_that_are_made_for_each_record_are_those_of_msgspec(default: str) -> None:
-    """`set()` is a call, which msgspec takes for an empty set: it is refused rather than shared by all."""
+    """`set()` is a call, which msgspec takes for an empty set: it is refused rather than shared by
+    all.
+    """
     source = f"import msgspec\nclass A(msgspec.Struct):\n    of: set[int] | list[int] | dict[int, int] = {default}\n"
     made = run(source)["A"]
     assert made().of is not made().of

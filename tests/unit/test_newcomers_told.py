@@ -1,4 +1,6 @@
-"""Newcomers whose page does not say how long the wait is: the ledger makes no estimate for them, and nothing that they see changes."""
+"""Newcomers whose page does not say how long the wait is: the ledger makes no estimate for them,
+and nothing that they see changes.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +25,9 @@ OWN_PAGE = "<p>{{waitTime}} {{#waitTimeKnown}}known{{/waitTimeKnown}}</p>"
 
 @pytest.fixture
 def full(tmp_path: Path) -> Open:
-    """A room in which one visitor a minute is let in, and one has been, so that the wait of the next is known."""
+    """A room in which one visitor a minute is let in, and one has been, so that the wait of the
+    next is known.
+    """
 
     def opened(**changes: object) -> Site:
         site = Site(
@@ -61,7 +65,9 @@ def arrival(headers: Headers) -> Arrival:
 
 
 def asked(site: Site, headers: Headers, always: bool = False) -> tuple[list[bytes], set[bool]]:
-    """The answers to twenty newcomers, and whether the ledger was to say how long it takes (`always`: it does in any case)."""
+    """The answers to twenty newcomers, and whether the ledger was to say how long it takes
+    (`always`: it does in any case).
+    """
     ledger, told = site.ledgers["r"], set()
 
     def arrives(ticket_id: bytes, now_ms: int, wants: bool = True) -> Any:

@@ -1,4 +1,6 @@
-"""`[notifications]` and `[outbound]` in a configuration file: what they become, and everything wrong with them at once."""
+"""`[notifications]` and `[outbound]` in a configuration file: what they become, and everything
+wrong with them at once.
+"""
 
 from pathlib import Path
 

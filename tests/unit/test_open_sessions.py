@@ -1,4 +1,6 @@
-"""The session of a stream: renewed while it is open, seen to end within q, and never made longer than the room allows."""
+"""The session of a stream: renewed while it is open, seen to end within q, and never made longer
+than the room allows.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

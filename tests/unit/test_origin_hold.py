@@ -1,4 +1,6 @@
-"""Rooms that hold while their origin is unhealthy: no new visitor gets in, places and sessions stay, and everything is as it was afterwards."""
+"""Rooms that hold while their origin is unhealthy: no new visitor gets in, places and sessions
+stay, and everything is as it was afterwards.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Admissions after a quiet time: a crowd is spread, small rooms are not held up, and what is put off is not lost."""
+"""Admissions after a quiet time: a crowd is spread, small rooms are not held up, and what is put
+off is not lost.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +17,9 @@ from greenroom.model.visit import Standing, make_key
 
 
 def crowd_at_once(**changes: object) -> list[int]:
-    """A thousand visitors come at one moment to a room that was quiet, for 600 a minute; milliseconds at which they are let in."""
+    """A thousand visitors come at one moment to a room that was quiet, for 600 a minute;
+    milliseconds at which they are let in.
+    """
     room = small_room(total_active_users=5_000, new_users_per_minute=600, **changes)
     clock = HandClock()
     ledger = MemoryLedger(room, clock, bits(1))

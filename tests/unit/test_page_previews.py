@@ -1,4 +1,6 @@
-"""Previews of the waiting page: every state, both themes, policies that fit, and what the dashboard says about colours and examples."""
+"""Previews of the waiting page: every state, both themes, policies that fit, and what the dashboard
+says about colours and examples.
+"""
 
 import re
 from base64 import b64encode

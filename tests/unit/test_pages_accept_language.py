@@ -1,4 +1,6 @@
-"""A room that follows Accept-Language: which language that is, what caches are told, and that nothing changes without it."""
+"""A room that follows Accept-Language: which language that is, what caches are told, and that
+nothing changes without it.
+"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""Branding: what a site adds to the built-in page can be read, is escaped, and costs other rooms nothing."""
+"""Branding: what a site adds to the built-in page can be read, is escaped, and costs other rooms
+nothing.
+"""
 
 import base64
 import json

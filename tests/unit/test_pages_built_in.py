@@ -1,4 +1,6 @@
-"""The built-in page: which view is shown, what it says, how large it is, and the headers it comes with."""
+"""The built-in page: which view is shown, what it says, how large it is, and the headers it comes
+with.
+"""
 
 import base64
 import hashlib

@@ -1,4 +1,6 @@
-"""Every language of the built-in page: complete, with the same places to fill in, in its own words and its own numbers."""
+"""Every language of the built-in page: complete, with the same places to fill in, in its own words
+and its own numbers.
+"""
 
 import re
 import string

@@ -1,4 +1,6 @@
-"""The page that everybody without a place sees is made once a second, and goes out compressed to browsers that take it so."""
+"""The page that everybody without a place sees is made once a second, and goes out compressed to
+browsers that take it so.
+"""
 
 import gzip
 

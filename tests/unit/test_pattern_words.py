@@ -1,4 +1,6 @@
-"""A value that does not fit is refused in words: the people who typed it do not read regular expressions."""
+"""A value that does not fit is refused in words: the people who typed it do not read regular
+expressions.
+"""
 
 import importlib
 import pkgutil

@@ -1,4 +1,6 @@
-"""The pace of permits while visitors wait: a permit that let no visitor in does not cost the line a turn."""
+"""The pace of permits while visitors wait: a permit that let no visitor in does not cost the line a
+turn.
+"""
 
 from admission_world import START_MS, small_room, ticket_id
 

@@ -1,4 +1,6 @@
-"""The preview's query parameters: every state can be asked for and is shown as a visitor would see it; nonsense is refused."""
+"""The preview's query parameters: every state can be asked for and is shown as a visitor would see
+it; nonsense is refused.
+"""
 
 import itertools
 

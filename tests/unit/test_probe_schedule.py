@@ -1,4 +1,6 @@
-"""Probes are spread over the interval, jitter a little, never drift and come no closer than they should."""
+"""Probes are spread over the interval, jitter a little, never drift and come no closer than they
+should.
+"""
 
 from itertools import pairwise
 

@@ -1,4 +1,6 @@
-"""The timetable of an agent, in virtual time: nothing is late, nothing overlaps itself, and ten thousand checks fill a minute evenly."""
+"""The timetable of an agent, in virtual time: nothing is late, nothing overlaps itself, and ten
+thousand checks fill a minute evenly.
+"""
 
 import itertools
 from collections import Counter

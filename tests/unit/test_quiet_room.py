@@ -7,7 +7,9 @@ from greenroom.model.visit import Standing, make_key
 
 
 def test_an_arrival_rate_that_has_nearly_vanished_is_no_rate_to_divide_by() -> None:
-    """It halves again and again until it is the smallest number there is, and half a second divided by that is infinite."""
+    """It halves again and again until it is the smallest number there is, and half a second divided
+    by that is infinite.
+    """
     clock = HandClock()
     ledger = MemoryLedger(small_room(), clock, bits(1))
     ledger.ledger.reporting.arrivals_per_s = 5e-324

@@ -1,4 +1,6 @@
-"""What Redis refuses is told as one event with its cause, never as a flood of tracebacks; errors of greenroom stay errors."""
+"""What Redis refuses is told as one event with its cause, never as a flood of tracebacks; errors of
+greenroom stay errors.
+"""
 
 import pytest
 from redis.exceptions import (

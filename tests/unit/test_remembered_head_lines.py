@@ -1,4 +1,6 @@
-"""What is remembered of request heads, so that known lines are read at once: never a cookie, and never without bound."""
+"""What is remembered of request heads, so that known lines are read at once: never a cookie, and
+never without bound.
+"""
 
 from ipaddress import ip_network
 

@@ -1,4 +1,6 @@
-"""What strangers send is remembered only while it is short: a memory of a thousand entries must not become one of megabytes."""
+"""What strangers send is remembered only while it is short: a memory of a thousand entries must not
+become one of megabytes.
+"""
 
 import pytest
 

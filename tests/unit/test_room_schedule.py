@@ -1,4 +1,6 @@
-"""Events at the edge: stages begin on the millisecond, an edit counts at once, and a draw that cannot be kept holds the sale."""
+"""Events at the edge: stages begin on the millisecond, an edit counts at once, and a draw that
+cannot be kept holds the sale.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -276,7 +278,9 @@ def test_a_full_disk_at_the_start_means_a_late_sale_and_never_one_in_the_wrong_o
 
 
 class LateLedger:
-    """The memory ledger, but a question about the line is answered when the test says so, as over a network."""
+    """The memory ledger, but a question about the line is answered when the test says so, as over a
+    network.
+    """
 
     def __init__(self, ledger: MemoryLedger) -> None:
         self.asked: list[Callable[[], None]] = []

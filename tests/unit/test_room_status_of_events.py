@@ -1,4 +1,6 @@
-"""What the API says of a room with events: its phase, its event, and the draws with their commitments."""
+"""What the API says of a room with events: its phase, its event, and the draws with their
+commitments.
+"""
 
 from dataclasses import replace
 

@@ -118,7 +118,9 @@ def test_a_pattern_does_not_cover_the_name_itself() -> None:
 
 
 def test_no_other_case_of_a_letter_gets_around_a_case_insensitive_room():
-    """Whatever an application does to compare without regard to case: each of these functions is what some of them do."""
+    """Whatever an application does to compare without regard to case: each of these functions is
+    what some of them do.
+    """
     folds = (
         str.lower,
         str.upper,

@@ -1,4 +1,6 @@
-"""What is wrong with an expression, a list or a rule: all of it at once, in words, and never as an exception."""
+"""What is wrong with an expression, a list or a rule: all of it at once, in words, and never as an
+exception.
+"""
 
 import pytest
 from rules_visit import holds, reasons

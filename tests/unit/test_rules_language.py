@@ -1,4 +1,6 @@
-"""Bypass rules by example: the documented expressions, what each field reads, what each function gives, and how faults are shown."""
+"""Bypass rules by example: the documented expressions, what each field reads, what each function
+gives, and how faults are shown.
+"""
 
 import base64
 import hashlib

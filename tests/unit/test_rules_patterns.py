@@ -1,4 +1,6 @@
-"""Patterns mean what the published dialect means: Python's own engine and the published parser are the judges, and time stays linear."""
+"""Patterns mean what the published dialect means: Python's own engine and the published parser are
+the judges, and time stays linear.
+"""
 
 import contextlib
 import re
@@ -122,7 +124,9 @@ texts = st.lists(
 @settings(deadline=None, max_examples=400)
 @given(patterns, st.lists(texts, min_size=3, max_size=8))
 def test_a_pattern_finds_what_pythons_own_engine_finds(pattern: str, candidates: list[str]) -> None:
-    """`$` of Python also stands before a last line feed, the published one does not; Python says that as \\Z."""
+    """`$` of Python also stands before a last line feed, the published one does not; Python says
+    that as \\Z.
+    """
     judge = re.compile(
         re.sub(
             r"(\\.|\[(?:\\.|\]|\^\])?(?:\\.|[^\]\\])*\])|\$",

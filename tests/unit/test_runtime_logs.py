@@ -1,4 +1,6 @@
-"""Logs: one line per event, in the form that was asked for, and nothing in them that lets someone take over a visit."""
+"""Logs: one line per event, in the form that was asked for, and nothing in them that lets someone
+take over a visit.
+"""
 
 import json
 import logging

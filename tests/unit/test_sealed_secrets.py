@@ -1,4 +1,6 @@
-"""The key of stored secrets: made once for all processes of a data directory, private, and never replaced."""
+"""The key of stored secrets: made once for all processes of a data directory, private, and never
+replaced.
+"""
 
 import stat
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,6 @@
-"""A visitor who was let in by one data center and reaches another: what is asked, what is answered, and whose unit it is."""
+"""A visitor who was let in by one data center and reaches another: what is asked, what is answered,
+and whose unit it is.
+"""
 
 from random import Random
 
@@ -47,7 +49,9 @@ class Two:
             assert problems(self.coordinator, [self.paris, self.oslo]) == []
 
     def third(self) -> Ledger:
-        """Rome, where the visitor of Paris has come to by way of Oslo; Oslo has asked Paris for the session, and Paris has heard of it."""
+        """Rome, where the visitor of Paris has come to by way of Oslo; Oslo has asked Paris for the
+        session, and Paris has heard of it.
+        """
         self.coordinator.enlist(["paris", "oslo", "rome"], self.now_ms)
         rome = Ledger(self.room, "rome", 1, self.now_ms)
         self.sync(rome)
@@ -212,7 +216,9 @@ def test_two_thousand_movers_at_once_are_claimed_in_turns() -> None:
 
 
 def test_who_goes_on_while_the_unit_is_on_its_way_is_not_told_that_no_one_has_the_session() -> None:
-    """Paris gives the session to Oslo, where the visitor was for a moment, and then says truly that it has none for Rome."""
+    """Paris gives the session to Oslo, where the visitor was for a moment, and then says truly that
+    it has none for Rome.
+    """
     two = Two()
     rome = two.third()
     assert ONE not in two.paris.sessions.inside
@@ -223,7 +229,9 @@ def test_who_goes_on_while_the_unit_is_on_its_way_is_not_told_that_no_one_has_th
 
 
 def test_a_new_coordinator_knows_where_a_unit_was_booked_that_is_on_its_way() -> None:
-    """The old one booked the session to Oslo and was lost; the visitor is in Rome by then, and Paris truly has no session any more."""
+    """The old one booked the session to Oslo and was lost; the visitor is in Rome by then, and
+    Paris truly has no session any more.
+    """
     two = Two()
     rome = two.third()
     two.sync(two.paris)  # its gift is booked

@@ -1,4 +1,6 @@
-"""Slow work has threads of its own: what is quick does not wait for it, and too much of it is refused."""
+"""Slow work has threads of its own: what is quick does not wait for it, and too much of it is
+refused.
+"""
 
 import asyncio
 import threading

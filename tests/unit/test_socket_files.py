@@ -1,4 +1,6 @@
-"""Unix sockets to listen on: how they are written down, whose file it is, and how far their peers are believed."""
+"""Unix sockets to listen on: how they are written down, whose file it is, and how far their peers
+are believed.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""What a start does not import: libraries for what is switched off or comes later would make every start a third slower."""
+"""What a start does not import: libraries for what is switched off or comes later would make every
+start a third slower.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""What a status page says: plain words, nothing that is the operators' business alone, and three forms of the same facts."""
+"""What a status page says: plain words, nothing that is the operators' business alone, and three
+forms of the same facts.
+"""
 
 import re
 from xml.etree import ElementTree

@@ -1,4 +1,6 @@
-"""While the store of notifications does not answer, the log says so once, and once when it answers again."""
+"""While the store of notifications does not answer, the log says so once, and once when it answers
+again.
+"""
 
 import asyncio
 from collections.abc import Sequence

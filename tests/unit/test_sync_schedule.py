@@ -17,7 +17,9 @@ def run(
     per_s: dict[str, float] | None = None,
     request_every_ms: int = 0,
 ) -> list[tuple[int, list[str]]]:
-    """Plays a data center: (when, rooms) of each batch. `per_s`: visitors a second of rooms that are not quiet."""
+    """Plays a data center: (when, rooms) of each batch. `per_s`: visitors a second of rooms that
+    are not quiet.
+    """
     batches, now_ms, next_wish_ms = [], 0, request_every_ms
     quiet = Ledger(small_room(), "here", 1, START_MS).report(START_MS)
     while now_ms < seconds * 1000:

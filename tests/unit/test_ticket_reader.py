@@ -1,4 +1,6 @@
-"""The tickets among a visitor's cookies: found, opened, remembered for no longer than they are good."""
+"""The tickets among a visitor's cookies: found, opened, remembered for no longer than they are
+good.
+"""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -64,7 +64,9 @@ def test_a_sealed_ticket_is_a_hundred_cookie_safe_characters_and_opens_again(
 def test_the_format_is_the_one_that_is_already_in_peoples_browsers(
     sealer: Sealer, ring: KeyRing
 ) -> None:
-    """Taken apart by hand. A change that fails here throws every visitor out of the line: give it a new version instead."""
+    """Taken apart by hand. A change that fails here throws every visitor out of the line: give it a
+    new version instead.
+    """
     raw = base64.urlsafe_b64decode(
         sealer.seal(replace(ticket(accepted_ms=NOW + 1), home=b"harbor"), ROOM)
     )

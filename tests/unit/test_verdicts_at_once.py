@@ -1,4 +1,6 @@
-"""A ledger in this process answers at once, one elsewhere later: the decision service says the same of both."""
+"""A ledger in this process answers at once, one elsewhere later: the decision service says the same
+of both.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,10 +1,13 @@
-"""Signing in through an OpenID Connect provider: authorization code flow with PKCE, state and nonce.
+"""Signing in through an OpenID Connect provider: authorization code flow with PKCE, state and
+nonce.
 
-State, nonce and code verifier are derived from one random secret, which only the browser keeps, in a cookie. So an answer that was made for
-another browser, or for an earlier sign-in, fits neither the cookie nor the nonce in the ID token, and its code cannot be redeemed.
+State, nonce and code verifier are derived from one random secret, which only the browser keeps, in
+a cookie. So an answer that was made for another browser, or for an earlier sign-in, fits neither
+the cookie nor the nonce in the ID token, and its code cannot be redeemed.
 
-Requests to the provider pass the outbound guard. The issuer is written in the configuration file, so its own host may be private; every
-other host that its documents name has to pass `[outbound]`. Redirects are not followed.
+Requests to the provider pass the outbound guard. The issuer is written in the configuration file,
+so its own host may be private; every other host that its documents name has to pass `[outbound]`.
+Redirects are not followed.
 """
 
 import asyncio
@@ -41,7 +44,9 @@ KEEP_MS = 3_600_000
 """How long the provider's documents are used before they are fetched again."""
 
 RETRY_MS = 5_000
-"""After a failure the provider is asked again after so long: people who wait get its reason, the provider gets no storm."""
+"""After a failure the provider is asked again after so long: people who wait get its reason, the
+provider gets no storm.
+"""
 
 NEW_KEYS_MS = 30_000
 """Keys that do not fit are fetched again at most this often."""
@@ -67,7 +72,9 @@ class _Known:
 
 
 class OidcProvider:
-    """One provider, asked from one event loop. Methods raise Refused with words for the person who signs in."""
+    """One provider, asked from one event loop. Methods raise Refused with words for the person who
+    signs in.
+    """
 
     def __init__(
         self,
@@ -210,7 +217,8 @@ class OidcProvider:
         if answer.status != 200 or not isinstance(told, dict):
             reason = told.get("error") if isinstance(told, dict) else None
             raise _refused(
-                f"{self.settings.label} did not accept the sign-in: {_plain(str(reason or f'status {answer.status}'))}"
+                f"{self.settings.label} did not accept the sign-in:"
+                f" {_plain(str(reason or f'status {answer.status}'))}"
             )
         return told
 
@@ -225,7 +233,8 @@ class OidcProvider:
         told = _json(answer)
         if answer.status != 200 or not isinstance(told, dict) or told.get("sub") != subject:
             raise _refused(
-                f"{self.settings.label} told nothing usable about you (userinfo, status {answer.status})"
+                f"{self.settings.label} told nothing usable about you (userinfo, status"
+                f" {answer.status})"
             )
         return told
 
@@ -247,7 +256,10 @@ class OidcProvider:
             raise self._away(reason)
 
     def _away(self, reason: str) -> Refused:
-        words = f"{self.settings.label} cannot be asked at the moment: {reason}. Other ways to sign in still work."
+        words = (
+            f"{self.settings.label} cannot be asked at the moment: {reason}. Other ways to sign in"
+            " still work."
+        )
         return Refused(ApiFault(Code.UNAVAILABLE, words))
 
     async def _fetched(self) -> tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]:
@@ -257,7 +269,8 @@ class OidcProvider:
         )
         if document.get("issuer") != issuer:
             raise OutboundFailed(
-                f"it names itself {_plain(str(document.get('issuer')))}, the configuration says {issuer}"
+                f"it names itself {_plain(str(document.get('issuer')))}, the configuration says"
+                f" {issuer}"
             )
         missing = [name for name in ENDPOINTS[:3] if not isinstance(document.get(name), str)]
         if missing:

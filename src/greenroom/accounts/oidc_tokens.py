@@ -1,7 +1,8 @@
-"""What a provider says about a person: its ID token is taken apart, its signature and every claim checked, or it is refused in words.
+"""What a provider says about a person: its ID token is taken apart, its signature and every claim
+checked, or it is refused in words.
 
-Only asymmetric signatures count. So a token without a signature, and one that was "signed" with the public key as a shared secret, are
-both refused, in spite of what their header says.
+Only asymmetric signatures count. So a token without a signature, and one that was "signed" with the
+public key as a shared secret, are both refused, in spite of what their header says.
 """
 
 import hmac
@@ -50,7 +51,9 @@ def verified_claims(
     access_token: str,
     now_ms: int,
 ) -> dict[str, Any]:
-    """The claims of an ID token for this sign-in. `keys` are those of the provider's JWKS. Raises IdTokenRefused."""
+    """The claims of an ID token for this sign-in. `keys` are those of the provider's JWKS. Raises
+    IdTokenRefused.
+    """
     from authlib.oidc.core import CodeIDToken  # type: ignore[import-untyped]
     from joserfc import errors
 

@@ -1,6 +1,7 @@
 """Passwords: what is allowed, and their argon2id hashes.
 
-A hash takes about 50 ms and 64 MB on purpose, so only a few are computed at once: a flood of guesses waits and costs no more memory.
+A hash takes about 50 ms and 64 MB on purpose, so only a few are computed at once: a flood of
+guesses waits and costs no more memory.
 """
 
 import threading
@@ -19,7 +20,9 @@ _slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 def password_problem(password: str) -> str | None:
-    """What is wrong with a new password. Length is all that is asked for, as NIST SP 800-63B advises."""
+    """What is wrong with a new password. Length is all that is asked for, as NIST SP 800-63B
+    advises.
+    """
     if len(password) < PASSWORD_LEAST:
         return f"must be at least {PASSWORD_LEAST} characters, not {len(password)}"
     if len(password) > PASSWORD_LONGEST:
@@ -34,7 +37,9 @@ def hash_password(password: str) -> str:
 
 
 def password_fits(password: str, hashed: str) -> bool:
-    """Whether the password belongs to the hash; takes as long when there is no hash. Longer ones than may be set never fit."""
+    """Whether the password belongs to the hash; takes as long when there is no hash. Longer ones
+    than may be set never fit.
+    """
     if len(password) > PASSWORD_LONGEST:
         return False
     with _slots:

@@ -1,4 +1,6 @@
-"""Local accounts of the dashboard: made, changed and removed by admins, and on the command line of the machine."""
+"""Local accounts of the dashboard: made, changed and removed by admins, and on the command line of
+the machine.
+"""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +28,9 @@ ACCOUNTS_MAX = 1_000
 def add(
     name: str, role: str, zones: Sequence[str], password: str, *, first: bool = False
 ) -> ConfigChange:
-    """A new account; answers it. `zones` are ids or names, none for all. `first`: only while there is no account at all."""
+    """A new account; answers it. `zones` are ids or names, none for all. `first`: only while there
+    is no account at all.
+    """
     hashed = hash_password(password) if password_problem(password) is None else ""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -92,7 +96,9 @@ def edit(
 
 
 def turn_on_two_step(name: str, secret: str, recovery: Sequence[str]) -> ConfigChange:
-    """From now on the account needs a code of the app with this secret; `recovery` are the hashes of its recovery codes."""
+    """From now on the account needs a code of the app with this secret; `recovery` are the hashes
+    of its recovery codes.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         account = _existing(known, name).record

@@ -11,7 +11,8 @@ from greenroom.web.authenticator import make_token
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 TOKENS_MAX = 1_000
-"""Every request is compared with all of them, so that response times reveal nothing about a guess."""
+"""Every request is compared with all of them, so that response times reveal nothing about a guess.
+"""
 
 DAY_MS = 86_400_000
 
@@ -23,7 +24,9 @@ def create(
     email: str = "",
     days: int | None = None,
 ) -> ConfigChange:
-    """A new token; answers (secret, token). `zones` are ids or names, none for all. The secret cannot be had again."""
+    """A new token; answers (secret, token). `zones` are ids or names, none for all. The secret
+    cannot be had again.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         faults = [

@@ -1,4 +1,6 @@
-"""One-time codes that change with time (RFC 6238): six digits, 30 seconds, SHA-1, as every authenticator app computes them."""
+"""One-time codes that change with time (RFC 6238): six digits, 30 seconds, SHA-1, as every
+authenticator app computes them.
+"""
 
 import base64
 import hashlib
@@ -11,7 +13,9 @@ SECRET_BYTES = 20
 """As long as a SHA-1 value, which RFC 4226 advises."""
 
 WINDOW = (0, -1, 1)
-"""Steps besides the present one that count: the clock of a phone may be half a minute away, and typing takes time."""
+"""Steps besides the present one that count: the clock of a phone may be half a minute away, and
+typing takes time.
+"""
 
 
 def totp_code(secret: str, step: int) -> str:
@@ -23,7 +27,9 @@ def totp_code(secret: str, step: int) -> str:
 
 
 def totp_step(secret: str, code: str, now_ms: int) -> int | None:
-    """The step whose code this is, near this moment; None: there is none. The caller sees to it that a step counts once."""
+    """The step whose code this is, near this moment; None: there is none. The caller sees to it
+    that a step counts once.
+    """
     present, found = now_ms // STEP_MS, None
     for away in WINDOW:
         if present + away >= 0 and hmac.compare_digest(

@@ -1,22 +1,29 @@
 """The order of decision: chooses the one question to ask the ledger for an arrival, or none.
 
-The order is the published one (visitor behaviour, "order of decision"), and this is the only place that knows it; the decision service
-carries it out, `explain` tells it. This function never admits a visitor: it names the question, and what the room's method, its limits
-and queue_all make of that is the ledger's to say, in one operation.
+The order is the published one (visitor behaviour, "order of decision"), and this is the only place
+that knows it; the decision service carries it out, `explain` tells it. This function never admits a
+visitor: it names the question, and what the room's method, its limits and queue_all make of that is
+the ledger's to say, in one operation.
 
 | the first that holds | question | then |
 |---|---|---|
 | no room covers the host and path | UNCOVERED | to the origin, nothing is recorded |
 | the room is suspended | SUSPENDED | to the origin, nothing is recorded |
-| the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
-| a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
-| no ticket, and a CORS preflight of a listed origin (core.cors) | PREFLIGHT | to the origin, it is only counted as a decision |
-| no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
-| the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
+| the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody,
+with or without a ticket |
+| a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened
+|
+| no ticket, and a CORS preflight of a listed origin (core.cors) | PREFLIGHT | to the origin, it is
+only counted as a decision |
+| no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL |
+let in for seconds while there is room |
+| the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees
+what GET would show |
 | the saved receipt of a draw is asked for | RECEIPT | a file |
 | the visitor gives up the place | LEAVE | the place or session is free |
 | no ticket | ARRIVE | a newcomer |
-| an accepted ticket | VIEW | is this session alive? When it is gone: the rest of this table, with the next ticket |
+| an accepted ticket | VIEW | is this session alive? When it is gone: the rest of this table, with
+the next ticket |
 | a waiting ticket before its time | PEEK | no attempt |
 | a waiting ticket | POLL | an attempt |
 """
@@ -39,27 +46,41 @@ EARLY_TOLERANCE_MS = 100
 
 LEAVE_VALUE = b"leave"
 LEAVE_QUERY = "greenroom=leave"
-"""How the built-in page gives up a place: the update header with this value, or without JavaScript a form with this query."""
+"""How the built-in page gives up a place: the update header with this value, or without JavaScript
+a form with this query.
+"""
 
 RECEIPT_QUERY = "greenroom=receipt"
-"""How a visitor saves the receipt for a draw: the built-in page links to it, and it works after admission as well."""
+"""How a visitor saves the receipt for a draw: the built-in page links to it, and it works after
+admission as well.
+"""
 
 LINE_TABLE_QUERY = "greenroom=line"
-"""How the table of a room's line is asked for: this query and no other, so that shared caches keep one copy for a path."""
+"""How the table of a room's line is asked for: this query and no other, so that shared caches keep
+one copy for a path.
+"""
 
 SOONEST_MS = 1_500
-"""In a room with a table of the line, which calls visitors before their time, an attempt counts from this long after the last one."""
+"""In a room with a table of the line, which calls visitors before their time, an attempt counts
+from this long after the last one.
+"""
 
 ROBOTS, ACME_CHALLENGE = "/robots.txt", "/.well-known/acme-challenge/"
 WELL_KNOWN = (ROBOTS, ACME_CHALLENGE)
-"""What crawlers and certificate authorities ask for, who keep no cookies and give up on an error."""
+"""What crawlers and certificate authorities ask for, who keep no cookies and give up on an error.
+"""
 
 WELL_KNOWN_RULE = Rule(
     id="pass_well_known",
     description="robots.txt and certificate challenges",
-    expression=f'http.request.uri.path eq "{ROBOTS}" or starts_with(http.request.uri.path, "{ACME_CHALLENGE}")',
+    expression=(
+        f'http.request.uri.path eq "{ROBOTS}" or starts_with(http.request.uri.path,'
+        f' "{ACME_CHALLENGE}")'
+    ),
 )
-"""The bypass rule that every room has unless pass_well_known is off. It is asked without the rules engine: every request meets it."""
+"""The bypass rule that every room has unless pass_well_known is off. It is asked without the rules
+engine: every request meets it.
+"""
 
 Found = Sequence[tuple[Ticket, bytes]]
 """Genuine tickets, each with its spelling in the cookie (empty: not spelled like that any more)."""
@@ -83,7 +104,8 @@ class ArrivalQuestion(IntEnum):
     PREFLIGHT = 12
 
 
-# The members under short names: looking them up in the class for every request costs five times as much.
+# The members under short names: looking them up in the class for every request costs five times as
+# much.
 UNCOVERED: Final = ArrivalQuestion.UNCOVERED
 SUSPENDED: Final = ArrivalQuestion.SUSPENDED
 BYPASSED: Final = ArrivalQuestion.BYPASSED
@@ -126,7 +148,9 @@ class Covered(Protocol):
         """Whether WELL_KNOWN_RULE is in force."""
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
-        """Whether the room's ticket also comes with requests that another site caused, for visitors who come by this scheme."""
+        """Whether the room's ticket also comes with requests that another site caused, for visitors
+        who come by this scheme.
+        """
 
     @property
     def draw(self) -> Receipts | None:
@@ -139,7 +163,9 @@ C = TypeVar("C", bound=Covered)
 def decide(
     covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[C, Arrival, int], Found]
 ) -> tuple[ArrivalQuestion, Found]:
-    """What to ask, and the ranked tickets to ask it about (the first one). `tickets` opens those that the arrival brings, when needed."""
+    """What to ask, and the ranked tickets to ask it about (the first one). `tickets` opens those
+    that the arrival brings, when needed.
+    """
     if covered is None:
         return UNCOVERED, ()
     if covered.room.suspended:
@@ -203,9 +229,11 @@ def read_alike(covered: Covered, arrival: Arrival, now_ms: int) -> bool:
 def decide_among(
     covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool
 ) -> tuple[ArrivalQuestion, Found]:
-    """The part of the order that depends on tickets: these, already ranked. Ask again with the rest when the first one is gone.
+    """The part of the order that depends on tickets: these, already ranked. Ask again with the rest
+    when the first one is gone.
 
-    `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may wait with any kind of request.
+    `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may
+    wait with any kind of request.
     """
     room = covered.room
     if not (found or proven):
@@ -243,7 +271,9 @@ def decide_among(
 
 
 def is_head_of_page(room: Room, arrival: Arrival) -> bool:
-    """Whether this is a HEAD, which takes no place, of something that a new visitor would begin to wait for."""
+    """Whether this is a HEAD, which takes no place, of something that a new visitor would begin to
+    wait for.
+    """
     if arrival.method != "HEAD":
         return False
     return may_take_place(
@@ -252,9 +282,11 @@ def is_head_of_page(room: Room, arrival: Arrival) -> bool:
 
 
 def rank(found: Found, now_ms: int) -> Found:
-    """The tickets worth asking about, best first: accepted ones by latest renewal, then waiting ones by place in line.
+    """The tickets worth asking about, best first: accepted ones by latest renewal, then waiting
+    ones by place in line.
 
-    A waiting ticket whose last check-in is more than five minutes old has lost its place and is left out.
+    A waiting ticket whose last check-in is more than five minutes old has lost its place and is
+    left out.
     """
     alive = [
         one for one in found if one[0].accepted_ms or now_ms - one[0].checked_ms <= PLACE_KEPT_MS
@@ -267,9 +299,11 @@ def rank(found: Found, now_ms: int) -> Found:
 
 
 def comes_from_elsewhere(arrival: Arrival) -> bool:
-    """Whether another site sent this form into a window: the return from a payment, a sign-in (SAML, OpenID form_post).
+    """Whether another site sent this form into a window: the return from a payment, a sign-in
+    (SAML, OpenID form_post).
 
-    Browsers keep Lax cookies back then, so its sender may be a visitor with a session or a place, and must not be given another one.
+    Browsers keep Lax cookies back then, so its sender may be a visitor with a session or a place,
+    and must not be given another one.
     """
     if arrival.method != "POST" or kind_of(arrival) is not ArrivalKind.DOCUMENT:
         return False
@@ -278,7 +312,9 @@ def comes_from_elsewhere(arrival: Arrival) -> bool:
 
 
 def _gives_up(arrival: Arrival) -> bool:
-    """Whether the visitor asks to leave the line; only a page of this very host may, so no other page can throw a visitor out."""
+    """Whether the visitor asks to leave the line; only a page of this very host may, so no other
+    page can throw a visitor out.
+    """
     if arrival.header(UPDATE_HEADER) != LEAVE_VALUE and arrival.query != LEAVE_QUERY:
         return False
     return arrival.header(b"sec-fetch-site") in (None, b"same-origin") and from_here(arrival)

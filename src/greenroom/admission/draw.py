@@ -1,20 +1,24 @@
 """The draw of a pre-queue: a random order that every visitor can verify afterwards.
 
-Theory. Before the pre-queue opens the operator commits to a secret seed by publishing its hash (`commitment`). Every visitor in the
-pre-queue has a receipt, derived from a ticket id that was chosen at random on arrival. At the start the list closes: the blinded
-receipts (hashes again, so that no receipt can be read from the list) are sorted and hashed (`list_hash`). The order is that of
+Theory. Before the pre-queue opens the operator commits to a secret seed by publishing its hash
+(`commitment`). Every visitor in the pre-queue has a receipt, derived from a ticket id that was
+chosen at random on arrival. At the start the list closes: the blinded receipts (hashes again, so
+that no receipt can be read from the list) are sorted and hashed (`list_hash`). The order is that of
 
     HMAC-SHA-256(seed, list_hash ":" blinded receipt)
 
-The seed is fixed before visitors arrive, so the operator cannot choose a suitable one. The list hash depends on all participants, so
-while receipts are issued no one, including the operator, knows what a receipt will be worth. Then seed, list and order are published,
-and visitors find their receipts in the list at the places that they got. docs/explanation/fair-draw.md says what this does not
-prove.
+The seed is fixed before visitors arrive, so the operator cannot choose a suitable one. The list
+hash depends on all participants, so while receipts are issued no one, including the operator, knows
+what a receipt will be worth. Then seed, list and order are published, and visitors find their
+receipts in the list at the places that they got. docs/explanation/fair-draw.md says what this does
+not prove.
 
-All hashes are SHA-256 over ASCII text and written in lower-case hexadecimal, so `sha256sum` is enough for a check. A draw is held once
-for each schedule: other times make another draw, with another seed. Places become keys: rank r of n drawn gets the r-th of the n keys
-just before the start, so drawn visitors are in their order before all later ones. A visitor who was not present at the start (tab
-closed, connection lost) was not drawn and has the places right behind the drawn ones.
+All hashes are SHA-256 over ASCII text and written in lower-case hexadecimal, so `sha256sum` is
+enough for a check. A draw is held once for each schedule: other times make another draw, with
+another seed. Places become keys: rank r of n drawn gets the r-th of the n keys just before the
+start, so drawn visitors are in their order before all later ones. A visitor who was not present at
+the start (tab closed, connection lost) was not drawn and has the places right behind the drawn
+ones.
 """
 
 import hmac
@@ -30,7 +34,9 @@ from greenroom.model.visit import TIE_BITS, make_key
 FORMAT = "greenroom-draw-1"
 RECEIPT_FORMAT = "greenroom-receipt-1"
 SHORT_DIGITS = 32
-"""Hexadecimal digits of draw ids and receipts: 128 bits cannot be guessed, and can still be read out."""
+"""Hexadecimal digits of draw ids and receipts: 128 bits cannot be guessed, and can still be read
+out.
+"""
 
 
 class ScheduledDraw(msgspec.Struct, frozen=True):
@@ -50,7 +56,9 @@ class ScheduledDraw(msgspec.Struct, frozen=True):
 
 
 class Draw(msgspec.Struct, frozen=True, kw_only=True):
-    """A draw that was held, as it is published. `receipts` are blinded and stand in the order drawn, first in line first."""
+    """A draw that was held, as it is published. `receipts` are blinded and stand in the order
+    drawn, first in line first.
+    """
 
     format: str = FORMAT
     draw: str
@@ -104,7 +112,9 @@ def entries(draw_id: str, ticket_ids: Iterable[bytes]) -> list[str]:
 def hold(
     scheduled: ScheduledDraw, seed: bytes, taking_part: Collection[str], room: str, event: str
 ) -> Draw:
-    """Draws the order of these `entries`; the same every time for the same seed and entries. With those about 4 us a ticket."""
+    """Draws the order of these `entries`; the same every time for the same seed and entries. With
+    those about 4 us a ticket.
+    """
     draw_id = scheduled.draw_id
     closed = list_hash(draw_id, taking_part)
     return Draw(

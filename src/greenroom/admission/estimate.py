@@ -1,12 +1,14 @@
 """Wait estimates: the published formulas, and the one case that can be computed exactly.
 
-Fifo: people ahead, oneself included, who have no permit yet, divided by the measured admissions per minute. Random: with P the chance to be
-let in within a minute, the minutes after which a share p of visitors are in, ln(1 - p) / ln(1 - P).
+Fifo: people ahead, oneself included, who have no permit yet, divided by the measured admissions per
+minute. Random: with P the chance to be let in within a minute, the minutes after which a share p of
+visitors are in, ln(1 - p) / ln(1 - P).
 
-Unknown values are None and shown as unknown. Before the line has been measured the limits alone give no honest figure: they bound the
-rate from above, so the wait only from below, and active visitors decide when they leave. One case is different: when free
-capacity suffices for all visitors in line, only the sliding minute delays them, and when it has room again follows from
-admissions that have already happened.
+Unknown values are None and shown as unknown. Before the line has been measured the limits alone
+give no honest figure: they bound the rate from above, so the wait only from below, and active
+visitors decide when they leave. One case is different: when free capacity suffices for all visitors
+in line, only the sliding minute delays them, and when it has room again follows from admissions
+that have already happened.
 """
 
 from collections.abc import Sequence
@@ -23,7 +25,9 @@ AT_ONCE = Estimate(0.0, 0.0, 0.0)
 
 
 def fifo_estimate(without_permit: int, per_minute: float | None) -> Estimate | None:
-    """For a visitor when `without_permit` people, oneself included, have no permit yet (0 or less: a permit is there)."""
+    """For a visitor when `without_permit` people, oneself included, have no permit yet (0 or less:
+    a permit is there).
+    """
     if without_permit <= 0:
         return AT_ONCE
     if not per_minute or per_minute <= 0:
@@ -47,10 +51,12 @@ def random_estimate(waiting: int, per_minute: float | None) -> Estimate | None:
 def minute_estimate(
     without_permit: int, new_users_per_minute: int, window: Sequence[int], now_ms: int
 ) -> Estimate:
-    """When only new_users_per_minute holds people back; `window` are the admissions of the last 60 s, oldest first.
+    """When only new_users_per_minute holds people back; `window` are the admissions of the last 60
+    s, oldest first.
 
-    The n-th without a permit waits until the n-th admission beyond what the minute still has room for has left the window, and
-    at least as long as pacing spreads them (twice the average rate at most).
+    The n-th without a permit waits until the n-th admission beyond what the minute still has room
+    for has left the window, and at least as long as pacing spreads them (twice the average rate at
+    most).
     """
     if without_permit <= 0:
         return AT_ONCE
@@ -66,10 +72,11 @@ def minute_estimate(
 def crowd_estimate(
     without_permit: int, here: int, per_minute: float, admitted: int
 ) -> Estimate | None:
-    """After a quiet time, while capacity is free: permits come at `(new_users_per_minute + what is left of it) / 60` a second.
+    """After a quiet time, while capacity is free: permits come at `(new_users_per_minute + what is
+    left of it) / 60` a second.
 
-    Of the limit a minute `per_minute` is for this data center, which has let in `admitted` within the minute; `here` visitors have a
-    permit. None: beyond this minute.
+    Of the limit a minute `per_minute` is for this data center, which has let in `admitted` within
+    the minute; `here` visitors have a permit. None: beyond this minute.
     """
     before = here + admitted
     if before + without_permit > per_minute:

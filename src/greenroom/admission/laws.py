@@ -1,4 +1,6 @@
-"""The laws of conservation, as a check that tests, simulations and a doubting operator can run at any moment."""
+"""The laws of conservation, as a check that tests, simulations and a doubting operator can run at
+any moment.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -21,8 +23,9 @@ def ledger_problems(ledger: Ledger) -> list[str]:
     )
     right += ledger.moves.net
     checks = {
-        f"{lease.permits} permits, {lease.freed} freed, {lease.closing} closing and {sessions} sessions, of {right} granted": left
-        == right,
+        f"{lease.permits} permits, {lease.freed} freed, {lease.closing} closing and {sessions} sessions, of {right} granted": (
+            left == right
+        ),
         f"permits are {lease.permits}": lease.permits >= 0,
         f"freed units are {lease.freed}": lease.freed >= 0,
         f"closing units are {lease.closing}": lease.closing >= 0,
@@ -45,7 +48,8 @@ def coordinator_problems(coordinator: Coordinator) -> list[str]:
     problems = []
     if coordinator.pool + held != coordinator.total:
         problems.append(
-            f"{coordinator.pool} in the pool and {held} held make {coordinator.pool + held}, not {coordinator.total}"
+            f"{coordinator.pool} in the pool and {held} held make {coordinator.pool + held}, not"
+            f" {coordinator.total}"
         )
     problems += [
         f"{center.name} holds {center.held} and owes {center.owed}"
@@ -87,7 +91,9 @@ def sum_problems(coordinator: Coordinator) -> list[str]:
 
 
 def problems(coordinator: Coordinator, ledgers: Iterable[Ledger]) -> list[str]:
-    """Violations of the conservation laws over all ledgers together, for any messages that are still in transit."""
+    """Violations of the conservation laws over all ledgers together, for any messages that are
+    still in transit.
+    """
     found = coordinator_problems(coordinator)
     for ledger in ledgers:
         found += ledger_problems(ledger)

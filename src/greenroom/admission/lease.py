@@ -1,16 +1,21 @@
-"""What one ledger may spend: permits it holds, units on their way back, and what it has to tell the coordinator.
+"""What one ledger may spend: permits it holds, units on their way back, and what it has to tell the
+coordinator.
 
 The law, always (checked by `laws.ledger_problems`):
 
-    permits + freed + closing + sessions == granted_seen - returned_permits - returned_freed + over - settled
+    permits + freed + closing + sessions == granted_seen - returned_permits - returned_freed + over
+    - settled
 
-Every counter only grows. A permit is one capacity unit and one rate unit. Spending turns it into a session; the end of a session
-leaves a freed capacity unit, which goes back to the coordinator, because only the coordinator knows whether the minute has room.
-Units of sessions that an operator ended are `closing` for CLOSING_MS before that: proofs and open connections may be in use so long.
-An admission without a permit (passthrough) is a debt: freed units and permits pay it before the next admission.
+Every counter only grows. A permit is one capacity unit and one rate unit. Spending turns it into a
+session; the end of a session leaves a freed capacity unit, which goes back to the coordinator,
+because only the coordinator knows whether the minute has room. Units of sessions that an operator
+ended are `closing` for CLOSING_MS before that: proofs and open connections may be in use so long.
+An admission without a permit (passthrough) is a debt: freed units and permits pay it before the
+next admission.
 
-The fence: where the coordinator says so, a ledger whose newest answered report is older than `fence_ms` admits no visitor and renews no
-session, so everything that it held has ended one session later, and the coordinator may give it to others.
+The fence: where the coordinator says so, a ledger whose newest answered report is older than
+`fence_ms` admits no visitor and renews no session, so everything that it held has ended one session
+later, and the coordinator may give it to others.
 """
 
 from collections import deque
@@ -22,15 +27,17 @@ from greenroom.admission.timer_wheel import CELL_BITS
 
 WINDOW_MS = 60_000
 CLOSING_MS = 6_000
-"""How long a unit is kept after its session was ended by an operator: native passes live at most 5 s, and open connections are closed
-within q, at most 5 s."""
+"""How long a unit is kept after its session was ended by an operator: native passes live at most 5
+s, and open connections are closed within q, at most 5 s."""
 
 CUT_OFF_MS = 4_000
 """Without an answer for this long a ledger lives on what it holds."""
 
 
 HORIZON_SLACK_MS = 1_000
-"""How much further than told permits reach, so that the front of the line moves on between two syncs."""
+"""How much further than told permits reach, so that the front of the line moves on between two
+syncs.
+"""
 
 
 class PermitSource(IntEnum):
@@ -105,7 +112,9 @@ class Lease:
         self.later_ms = 0
         """By how much it may be later than the ledger's time says (see `ledger_time`)."""
         self.line_ahead_ms = 0
-        """By how much the coordinator's clock, on which keys are compared, is ahead of the local one."""
+        """By how much the coordinator's clock, on which keys are compared, is ahead of the local
+        one.
+        """
         self.round_trip_ms = 0
 
     @property
@@ -123,11 +132,15 @@ class Lease:
         return self.answered_ms is not None and now_ms - self.answered_ms < CUT_OFF_MS
 
     def fenced(self, now_ms: int) -> bool:
-        """Whether contact was so long ago that the coordinator may give the units of this ledger to others."""
+        """Whether contact was so long ago that the coordinator may give the units of this ledger to
+        others.
+        """
         return self.fence_ms > 0 and now_ms + self.later_ms - self.contact_ms >= self.fence_ms
 
     def spendable(self, now_ms: int) -> int:
-        """How many could be let in now: as many as there are permits; while cut off without any, freed units within that rate."""
+        """How many could be let in now: as many as there are permits; while cut off without any,
+        freed units within that rate.
+        """
         if self.permits or not self.freed or self.connected(now_ms):
             return self.at_hand(now_ms)
         self.trim(now_ms)
@@ -142,7 +155,8 @@ class Lease:
     def paced(self, count: int, now_ms: int) -> int:
         """At most so many as may follow each other now.
 
-        While people wait the coordinator sets the pace: then only what was leased ahead of need is held back.
+        While people wait the coordinator sets the pace: then only what was leased ahead of need is
+        held back.
         """
         if self.fence_ms and self.fenced(now_ms):
             return 0
@@ -158,7 +172,9 @@ class Lease:
         )
 
     def paced_s(self, place: int, now_ms: int) -> float:
-        """Seconds until the pace lets the visitor at this place in, counted from 1, who has a permit."""
+        """Seconds until the pace lets the visitor at this place in, counted from 1, who has a
+        permit.
+        """
         return (
             max(0, pacing.wait_us(self.spent_until_us, self.gap_us, place, now_ms)) / 1_000_000
             if self.holds_back
@@ -166,19 +182,22 @@ class Lease:
         )
 
     def horizon_at(self, now_ms: int, gap_ms: int) -> int | None:
-        """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`: between two tries.
+        """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`:
+        between two tries.
 
-        Cut off there is none: who is first here does not wait for older places elsewhere, which these units cannot reach.
+        Cut off there is none: who is first here does not wait for older places elsewhere, which
+        these units cannot reach.
         """
         if self.horizon_ms is None or self.answered_ms is None or not self.connected(now_ms):
             return None
         return self.horizon_ms + now_ms - self.answered_ms + HORIZON_SLACK_MS + gap_ms
 
     def source(self, now_ms: int, overdraws: bool, paced: bool = True) -> PermitSource | None:
-        """What the next admission would be paid with; None when there is nothing. Passthrough (`overdraws`) always finds something.
+        """What the next admission would be paid with; None when there is nothing. Passthrough
+        (`overdraws`) always finds something.
 
-        Cut off, unused permits count against the disconnected rate: they may be spent within the same minute as the own units. Not
-        `paced`: however soon it follows the one before.
+        Cut off, unused permits count against the disconnected rate: they may be spent within the
+        same minute as the own units. Not `paced`: however soon it follows the one before.
         """
         if overdraws:
             return (
@@ -235,7 +254,9 @@ class Lease:
             self.freed += 1
 
     def close(self, count: int, now_ms: int) -> None:
-        """An operator ended so many sessions: their units are freed a little later, with those that are closing already."""
+        """An operator ended so many sessions: their units are freed a little later, with those that
+        are closing already.
+        """
         self.closing += count
         self.closing_until_ms = now_ms + CLOSING_MS
 
@@ -247,18 +268,24 @@ class Lease:
             self.closing = 0
 
     def trim(self, now_ms: int) -> None:
-        """Forgets admissions that are more than 60 s old. One that is exactly 60 s old still counts."""
+        """Forgets admissions that are more than 60 s old. One that is exactly 60 s old still
+        counts.
+        """
         window = self.window
         while window and now_ms - window[0] > WINDOW_MS:
             window.popleft()
 
     def give_back(self, now_ms: int) -> None:
-        """Before a report, while connected: freed units, and permits above the recall level. A return is never undone."""
+        """Before a report, while connected: freed units, and permits above the recall level. A
+        return is never undone.
+        """
         if self.connected(now_ms):
             self._return_above(self.recall)
 
     def give_all_back(self) -> None:
-        """Everything but sessions, before the last report of an epoch: nothing is spent in it any more."""
+        """Everything but sessions, before the last report of an epoch: nothing is spent in it any
+        more.
+        """
         self._return_above(0)
 
     def _return_above(self, level: int) -> None:
@@ -269,7 +296,9 @@ class Lease:
         self.returned_permits += surplus
 
     def begin_epoch(self, sessions: int, now_ms: int) -> "Lease":
-        """What is left when a new epoch begins: the units of so many sessions, the minute, and the fence."""
+        """What is left when a new epoch begins: the units of so many sessions, the minute, and the
+        fence.
+        """
         left = Lease()
         self.trim(now_ms)
         left.granted_seen = left.used = sessions
@@ -291,17 +320,20 @@ class Lease:
         return left
 
     def ages(self, now_ms: int, whole: bool) -> tuple[int, ...]:
-        """Ages of the admissions to report (`whole`: confirmed ones too); those that left the minute are not worth a word."""
+        """Ages of the admissions to report (`whole`: confirmed ones too); those that left the
+        minute are not worth a word.
+        """
         times = self.window if whole else self.unacknowledged
         while times and now_ms - times[0] > WINDOW_MS:
             times.popleft()
         return tuple([now_ms - time_ms for time_ms in times])
 
     def is_late(self, down: SyncDown) -> bool:
-        """Whether an answer with a higher number, or this one, has been applied: then this one is refused.
+        """Whether an answer with a higher number, or this one, has been applied: then this one is
+        refused.
 
-        It says nothing that a later one of the same coordinator does not. One of a lost coordinator may grant what the next one, which
-        has heard this ledger since, does not know of.
+        It says nothing that a later one of the same coordinator does not. One of a lost coordinator
+        may grant what the next one, which has heard this ledger since, does not know of.
         """
         return down.number <= self.applied
 
@@ -332,7 +364,9 @@ class Lease:
         self.answered_ms = now_ms
 
     def _set_line_clock(self, down: SyncDown, now_ms: int) -> None:
-        """The offset is off by half the round trip at most, so quick answers are believed; slower ones after a while."""
+        """The offset is off by half the round trip at most, so quick answers are believed; slower
+        ones after a while.
+        """
         round_trip_ms = now_ms - down.sent_ms
         if self.answered_ms is None or round_trip_ms <= self.round_trip_ms:
             self.round_trip_ms = round_trip_ms

@@ -1,8 +1,9 @@
 """What has to be remembered of a room, as records of 24 bytes: kind, ticket id, one number.
 
-Every change is one record; replaying them in order gives the ledger back. A record says what holds now, so one that is read twice
-does no harm. A snapshot is a list of records like any other, between RESET and DONE, so it may stand anywhere; one that was cut
-off before DONE never happened, and what stood before it still holds.
+Every change is one record; replaying them in order gives the ledger back. A record says what holds
+now, so one that is read twice does no harm. A snapshot is a list of records like any other, between
+RESET and DONE, so it may stand anywhere; one that was cut off before DONE never happened, and what
+stood before it still holds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -41,10 +42,12 @@ class LedgerMemory:
     """When sessions began; those of older journals are not in it."""
 
     def replay(self, records: bytes, holes: bool = False) -> None:
-        """Takes in records, whole snapshots only. Raises ValueError unless their length fits; unknown kinds are skipped.
+        """Takes in records, whole snapshots only. Raises ValueError unless their length fits;
+        unknown kinds are skipped.
 
-        With `holes` some are missing: then a snapshot without an end, which may have had one, counts beside what stood before it, because
-        a session too many ends by itself, and one too few lets a visitor in.
+        With `holes` some are missing: then a snapshot without an end, which may have had one,
+        counts beside what stood before it, because a session too many ends by itself, and one too
+        few lets a visitor in.
         """
         if len(records) % RECORD.size:
             raise ValueError(
@@ -108,7 +111,8 @@ class LedgerMemory:
 
 
 def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
-    """The same ledger when it may be older than what visitors were told since: every session as if renewed now, so none ends too early.
+    """The same ledger when it may be older than what visitors were told since: every session as if
+    renewed now, so none ends too early.
 
     To be restored into a new epoch only. Sessions that are missing are orphans at the coordinator.
     """
@@ -123,7 +127,9 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
 
 
 def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
-    """The ledger of one room from all its payloads, oldest first; `holes` and errors as of `LedgerMemory.replay`."""
+    """The ledger of one room from all its payloads, oldest first; `holes` and errors as of
+    `LedgerMemory.replay`.
+    """
     memory = LedgerMemory()
     memory.replay(b"".join(payloads), holes)
     return memory
@@ -132,9 +138,11 @@ def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
 def stand_ins(
     memory: LedgerMemory, lost: int, room: Room, now_ms: int, new_id: Callable[[], bytes]
 ) -> list[bytes]:
-    """Records for up to so many `lost` ones, each of which may have been an admission of a moment ago. No more than the limits allow.
+    """Records for up to so many `lost` ones, each of which may have been an admission of a moment
+    ago. No more than the limits allow.
 
-    So no visitor is let in instead of a forgotten one before that one's session would have ended and its minute is over.
+    So no visitor is let in instead of a forgotten one before that one's session would have ended
+    and its minute is over.
     """
     sessions = min(lost, max(0, room.total_active_users - len(memory.sessions)))
     admissions = min(lost, room.new_users_per_minute)

@@ -1,4 +1,6 @@
-"""The settings that apply now: the room's own, or overlaid by the current event; and those that apply later."""
+"""The settings that apply now: the room's own, or overlaid by the current event; and those that
+apply later.
+"""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -56,7 +58,9 @@ class Effective(msgspec.Struct, frozen=True):
 
     @property
     def ledger_room(self) -> Room:
-        """The room as the ledger is told: a pre-queue and an unhealthy origin hold like queue_all. A room that turns away goes on so."""
+        """The room as the ledger is told: a pre-queue and an unhealthy origin hold like queue_all.
+        A room that turns away goes on so.
+        """
         holds = self.phase is Phase.PREQUEUE or (self.origin_down and not self.turns_away)
         return dataclasses.replace(self.room, queue_all=True) if holds else self.room
 
@@ -64,7 +68,8 @@ class Effective(msgspec.Struct, frozen=True):
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
     """The settings at `now_ms`: nulls of an event are the room's values as they are now.
 
-    Suspended events do not count, nor does any event of a suspended room. While an operator lets more visitors in, both limits are higher.
+    Suspended events do not count, nor does any event of a suspended room. While an operator lets
+    more visitors in, both limits are higher.
     """
     found = _scheduled(room, events, now_ms)
     if now_ms >= room.let_in_until_ms:
@@ -101,10 +106,12 @@ def _scheduled(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
 
 
 def course(room: Room, events: Sequence[Event], now_ms: int) -> list[tuple[int, Effective]]:
-    """The current settings and all later ones, while the configuration does not change: (from when, settings), at least one.
+    """The current settings and all later ones, while the configuration does not change: (from when,
+    settings), at least one.
 
-    An event that shuffles begins with its pre-queue even when that is over already: so the draw stands between the two
-    for every process that follows the schedule, also one that was not running at the start.
+    An event that shuffles begins with its pre-queue even when that is over already: so the draw
+    stands between the two for every process that follows the schedule, also one that was not
+    running at the start.
     """
     stages = [(now_ms, effective(room, events, now_ms))]
     first = stages[0][1]

@@ -1,9 +1,11 @@
 """The sync schedule: when each room of a data center is due, and how many batches result.
 
-A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second come there or are let in. Rooms are
-due in slots of a quarter of a second that all rooms of a data center share, so that many rooms make few batches; each data center
-begins its slots at a moment of its own, so that they do not all write at once. A permit request (a lease ran dry) is due at once.
-While the coordinator asks for complete reports it may grant nothing to anyone, so such a room is due in every slot.
+A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second
+come there or are let in. Rooms are due in slots of a quarter of a second that all rooms of a data
+center share, so that many rooms make few batches; each data center begins its slots at a moment of
+its own, so that they do not all write at once. A permit request (a lease ran dry) is due at once.
+While the coordinator asks for complete reports it may grant nothing to anyone, so such a room is
+due in every slot.
 """
 
 from collections.abc import Iterable
@@ -15,7 +17,9 @@ SLOT_MS = 250
 SLOTS_MOST = 6
 BATCHES_PER_S = 4.5
 BURST_MS = 500
-"""Batches may be this much ahead of their pace: a permit request need not wait because a batch has just gone."""
+"""Batches may be this much ahead of their pace: a permit request need not wait because a batch has
+just gone.
+"""
 ANSWER_MS = 2_000
 """An answer that takes longer counts as lost. Twice that, and a data center counts as cut off."""
 BORROW_MS = 1_000
@@ -30,7 +34,9 @@ def phase_ms(data_center: str) -> int:
 
 
 class SyncSchedule:
-    """The slots of one data center. Times are milliseconds of any clock that does not run backwards."""
+    """The slots of one data center. Times are milliseconds of any clock that does not run
+    backwards.
+    """
 
     def __init__(self, phase_ms: int) -> None:
         """`phase_ms`: when its slots begin, 0 to 1499."""
@@ -45,7 +51,9 @@ class SyncSchedule:
         self._paid_ms = float("-inf")
 
     def due(self, now_ms: int, room_ids: Iterable[str]) -> dict[str, int]:
-        """Room -> permits requested, for all that are due now; they count as synced. Empty when it is too early for a batch."""
+        """Room -> permits requested, for all that are due now; they count as synced. Empty when it
+        is too early for a batch.
+        """
         if now_ms < self._paid_ms:
             return {}
         slot = self._slot(now_ms)
@@ -105,6 +113,8 @@ class SyncSchedule:
         return (now_ms - self._phase_ms) // SLOT_MS
 
     def _next(self, room_id: str) -> int:
-        """The first slot after the newest sync in which this room is due: rooms that sync as often are due in the same one."""
+        """The first slot after the newest sync in which this room is due: rooms that sync as often
+        are due in the same one.
+        """
         every = 1 if room_id in self._afresh else self._every.get(room_id, 1)
         return (self._last.get(room_id, -SLOTS_MOST) // every + 1) * every

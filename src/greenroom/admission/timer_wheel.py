@@ -1,7 +1,9 @@
-"""Finds what is overdue among many things whose hour keeps moving, without touching those that are not.
+"""Finds what is overdue among many things whose hour keeps moving, without touching those that are
+not.
 
-Each entry is filed once, in a cell of a quarter of a second. A visitor whose deadline has moved is filed again when the old cell comes
-up, so moving costs nothing. Cells are only handed out when they have wholly passed: early is never, late is at most one cell.
+Each entry is filed once, in a cell of a quarter of a second. A visitor whose deadline has moved is
+filed again when the old cell comes up, so moving costs nothing. Cells are only handed out when they
+have wholly passed: early is never, late is at most one cell.
 """
 
 from heapq import heappop, heappush
@@ -10,7 +12,8 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 CELL_BITS = 8
-"""A cell is 2**8 = 256 ms wide: a unit of capacity comes back a quarter of a second late at most."""
+"""A cell is 2**8 = 256 ms wide: a unit of capacity comes back a quarter of a second late at most.
+"""
 
 
 class Wheel(Generic[Item]):

@@ -1,4 +1,6 @@
-"""One message to one destination: an e-mail, a webhook or a PagerDuty service; what went wrong, and whether trying again can help."""
+"""One message to one destination: an e-mail, a webhook or a PagerDuty service; what went wrong, and
+whether trying again can help.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,10 +30,15 @@ from greenroom.outbound import (
 )
 
 LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
-"""Receivers answer in a few words; no redirects, because a secret was meant for the address that was written down."""
+"""Receivers answer in a few words; no redirects, because a secret was meant for the address that
+was written down.
+"""
 
 
-KEY_MISSING = "its secret is sealed with the key {}, which is not in secrets.json of this machine: restore that file, or enter URL and secret again"
+KEY_MISSING = (
+    "its secret is sealed with the key {}, which is not in secrets.json of this machine: restore"
+    " that file, or enter URL and secret again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,8 @@ class DeliveryOutcome:
 
 
 class Delivery:
-    """Sends messages. `read` gives the newest configuration (it blocks; it is called by the sender in a thread).
+    """Sends messages. `read` gives the newest configuration (it blocks; it is called by the sender
+    in a thread).
 
     `guard` and `mail_server` may be replaced while it runs.
     """

@@ -51,7 +51,9 @@ class Secret:
     """A text that is written and never shown."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """Unchanged; null means no value. What is sealed comes from a copy of the store, and opens nowhere else."""
+        """Unchanged; null means no value. What is sealed comes from a copy of the store, and opens
+        nowhere else.
+        """
         if isinstance(value, str) and is_sealed(value):
             problems.append(Problem(pointer, "must be the secret itself, not a sealed one"))
         return "" if value is None else value
@@ -146,10 +148,11 @@ def read_webhook(
     view: NotificationView,
     new_id: Callable[[], str],
 ) -> Webhook:
-    """The webhook that a document describes: a new one, or `webhook_id` changed. Raises Refused with every fault.
+    """The webhook that a document describes: a new one, or `webhook_id` changed. Raises Refused
+    with every fault.
 
-    A URL sent back as it was shown stays what it is. A secret that is not sent stays, too, but only with its own server: who
-    changes the address to another one has to know the secret.
+    A URL sent back as it was shown stays what it is. A secret that is not sent stays, too, but only
+    with its own server: who changes the address to another one has to know the secret.
     """
     entry = None if webhook_id is None else webhook_of(known, webhook_id)
     if entry is not None:
@@ -197,7 +200,9 @@ def read_webhook(
 def save(
     webhook_id: str | None, document: Any, view: NotificationView, made: Webhook
 ) -> ConfigChange:
-    """Writes the webhook that `read_webhook` gave; it is read again, because the configuration may have changed since."""
+    """Writes the webhook that `read_webhook` gave; it is read again, because the configuration may
+    have changed since.
+    """
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         record = read_webhook(known, webhook_id, document, view, lambda: made.id)
@@ -213,7 +218,8 @@ def keep(
     webhook_id: str | None,
     document: Any,
 ) -> tuple[Json, str]:
-    """Saves a webhook after it has taken a test message, where its URL or secret is new. The answer, and what went wrong with the test.
+    """Saves a webhook after it has taken a test message, where its URL or secret is new. The
+    answer, and what went wrong with the test.
 
     Raises Refused, also when the settings require the test and it failed.
     """
@@ -253,7 +259,9 @@ def services(known: Configuration) -> list[Json]:
 
 
 def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
-    """A new PagerDuty service by its routing key; answers its id. `kept_key`: that of the store, in place of the document's."""
+    """A new PagerDuty service by its routing key; answers its id. `kept_key`: that of the store, in
+    place of the document's.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(

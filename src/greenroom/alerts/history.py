@@ -1,4 +1,6 @@
-"""The history of notifications as the API answers it: one row for each message that was delivered or given up."""
+"""The history of notifications as the API answers it: one row for each message that was delivered
+or given up.
+"""
 
 from greenroom.alerts.rules.outbox import Dispatch
 from greenroom.web.api_schema import ApiSchema, computed

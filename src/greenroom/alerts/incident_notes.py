@@ -1,4 +1,6 @@
-"""Incidents as the status page tells them, and the notes that operators write for it. Not one of Cloudflare's resources."""
+"""Incidents as the status page tells them, and the notes that operators write for it. Not one of
+Cloudflare's resources.
+"""
 
 from dataclasses import replace
 from typing import Any

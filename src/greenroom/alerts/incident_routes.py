@@ -1,4 +1,6 @@
-"""Incidents and the notes that operators write about them for the status page. Not Cloudflare's calls."""
+"""Incidents and the notes that operators write about them for the status page. Not Cloudflare's
+calls.
+"""
 
 from typing import Annotated
 
@@ -42,7 +44,9 @@ def list_notes(config_service: WithConfig, page: Paged) -> Response:
 
 @router.post("/incident_notes", **told("IncidentNote", body="IncidentNoteCreate"))
 def create_note(caller: Editor, config_service: WithConfig, document: Document) -> Response:
-    """Create a note; it is public on every status page that shows its incident, or on all of them without one."""
+    """Create a note; it is public on every status page that shows its incident, or on all of them
+    without one.
+    """
     return answered(config_service.change(caller.author, incident_notes.create(document)))
 
 

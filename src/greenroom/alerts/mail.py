@@ -23,7 +23,9 @@ COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "success
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """Where e-mail is handed in. It is the operator's own setting, so it may be on a private address."""
+    """Where e-mail is handed in. It is the operator's own setting, so it may be on a private
+    address.
+    """
 
     host: str
     port: int = 587
@@ -34,7 +36,9 @@ class MailServer:
 
     @property
     def domain(self) -> str:
-        """Of the sender. We introduce ourselves by it too: for the name of this machine, name servers would have to be asked each time."""
+        """Of the sender. We introduce ourselves by it too: for the name of this machine, name
+        servers would have to be asked each time.
+        """
         return self.sender.rpartition("@")[2].strip("> ") or "localhost"
 
 
@@ -83,7 +87,9 @@ def _said(error: "aiosmtplib.SMTPResponseException | aiosmtplib.SMTPRecipientRef
 
 
 def written(message: Message, server: MailServer, recipient: str) -> EmailMessage:
-    """The e-mail. Its id depends on the alert, the policy and the recipient only, so a repeated one is recognised as the same."""
+    """The e-mail. Its id depends on the alert, the policy and the recipient only, so a repeated one
+    is recognised as the same.
+    """
     mail = EmailMessage()
     mail["From"], mail["To"] = server.sender, recipient
     mail["Subject"] = " ".join(f"[greenroom] {message.title}".split())
@@ -134,6 +140,7 @@ def _html(message: Message) -> str:
     )
     return (
         '<!doctype html><html><body style="font-family:system-ui,sans-serif">'
-        f'<p style="border-left:4px solid {COLOURS[message.severity]};padding-left:12px"><strong>{escape(message.title)}</strong><br>'
+        '<p style="border-left:4px solid'
+        f' {COLOURS[message.severity]};padding-left:12px"><strong>{escape(message.title)}</strong><br>'
         f"{escape(message.text)}</p><table>{rows}</table></body></html>\n"
     )

@@ -1,4 +1,6 @@
-"""Policies: which alerts go where, as the alerting API reads and shows them; and the list of alerts there are."""
+"""Policies: which alerts go where, as the alerting API reads and shows them; and the list of alerts
+there are.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -199,7 +201,9 @@ def create(document: Any) -> ConfigChange:
 
 
 def change(policy_id: str, document: Any) -> ConfigChange:
-    """Other values for the fields that are sent, whole: a list that is sent replaces the one there was. Answers the id."""
+    """Other values for the fields that are sent, whole: a list that is sent replaces the one there
+    was. Answers the id.
+    """
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = policy_of(known, policy_id)

@@ -37,7 +37,10 @@ WithView = Annotated[NotificationView, Depends(_view)]
 
 router = Router(tags=["notifications"], prefix="/accounts/{account_id}/alerting/v3")
 
-LINKING = "PagerDuty is linked by the routing key of an Events API v2 integration: POST it to destinations/pagerduty"
+LINKING = (
+    "PagerDuty is linked by the routing key of an Events API v2 integration: POST it to"
+    " destinations/pagerduty"
+)
 
 
 @router.get("/available_alerts", **told("AvailableAlerts", may="read"))
@@ -62,7 +65,9 @@ def list_pagerduty_services(config_service: WithConfig) -> Response:
 def create_pagerduty_service(
     caller: Editor, config_service: WithConfig, document: Document
 ) -> Response:
-    """Add a PagerDuty service by its routing key, which is never shown again. Not one of Cloudflare's calls."""
+    """Add a PagerDuty service by its routing key, which is never shown again. Not one of
+    Cloudflare's calls.
+    """
     return answered(
         config_service.change(caller.author, alert_destinations.create_service(document))
     )
@@ -77,7 +82,9 @@ def delete_pagerduty_services(caller: Editor, config_service: WithConfig) -> Res
 
 @router.post("/destinations/pagerduty/connect", **told("Id", may="edit", change=True))
 def connect_pagerduty() -> Response:
-    """Get a token for linking. It links nothing by itself: greenroom is linked by a routing key instead."""
+    """Get a token for linking. It links nothing by itself: greenroom is linked by a routing key
+    instead.
+    """
     return answered({"id": opaque_id()}, messages=[LINKING])
 
 

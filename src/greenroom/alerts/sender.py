@@ -1,8 +1,11 @@
-"""The sender: one process at a time takes messages from the outbox and delivers them, each destination in its own order.
+"""The sender: one process at a time takes messages from the outbox and delivers them, each
+destination in its own order.
 
-The lease needs no clock that two machines share. While a process sends, it lets a number grow at least once a second; a process that
-sees the same number for STALE_S of its own time takes over. Every step that a sender writes down is written only while the lease is
-its own, so one that was away for too long changes nothing. What it had delivered but not written down is delivered again by the next one.
+The lease needs no clock that two machines share. While a process sends, it lets a number grow at
+least once a second; a process that sees the same number for STALE_S of its own time takes over.
+Every step that a sender writes down is written only while the lease is its own, so one that was
+away for too long changes nothing. What it had delivered but not written down is delivered again by
+the next one.
 
 A process with nothing to send holds no lease and writes nothing.
 """
@@ -30,7 +33,9 @@ STALE_S = 3.0
 """Three signs of life that did not come."""
 
 IDLE_S = 2.0
-"""How long the lease is kept with nothing to send, so that alerts in a row do not each take it again."""
+"""How long the lease is kept with nothing to send, so that alerts in a row do not each take it
+again.
+"""
 
 FORGET_S = 600.0
 """How often old rows are removed."""
@@ -39,7 +44,9 @@ log = structlog.get_logger(__name__)
 
 
 class SenderOutbox(Protocol):
-    """What the sender needs of the outbox (`alerts.store`). All methods block and raise StorageFailed."""
+    """What the sender needs of the outbox (`alerts.store`). All methods block and raise
+    StorageFailed.
+    """
 
     def watch(
         self, changed: Callable[[], None]
@@ -86,7 +93,9 @@ class NotificationSender:
         self._forgot_s = monotonic()
 
     async def run(self) -> None:
-        """Runs forever. It retries when the store does not answer; the caller restarts it after other errors."""
+        """Runs forever. It retries when the store does not answer; the caller restarts it after
+        other errors.
+        """
         loop = asyncio.get_running_loop()
 
         def changed() -> None:
@@ -167,7 +176,9 @@ class NotificationSender:
             self._wake.set()
 
     async def _attempted(self, due: Due, known: Configuration) -> DeliveryOutcome:
-        """What became of it; a fault of greenroom counts as a failed attempt, so that it cannot stop or spin."""
+        """What became of it; a fault of greenroom counts as a failed attempt, so that it cannot
+        stop or spin.
+        """
         try:
             return await self._attempt(due, known)
         except Exception as error:
@@ -224,7 +235,9 @@ class NotificationSender:
                 task.cancel()
 
     async def _stop(self) -> None:
-        """Gives the lease back, so that another process goes on at once; what was under way is sent again."""
+        """Gives the lease back, so that another process goes on at once; what was under way is sent
+        again.
+        """
         tasks = list(self._busy.values())
         for task in tasks:
             task.cancel()

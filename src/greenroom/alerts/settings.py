@@ -1,4 +1,6 @@
-"""How this installation sends: its mail server, what is required of a webhook, and where requests may go."""
+"""How this installation sends: its mail server, what is required of a webhook, and where requests
+may go.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +43,8 @@ class NotificationSettings:
         high=320,
     )
     webhook_test: str = spec(
-        "whether a webhook must take a test message when it is saved: `required`, `reported` (a failure is told in the answer) or `off`",
+        "whether a webhook must take a test message when it is saved: `required`, `reported` (a"
+        " failure is told in the answer) or `off`",
         "required",
         choices=WEBHOOK_TESTS,
     )

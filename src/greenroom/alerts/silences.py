@@ -80,7 +80,9 @@ def every(known: Configuration) -> list[Json]:
 
 
 def put_all(documents: Any, *, change: bool) -> ConfigChange:
-    """Makes a silence of every object in a list; with `change`, one that has an id changes the silence of that id."""
+    """Makes a silence of every object in a list; with `change`, one that has an id changes the
+    silence of that id.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         if not isinstance(documents, list):

@@ -1,10 +1,12 @@
-"""The outbox of notifications: an alert and everything that follows from it are one transaction, and one process at a time sends.
+"""The outbox of notifications: an alert and everything that follows from it are one transaction,
+and one process at a time sends.
 
-Of a destination only the oldest message is ever handed out (postponed ones apart), so its order holds over
-retries and crashes. A message leaves the outbox in the transaction that writes its row of the history: a sender that dies in between
-sends it again, with the same correlation id.
+Of a destination only the oldest message is ever handed out (postponed ones apart), so its order
+holds over retries and crashes. A message leaves the outbox in the transaction that writes its row
+of the history: a sender that dies in between sends it again, with the same correlation id.
 
-Every write first changes the row of the sender, so that writers queue up there, as they do at the row of the configuration.
+Every write first changes the row of the sender, so that writers queue up there, as they do at the
+row of the configuration.
 """
 
 import secrets
@@ -49,7 +51,9 @@ PROBLEM_MAX = 500
 
 
 class SqlOutbox:
-    """Alerts in, messages out. Methods block on the database: call them in a thread. All raise StorageFailed."""
+    """Alerts in, messages out. Methods block on the database: call them in a thread. All raise
+    StorageFailed.
+    """
 
     def __init__(self, store: SqlStore) -> None:
         """`store` keeps the policies and the outbox in one database."""
@@ -60,7 +64,8 @@ class SqlOutbox:
         self._watchers: list[Callable[[], None]] = []
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` after every `put` made through this object, in its thread; it must be quick and not raise.
+        """Calls `changed` after every `put` made through this object, in its thread; it must be
+        quick and not raise.
 
         Returns what ends it.
         """
@@ -75,7 +80,9 @@ class SqlOutbox:
         return new
 
     def put_test(self, policy: AlertPolicy, alert: Alert, now_ms: int) -> None:
-        """Creates messages for all destinations of one policy, regardless of its filters, interval and silences."""
+        """Creates messages for all destinations of one policy, regardless of its filters, interval
+        and silences.
+        """
         with self._transaction(writes=True) as connection:
             number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
             _write_messages(
@@ -127,7 +134,9 @@ class SqlOutbox:
         return self.backlog(0)[0]
 
     def backlog(self, now_ms: int) -> tuple[int, int]:
-        """(messages that are not delivered yet, age of the oldest that is due in milliseconds or 0)."""
+        """(messages that are not delivered yet, age of the oldest that is due in milliseconds or
+        0).
+        """
         oldest = func.min(outbox.c.created_ms).filter(outbox.c.not_before_ms <= now_ms)
         with self._transaction() as connection:
             count, since_ms = connection.execute(
@@ -157,7 +166,9 @@ class SqlOutbox:
             return _beat(connection, holder, not last)
 
     def finish(self, holder: str, due: Due, now_ms: int, problem: str = "") -> bool:
-        """Out of the outbox and into the history, delivered or (with a problem) given up; False when another process sends now."""
+        """Out of the outbox and into the history, delivered or (with a problem) given up; False
+        when another process sends now.
+        """
         destination = Destination.of(due.destination)
         entry = _history(due, destination, now_ms, problem) | {"attempts": due.attempts + 1}
         with self._transaction(writes=True) as connection:
@@ -196,7 +207,9 @@ class SqlOutbox:
     def history(
         self, since_ms: int, before_ms: int | None, skip: int, count: int
     ) -> tuple[list[Dispatch], int]:
-        """(`count` rows behind the `skip` newest ones, how many there are) from `since_ms` on and before `before_ms`."""
+        """(`count` rows behind the `skip` newest ones, how many there are) from `since_ms` on and
+        before `before_ms`.
+        """
         within = history.c.sent_ms >= since_ms
         within = within if before_ms is None else and_(within, history.c.sent_ms < before_ms)
         rows_wanted = (
@@ -244,7 +257,9 @@ class SqlOutbox:
         return [found.start for found in self.incidents(1 << 62)]
 
     def forget(self, now_ms: int) -> None:
-        """Removes what is older than it is kept. Incidents that go on, and what waits to be sent, stay."""
+        """Removes what is older than it is kept. Incidents that go on, and what waits to be sent,
+        stay.
+        """
         over = alerts.alias("over")
         ended = (
             select(over.c.correlation_id)
@@ -263,7 +278,9 @@ class SqlOutbox:
 def keep(
     connection: Connection, configuration: Configuration, found: Sequence[Alert], now_ms: int
 ) -> int:
-    """Writes alerts and the messages that follow from them, on an open connection; how many of them were new."""
+    """Writes alerts and the messages that follow from them, on an open connection; how many of them
+    were new.
+    """
     if not found:
         return 0
     connection.execute(update(sender).values(beat=sender.c.beat))  # writers queue up here

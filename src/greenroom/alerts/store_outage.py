@@ -8,7 +8,9 @@ log = structlog.get_logger(__name__)
 
 
 class StoreOutage:
-    """`waiting` and `resumed` are the names of the two events; `waiting` is logged again when the reason is another one."""
+    """`waiting` and `resumed` are the names of the two events; `waiting` is logged again when the
+    reason is another one.
+    """
 
     def __init__(self, waiting: str, resumed: str) -> None:
         self._waiting = waiting

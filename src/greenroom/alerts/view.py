@@ -8,7 +8,9 @@ from greenroom.model.notification import AlertPolicy, Webhook
 
 
 class NotificationView(Protocol):
-    """The running side of notifications. Methods block: call them in a thread. Those of the store raise StorageFailed."""
+    """The running side of notifications. Methods block: call them in a thread. Those of the store
+    raise StorageFailed.
+    """
 
     @property
     def webhook_test(self) -> str:
@@ -39,7 +41,9 @@ class NotificationView(Protocol):
         """Incidents that began since then, and those that go on, newest first."""
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
-        """Sends this alert to all destinations of the policy, regardless of its filters, interval and silences."""
+        """Sends this alert to all destinations of the policy, regardless of its filters, interval
+        and silences.
+        """
 
 
 class NoNotifications:

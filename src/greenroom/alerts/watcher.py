@@ -1,4 +1,6 @@
-"""Watches what a running process knows, and raises alerts about it: one picture a second, judged by pure rules, kept in the outbox."""
+"""Watches what a running process knows, and raises alerts about it: one picture a second, judged by
+pure rules, kept in the outbox.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +16,9 @@ from greenroom.model.alert import Alert
 
 LOOK_S = 1.0
 UNSENT_MAX = 10_000
-"""Alerts that wait for the store; an hour of everything going wrong at once stays below it. The oldest is dropped first."""
+"""Alerts that wait for the store; an hour of everything going wrong at once stays below it. The
+oldest is dropped first.
+"""
 
 log = structlog.get_logger(__name__)
 

@@ -1,8 +1,9 @@
 """The columns of the minute table, and what hours and days keep of them.
 
-An hour keeps for each column what its minutes merge to: the highest, the lowest, a sum. A weighted average is kept as the sum of value
-times weight and the sum of weights. All of them are whole numbers, so an hour made of minutes and a day made of hours give exactly what
-the minutes themselves give (tests/properties/test_analytics_laws.py).
+An hour keeps for each column what its minutes merge to: the highest, the lowest, a sum. A weighted
+average is kept as the sum of value times weight and the sum of weights. All of them are whole
+numbers, so an hour made of minutes and a day made of hours give exactly what the minutes themselves
+give (tests/properties/test_analytics_laws.py).
 """
 
 from collections.abc import Iterator
@@ -13,17 +14,23 @@ from greenroom.analytics.rollup import OUTCOMES, PERCENTS
 GAUGES = ("active", "queued", "wait")
 LIMITS = ("limit_active", "limit_rate", "limit_session")
 TIMES = ("waited", "origin")
-"""The two histograms, in milliseconds; `wait` and the session duration of `LIMITS` are in seconds and minutes."""
+"""The two histograms, in milliseconds; `wait` and the session duration of `LIMITS` are in seconds
+and minutes.
+"""
 
 WEIGHTS = {"waited": "admitted", "origin": "active_max"}
-"""By what the percentiles of a minute are weighted: new users, and the highest number of active users, of the same minute."""
+"""By what the percentiles of a minute are weighted: new users, and the highest number of active
+users, of the same minute.
+"""
 
 SAMPLES = {name: f"{name}_samples" for name in GAUGES}
 """How many looks the sum of a gauge is made of."""
 
 
 class Kept(NamedTuple):
-    """A column of the hour and day tables: the expression over a minute's row that it begins with, and how two of them become one."""
+    """A column of the hour and day tables: the expression over a minute's row that it begins with,
+    and how two of them become one.
+    """
 
     name: str
     of_minute: str

@@ -1,11 +1,14 @@
 """A histogram of times with three significant digits, in the layout of HDR Histogram.
 
-Theory. Times are whole milliseconds. Below 2048 each has a bucket of its own; above, each power of two is cut into 1024 equal buckets, so
-a bucket is never wider than 1/1024 of its values. The number of a bucket is its place in the counts array of an HDR Histogram with
-three significant digits, lowest value 1 and the same layout in every language, so `hdr_text` can be read by the published libraries.
+Theory. Times are whole milliseconds. Below 2048 each has a bucket of its own; above, each power of
+two is cut into 1024 equal buckets, so a bucket is never wider than 1/1024 of its values. The number
+of a bucket is its place in the counts array of an HDR Histogram with three significant digits,
+lowest value 1 and the same layout in every language, so `hdr_text` can be read by the published
+libraries.
 
-A minute of one room has few different values, so the counts are a dict and not an array of 30,000 numbers: recording costs 0.18 us,
-merging and percentiles cost what is in there. Decision 8 compares it with the library `hdrhistogram`.
+A minute of one room has few different values, so the counts are a dict and not an array of 30,000
+numbers: recording costs 0.18 us, merging and percentiles cost what is in there. Decision 8 compares
+it with the library `hdrhistogram`.
 """
 
 import base64
@@ -53,7 +56,9 @@ def lowest_of(bucket: int) -> int:
 
 
 def highest_of(bucket: int) -> int:
-    """The largest time that falls into a bucket: what a percentile is said to be, so that it is never too small."""
+    """The largest time that falls into a bucket: what a percentile is said to be, so that it is
+    never too small.
+    """
     if bucket < 1 << _FINE_BITS:
         return bucket
     shift = (bucket >> _HALF_BITS) - 1
@@ -81,7 +86,9 @@ def total(counts: Mapping[int, int]) -> int:
 
 
 def percentiles(counts: Mapping[int, int], wanted: Sequence[int]) -> tuple[int, ...]:
-    """For each p of `wanted` (ascending, 0 to 100) a time that p percent of the values do not exceed; zeros when there are none."""
+    """For each p of `wanted` (ascending, 0 to 100) a time that p percent of the values do not
+    exceed; zeros when there are none.
+    """
     if not counts:
         return (0,) * len(wanted)
     overall, found, seen, bucket = total(counts), [], 0, 0
@@ -131,7 +138,9 @@ def hdr_text(counts: Mapping[int, int]) -> str:
 
 
 def _variable_length(body: bytearray, value: int) -> None:
-    """Zigzag (the sign is the lowest bit), then seven bits to a byte, low ones first; the ninth byte has eight."""
+    """Zigzag (the sign is the lowest bit), then seven bits to a byte, low ones first; the ninth
+    byte has eight.
+    """
     left = value << 1 if value >= 0 else (-value << 1) - 1
     for _ in range(8):
         if left < 0x80:

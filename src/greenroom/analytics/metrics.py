@@ -1,7 +1,9 @@
-"""Everything that can be asked of analytics: one row here is a metric in GraphQL, in exports and in the reference.
+"""Everything that can be asked of analytics: one row here is a metric in GraphQL, in exports and in
+the reference.
 
-Names and aggregates are those of Cloudflare's dataset `waitingRoomAnalyticsAdaptiveGroups`; a metric or an aggregate that is greenroom's
-own says `extension`. Names that are published nowhere are marked in docs/explanation/analytics.md, and stand only here.
+Names and aggregates are those of Cloudflare's dataset `waitingRoomAnalyticsAdaptiveGroups`; a
+metric or an aggregate that is greenroom's own says `extension`. Names that are published nowhere
+are marked in docs/explanation/analytics.md, and stand only here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +16,9 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 
 
 class Share(NamedTuple):
-    """An answer: a kept column, divided by another one where there is one, and by `per`, with so many `digits`."""
+    """An answer: a kept column, divided by another one where there is one, and by `per`, with so
+    many `digits`.
+    """
 
     column: str
     over: str = ""
@@ -23,7 +27,9 @@ class Share(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """One metric. `raw`: the column of the minute table that is its value in the raw dataset, as a Share."""
+    """One metric. `raw`: the column of the minute table that is its value in the raw dataset, as a
+    Share.
+    """
 
     name: str
     unit: str
@@ -34,7 +40,9 @@ class Metric(NamedTuple):
 
 
 FLOATS = frozenset({"avg", "avgWeighted", "percentile"})
-"""Aggregates that are fractions; the others (`max`, `min`, `sum`) are whole numbers. `percentile` is greenroom's own."""
+"""Aggregates that are fractions; the others (`max`, `min`, `sum`) are whole numbers. `percentile`
+is greenroom's own.
+"""
 
 
 def _gauge(name: str, column: str, unit: str, help: str) -> Metric:
@@ -160,7 +168,9 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _metrics()}
 
 
 class Dimension(NamedTuple):
-    """What answers may be grouped, filtered and ordered by. `bucket_s`: the width of a time bucket; 0 for the room."""
+    """What answers may be grouped, filtered and ordered by. `bucket_s`: the width of a time bucket;
+    0 for the room.
+    """
 
     name: str
     bucket_s: int

@@ -1,11 +1,13 @@
 """A question to analytics, and from which tables it is answered.
 
-Theory. Minutes, hours and days hold the same facts, merged. A question needs no finer table than the narrowest time bucket it groups or
-filters by, but its span may begin and end in the middle of an hour. So the span is cut: whole days from the day table, whole hours from
-the hour table, and what is left at both ends from the minutes. The pieces do not overlap and cover the span, and merging is
-associative, so the answer is the one that the minutes alone would give.
+Theory. Minutes, hours and days hold the same facts, merged. A question needs no finer table than
+the narrowest time bucket it groups or filters by, but its span may begin and end in the middle of
+an hour. So the span is cut: whole days from the day table, whole hours from the hour table, and
+what is left at both ends from the minutes. The pieces do not overlap and cover the span, and
+merging is associative, so the answer is the one that the minutes alone would give.
 
-Everything in a question is checked when it is made: what reaches a store is whole numbers and names from the tables of `metrics`.
+Everything in a question is checked when it is made: what reaches a store is whole numbers and names
+from the tables of `metrics`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,7 +22,8 @@ ROWS_MAX = 10_000
 
 CONDITIONS_MAX = 200
 VALUES_MAX = 1_000
-"""Conditions of one filter, values of one condition: a question is text that a store has to read."""
+"""Conditions of one filter, values of one condition: a question is text that a store has to read.
+"""
 
 OPERATORS: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda one, other: one == other,
@@ -38,9 +41,11 @@ class QuestionRefused(ValueError):
 
 
 class DimensionFilter(NamedTuple):
-    """A dimension compared with values: Unix seconds for times, room ids for the room. `op`: one of OPERATORS, `in` or `notin`.
+    """A dimension compared with values: Unix seconds for times, room ids for the room. `op`: one of
+    OPERATORS, `in` or `notin`.
 
-    For the room only `in` and `notin`: which ids a pattern means is worked out by the caller, who knows the rooms.
+    For the room only `in` and `notin`: which ids a pattern means is worked out by the caller, who
+    knows the rooms.
     """
 
     dimension: str
@@ -79,7 +84,8 @@ class Order(NamedTuple):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked. `start_s` (inclusive) and `end_s` (exclusive) are Unix seconds; `rooms` None: all that there are.
+    """What is asked. `start_s` (inclusive) and `end_s` (exclusive) are Unix seconds; `rooms` None:
+    all that there are.
 
     Rows are grouped by exactly `dimensions`; a `raw` question has one row for each room and minute.
     """
@@ -112,7 +118,9 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def finest_s(self) -> int:
-        """The narrowest bucket that its rows or conditions tell apart; a day where time does not matter. A time range tells none apart."""
+        """The narrowest bucket that its rows or conditions tell apart; a day where time does not
+        matter. A time range tells none apart.
+        """
         if self.raw:
             return MINUTE_S
         named = [
@@ -139,7 +147,8 @@ def _check_metric(aggregate: str, name: str, raw: bool) -> None:
             raise QuestionRefused(f"{name} has no {aggregate or 'value'} in raw rows")
     elif aggregate not in metric.aggregates:
         raise QuestionRefused(
-            f"{name} has no {aggregate or 'value of its own'}; it has {', '.join(metric.aggregates)}"
+            f"{name} has no {aggregate or 'value of its own'}; it has"
+            f" {', '.join(metric.aggregates)}"
         )
 
 
@@ -193,7 +202,7 @@ def _dimensions_of(found: Filter | None) -> Iterator[str]:
         yield from (condition.dimension for condition in conditions_of(found))
 
 
-# -- the span ---------------------------------------------------------------------------------------------------------------------
+# -- the span --------------------------------------------------------------------------------------
 
 NO_BEGIN_S, FOREVER_S = -(1 << 40), 1 << 32
 """Before any time that can be written, and in 2106: no row is earlier or later."""
@@ -208,8 +217,8 @@ class Span(NamedTuple):
 
 
 def span_of(found: Filter | None) -> Span:
-    """The span outside of which no row can match, from the conditions that must hold at the top of a filter; NO_BEGIN_S and FOREVER_S
-    where they say nothing.
+    """The span outside of which no row can match, from the conditions that must hold at the top of
+    a filter; NO_BEGIN_S and FOREVER_S where they say nothing.
 
     A minute counts for the moment at which it begins.
     """
@@ -233,7 +242,9 @@ def _required(found: Filter | None) -> Iterator[Filter]:
 
 
 def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
-    """[start, end) that a comparison of times means for the begin of minutes; None when it is not one range."""
+    """[start, end) that a comparison of times means for the begin of minutes; None when it is not
+    one range.
+    """
     width = DIMENSIONS[condition.dimension].bucket_s if condition.dimension in DIMENSIONS else 0
     if (
         not width
@@ -254,7 +265,7 @@ def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
     }[condition.op]
 
 
-# -- from which tables --------------------------------------------------------------------------------------------------------------
+# -- from which tables -----------------------------------------------------------------------------
 
 
 class Piece(NamedTuple):
@@ -266,8 +277,8 @@ class Piece(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a store has: hours and days are whole below `hours_to_s` and `days_to_s`; minutes are kept from `minutes_from_s` on,
-    hours from `hours_from_s` on.
+    """What a store has: hours and days are whole below `hours_to_s` and `days_to_s`; minutes are
+    kept from `minutes_from_s` on, hours from `hours_from_s` on.
     """
 
     hours_to_s: int = 0
@@ -277,7 +288,9 @@ class Known(NamedTuple):
 
 
 def pieces(start_s: int, end_s: int, finest_s: int, known: Known) -> list[Piece]:
-    """The span, cut; in order and without empty pieces. Raises Refused when a piece is older than its table reaches."""
+    """The span, cut; in order and without empty pieces. Raises Refused when a piece is older than
+    its table reaches.
+    """
     cut: list[Piece] = []
     levels = [("days", DAY_S, known.days_to_s), ("hours", HOUR_S, known.hours_to_s)]
     _cut(start_s, end_s, [level for level in levels if finest_s % level[1] == 0], cut)
@@ -285,8 +298,8 @@ def pieces(start_s: int, end_s: int, finest_s: int, known: Known) -> list[Piece]
     for piece in cut:
         if piece.start_s < oldest[piece.table]:
             raise QuestionRefused(
-                f"cannot answer from {piece.table} before Unix time {oldest[piece.table]}: older ones are not kept; "
-                "ask for whole hours or days, or a later time range"
+                f"cannot answer from {piece.table} before Unix time {oldest[piece.table]}: older"
+                " ones are not kept; ask for whole hours or days, or a later time range"
             )
     return cut
 
@@ -311,11 +324,15 @@ def _cut(
 
 
 Row = Mapping[tuple[str, str], "int | float | str | None"]
-"""One row of an answer: (aggregate, metric) -> value; dimensions under ("", name), the number of minutes under ("", "count")."""
+"""One row of an answer: (aggregate, metric) -> value; dimensions under ("", name), the number of
+minutes under ("", "count").
+"""
 
 
 class AnalyticsAnswer(NamedTuple):
-    """Rows in the order asked for. `incomplete` minutes had a killed process in them; `generated` ones were made up."""
+    """Rows in the order asked for. `incomplete` minutes had a killed process in them; `generated`
+    ones were made up.
+    """
 
     rows: Sequence[Row]
     incomplete: int = 0
@@ -327,7 +344,9 @@ class SlowAnswer(Exception):
 
 
 class AnalyticsStore(Protocol):
-    """What happened in every room, minute by minute (docs/explanation/analytics.md). Blocks: call it in a thread, also in several."""
+    """What happened in every room, minute by minute (docs/explanation/analytics.md). Blocks: call
+    it in a thread, also in several.
+    """
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""

@@ -1,10 +1,12 @@
 """Counts what happens in this process, one minute at a time.
 
-Decisions are counted elsewhere, once for all readers (`decision.decision_counts`): what was added is taken when a minute closes. So
-`close` must be called before the first decision at or after `ends_ms` is counted.
+Decisions are counted elsewhere, once for all readers (`decision.decision_counts`): what was added
+is taken when a minute closes. So `close` must be called before the first decision at or after
+`ends_ms` is counted.
 
-Minutes only go forward. A clock that jumps back leaves the minute open that is open; nothing goes to a minute that was closed, so no
-minute is ever told twice by one process. What is not fetched in time is dropped, oldest first, and counted.
+Minutes only go forward. A clock that jumps back leaves the minute open that is open; nothing goes
+to a minute that was closed, so no minute is ever told twice by one process. What is not fetched in
+time is dropped, oldest first, and counted.
 """
 
 from collections import deque
@@ -22,7 +24,9 @@ from greenroom.analytics.rollup import (
 )
 
 MINUTES_KEPT = 60
-"""Closed minutes that wait to be fetched. A store that is away for longer loses the oldest: about 1 MB a minute with 1,000 busy rooms."""
+"""Closed minutes that wait to be fetched. A store that is away for longer loses the oldest: about 1
+MB a minute with 1,000 busy rooms.
+"""
 
 NOT_WAITED = -1
 
@@ -53,7 +57,9 @@ class RoomMinute:
 
 
 class ClosedMinute:
-    """A minute that is over: nothing changes in it any more, so another thread may make messages of it."""
+    """A minute that is over: nothing changes in it any more, so another thread may make messages of
+    it.
+    """
 
     __slots__ = ("_data_center", "_rooms", "_source", "minute")
 
@@ -88,13 +94,17 @@ class Recorder:
         self._begin(now_ms // MINUTE_MS)
 
     def takes(self, added: Callable[[], Iterable[tuple[str, str, int]]]) -> None:
-        """From now on these are counted as well: room, outcome (`rollup.OUTCOMES`) and how many, since the last call."""
+        """From now on these are counted as well: room, outcome (`rollup.OUTCOMES`) and how many,
+        since the last call.
+        """
         self._taken = added
 
-    # -- what happens --------------------------------------------------------------------------------------------------------
+    # -- what happens ------------------------------------------------------------------------------
 
     def decided(self, room_id: str, outcome: str, now_ms: int, waited_ms: int = NOT_WAITED) -> None:
-        """One request, or one visitor, with this outcome (`rollup.OUTCOMES`); `waited_ms` of a visitor who was let in from the line."""
+        """One request, or one visitor, with this outcome (`rollup.OUTCOMES`); `waited_ms` of a
+        visitor who was let in from the line.
+        """
         self.counted(room_id, outcome, 1, now_ms)
         if waited_ms >= 0:
             self.waited(room_id, waited_ms, now_ms)
@@ -130,7 +140,7 @@ class Recorder:
         """The limits that are in force; those of the end of a minute count for it."""
         self._room(room_id, limits.at_ms).limits = limits
 
-    # -- minutes --------------------------------------------------------------------------------------------------------------
+    # -- minutes -----------------------------------------------------------------------------------
 
     def close(self, now_ms: int) -> None:
         """Begins the minute of `now_ms`, if it is a later one than the open one."""
@@ -152,11 +162,13 @@ class Recorder:
         return closed
 
     def give_back(self, minutes: Iterable[ClosedMinute]) -> None:
-        """What was fetched and could not be passed on goes back to its place, as far as there is room."""
+        """What was fetched and could not be passed on goes back to its place, as far as there is
+        room.
+        """
         self._closed.extendleft(reversed(list(minutes)))
         self._shorten()
 
-    # -- inside -----------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _room(self, room_id: str, now_ms: int) -> RoomMinute:
         if now_ms >= self.ends_ms:

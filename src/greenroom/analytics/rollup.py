@@ -1,7 +1,9 @@
-"""What one process knows of one room and minute, how two such records become one, and the row that is kept of it.
+"""What one process knows of one room and minute, how two such records become one, and the row that
+is kept of it.
 
-`merge` is associative and commutative (tests/properties/test_analytics_laws.py), so parts may be merged in any order and grouping. It is
-not idempotent: adding a part twice would count it twice. So the store keeps each part once, by its key (`analytics/store/keeper.py`).
+`merge` is associative and commutative (tests/properties/test_analytics_laws.py), so parts may be
+merged in any order and grouping. It is not idempotent: adding a part twice would count it twice. So
+the store keeps each part once, by its key (`analytics/store/keeper.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,14 +16,17 @@ from greenroom.analytics.histogram import HistogramCounts
 MINUTE_MS = 60_000
 SLOT_MS = 5_000
 SLOTS = MINUTE_MS // SLOT_MS
-"""A room is looked at this often in a minute: often enough for a peak, rarely enough for a thousand rooms."""
+"""A room is looked at this often in a minute: often enough for a peak, rarely enough for a thousand
+rooms.
+"""
 
 PERCENTS = (50, 75, 90, 95, 99)
 """Which percentiles of a minute are kept as numbers, beside the histogram itself."""
 
 OUTCOMES = ("admitted", "passed", "held", "gave_up", "revoked", "abandoned")
-"""What is counted by its number. Requests: let in by this request, passed with a session, answered with the waiting page. Visitors: gave up
-the place or session themselves, session ended by the application, place lost because the visitor stayed away."""
+"""What is counted by its number. Requests: let in by this request, passed with a session, answered
+with the waiting page. Visitors: gave up the place or session themselves, session ended by the
+application, place lost because the visitor stayed away."""
 
 _SPREAD_COLUMNS = {
     name: tuple(f"{name}_{what}" for what in ("samples", "max", "min", "sum"))
@@ -36,7 +41,9 @@ _NO_SLOTS = (_NOT_LOOKED,) * SLOTS
 
 
 class GaugeTrack(msgspec.Struct, frozen=True):
-    """Gauges of one data center, one number for each slot of the minute; -1 where it was not observed or not known."""
+    """Gauges of one data center, one number for each slot of the minute; -1 where it was not
+    observed or not known.
+    """
 
     active: tuple[int, ...] = _NO_SLOTS
     queued: tuple[int, ...] = _NO_SLOTS
@@ -44,7 +51,9 @@ class GaugeTrack(msgspec.Struct, frozen=True):
 
 
 class RoomLimits(msgspec.Struct, frozen=True, order=True):
-    """The limits in force at a moment, the room's own or those of its event; of two, the later one holds."""
+    """The limits in force at a moment, the room's own or those of its event; of two, the later one
+    holds.
+    """
 
     at_ms: int
     total_active_users: int
@@ -53,7 +62,9 @@ class RoomLimits(msgspec.Struct, frozen=True, order=True):
 
 
 class Rollup(msgspec.Struct, frozen=True):
-    """One room and minute. `incomplete`: a process was killed in it; `generated`: made up for trying things out."""
+    """One room and minute. `incomplete`: a process was killed in it; `generated`: made up for
+    trying things out.
+    """
 
     outcomes: dict[str, int] = {}
     tracks: dict[str, GaugeTrack] = {}
@@ -65,7 +76,9 @@ class Rollup(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A message: everything that one source (a process, from its start to its end) knows of one room and minute."""
+    """A message: everything that one source (a process, from its start to its end) knows of one
+    room and minute.
+    """
 
     source: str
     minute: int  # whole minutes since 1970
@@ -104,7 +117,9 @@ def merge(parts: Iterable[Rollup]) -> Rollup:
 
 
 def _both(one: GaugeTrack, other: GaugeTrack) -> GaugeTrack:
-    """Two looks at the same data center: two processes may have looked in the same slot, and the higher number counts."""
+    """Two looks at the same data center: two processes may have looked in the same slot, and the
+    higher number counts.
+    """
     return GaugeTrack(
         tuple(map(max, one.active, other.active)),
         tuple(map(max, one.queued, other.queued)),
@@ -129,7 +144,9 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 def together(tracks: Sequence[Sequence[int]]) -> list[int]:
-    """The gauge of the whole room: the sum over all data centers at the same moment, for every slot in which one of them was looked at."""
+    """The gauge of the whole room: the sum over all data centers at the same moment, for every slot
+    in which one of them was looked at.
+    """
     if (
         len(tracks) == 1
     ):  # by far the most, and a minute of a thousand rooms has to be written in 0.1 s

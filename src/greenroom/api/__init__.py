@@ -1,1 +1,3 @@
-"""What the control listener answers: the management API, GraphQL, health, metrics and the state of the rooms."""
+"""What the control listener answers: the management API, GraphQL, health, metrics and the state of
+the rooms.
+"""

@@ -1,4 +1,6 @@
-"""The control listener: health for load balancers, metrics for Prometheus, the state of the rooms for people and scripts."""
+"""The control listener: health for load balancers, metrics for Prometheus, the state of the rooms
+for people and scripts.
+"""
 
 import json
 import re
@@ -34,9 +36,11 @@ def control_app(
     more: Iterable[BaseRoute] = (),
     dashboard: ASGIApp | None = None,
 ) -> Starlette:
-    """The application of the control listener; `more` are routes of other services, such as the demo.
+    """The application of the control listener; `more` are routes of other services, such as the
+    demo.
 
-    The dashboard has all paths that nothing else has. At `/` programs that do not accept HTML get the list of the other paths.
+    The dashboard has all paths that nothing else has. At `/` programs that do not accept HTML get
+    the list of the other paths.
     """
 
     async def healthz(_request: Request) -> Response:

@@ -1,4 +1,6 @@
-"""Draws on the control listener: those announced, those held as files to publish, and the page that checks them."""
+"""Draws on the control listener: those announced, those held as files to publish, and the page that
+checks them.
+"""
 
 from collections.abc import Callable
 from importlib import resources

@@ -1,7 +1,8 @@
 """Answers `healthCheckEventsAdaptive` and `...Groups` from the event log of the health checks.
 
-The log is asked for a span of time, and for one check or region where the filter names one; everything else of the filter, the groups
-and the order are worked out here, over at most EVENTS_MAX events.
+The log is asked for a span of time, and for one check or region where the filter names one;
+everything else of the filter, the groups and the order are worked out here, over at most EVENTS_MAX
+events.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,7 +68,10 @@ HEALTH_EVENTS = Dataset(
     name=NAME,
     type_name="ZoneHealthCheckEventsAdaptive",
     filter_name="ZoneHealthCheckEventsAdaptiveFilter_InputObject",
-    help="One row for each probe of a health check, and for what all probes of an interval come to (`scope` overall).",
+    help=(
+        "One row for each probe of a health check, and for what all probes of an interval come to"
+        " (`scope` overall)."
+    ),
     filters=_FILTERS,
     fields={**_PLAIN, **dict.fromkeys(_TIMES, "float64")},
     limits=_LIMITS,
@@ -145,7 +149,9 @@ NO_BEGIN_MS = -(1 << 50)
 
 
 def _span(where: Where, now_ms: int, limits: DatasetLimits) -> _Span:
-    """What the filter says about `datetime` for every row; without a begin the last day. Raises Refused when it is too old or long."""
+    """What the filter says about `datetime` for every row; without a begin the last day. Raises
+    Refused when it is too old or long.
+    """
     begin, end = NO_BEGIN_MS, now_ms + 1
     for part in _parts(where):
         if part.field == "datetime" and not isinstance(part.value, list):
@@ -243,7 +249,9 @@ def _nested(group: EventValues, query: DatasetQuery) -> dict[str, Any]:
 def _ordered(
     rows: Iterable[EventValues], query: DatasetQuery, value: Callable[[EventValues, str, str], Any]
 ) -> list[EventValues]:
-    """Newest first unless something else is asked: the log comes that way, and sorting keeps the order of equals."""
+    """Newest first unless something else is asked: the log comes that way, and sorting keeps the
+    order of equals.
+    """
     found = list(rows)
     for one in reversed(query.order):
         found.sort(key=lambda row: value(row, one.aggregate, one.name), reverse=one.descending)

@@ -110,7 +110,8 @@ def management_api(
 ) -> ASGIApp:
     """The whole API, its front included.
 
-    `sessions` counts wrong tokens; `datasets` answers what GraphQL is asked, by the name of the dataset.
+    `sessions` counts wrong tokens; `datasets` answers what GraphQL is asked, by the name of the
+    dataset.
     """
     return Front(
         management_app(
@@ -182,7 +183,9 @@ async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """Every method of the path; where a literal segment (`settings`) replaces an id, those of the literal one."""
+    """Every method of the path; where a literal segment (`settings`) replaces an id, those of the
+    literal one.
+    """
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     alone = [route for route in request.app.routes if isinstance(route, Route)]
     matching = [route for route in alone if route.path_regex.match(path)]

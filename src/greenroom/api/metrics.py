@@ -1,4 +1,6 @@
-"""The metrics of a running greenroom: one row here is one metric at /metrics and one line in its documentation."""
+"""The metrics of a running greenroom: one row here is one metric at /metrics and one line in its
+documentation.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +25,9 @@ Sample = tuple[tuple[str, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """One metric. `read` gives its samples: the values of `labels`, and the number. Counters only ever grow."""
+    """One metric. `read` gives its samples: the values of `labels`, and the number. Counters only
+    ever grow.
+    """
 
     name: str
     kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
@@ -51,7 +55,9 @@ def _room(
 
 
 def _labelled(state: ProcessState) -> Iterator[tuple[str, RoomState]]:
-    """Each room with its name; where rooms of two zones have the same one, its host and path tell them apart."""
+    """Each room with its name; where rooms of two zones have the same one, its host and path tell
+    them apart.
+    """
     names = Counter(state.room.name for state in state.rooms)
     for found in state.rooms:
         room = found.room
@@ -130,7 +136,8 @@ METRICS: tuple[MetricRow, ...] = (
     ),
     _process(
         "clock_ahead_seconds",
-        "greenroom's time, by which events begin, minus the system clock's; far from 0 after that clock was set or the machine slept",
+        "greenroom's time, by which events begin, minus the system clock's; far from 0 after that"
+        " clock was set or the machine slept",
         lambda state: state.clock_ahead_ms / 1000,
     ),
     _process(
@@ -167,7 +174,8 @@ METRICS: tuple[MetricRow, ...] = (
     ),
     _process(
         "config_store_reachable",
-        "0 while the configuration store does not answer and the last good configuration stays in use",
+        "0 while the configuration store does not answer and the last good configuration stays"
+        " in use",
         lambda s: s.store.reachable,
     ),
     _process(
@@ -177,7 +185,8 @@ METRICS: tuple[MetricRow, ...] = (
     ),
     _process(
         "config_unusable",
-        "rooms, zones, lists and the like that cannot be used and are held or left out, as in /readyz",
+        "rooms, zones, lists and the like that cannot be used and are held or left out, as in"
+        " /readyz",
         lambda state: len({fault.pointer for fault in state.faults}),
     ),
     _process(
@@ -243,7 +252,8 @@ METRICS: tuple[MetricRow, ...] = (
     MetricRow(
         "greenroom_sync_data_center_silent_seconds",
         GaugeMetricFamily,
-        "time since the coordinator last heard from each data center; only in the process that holds the leader lease",
+        "time since the coordinator last heard from each data center; only in the process that"
+        " holds the leader lease",
         ("data_center",),
         lambda state: [
             ((name,), seconds)
@@ -368,7 +378,8 @@ METRICS: tuple[MetricRow, ...] = (
     ),
     _room(
         "origin_healthy",
-        "1 while the health checks on the origin find it healthy, 0 while unhealthy; absent when unknown",
+        "1 while the health checks on the origin find it healthy, 0 while unhealthy; absent when"
+        " unknown",
         lambda room: {"healthy": 1, "unhealthy": 0}.get(room.origin),
     ),
     _room(
@@ -379,7 +390,8 @@ METRICS: tuple[MetricRow, ...] = (
     MetricRow(
         "greenroom_health_check_healthy",
         GaugeMetricFamily,
-        "1 while a health check finds its origin healthy, 0 while unhealthy; absent when unknown or suspended",
+        "1 while a health check finds its origin healthy, 0 while unhealthy; absent when unknown or"
+        " suspended",
         ("check", "zone"),
         lambda state: [
             ((name, zone), says == "healthy")
@@ -458,7 +470,9 @@ DEPRECATED: Mapping[str, str] = {
     "greenroom_sync_letters_total": "greenroom_sync_batches_total",
     "greenroom_sync_letters_unanswered_total": "greenroom_sync_batches_unanswered_total",
 }
-"""Old name -> new name. Both are exported for one release, so that dashboards and alerts can follow."""
+"""Old name -> new name. Both are exported for one release, so that dashboards and alerts can
+follow.
+"""
 
 
 def deprecated_rows(
@@ -473,7 +487,9 @@ def deprecated_rows(
 
 
 EXPORTED: tuple[MetricRow, ...] = (*METRICS, *deprecated_rows(METRICS))
-"""What `/metrics` shows of the process, its rooms and its data center; the gateway's counters come with `gateway_rows`."""
+"""What `/metrics` shows of the process, its rooms and its data center; the gateway's counters come
+with `gateway_rows`.
+"""
 
 
 def gateway_rows(help: Iterable[tuple[str, str]], gauges: frozenset[str]) -> tuple[MetricRow, ...]:

@@ -58,7 +58,9 @@ FORMS: dict[str, ApiSchema] = {
     "StatusPage": PAGE,
     "AuditEntry": LOG,
 }
-"""Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit (PATCH)."""
+"""Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit
+(PATCH).
+"""
 
 _SUFFIXES = {"": "answer", "Create": "whole", "Edit": "edit"}
 _INFO = {
@@ -239,8 +241,14 @@ def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
         "openapi": "3.1.0",
         "info": {
             "title": "greenroom",
-            "summary": "The management API of greenroom, compatible with the API that Cloudflare published for Waiting Room.",
-            "description": "No string may contain U+0000. Objects named `greenroom` hold fields that Cloudflare's API does not have.",
+            "summary": (
+                "The management API of greenroom, compatible with the API that Cloudflare published"
+                " for Waiting Room."
+            ),
+            "description": (
+                "No string may contain U+0000. Objects named `greenroom` hold fields that"
+                " Cloudflare's API does not have."
+            ),
             "version": version("greenroom"),
         },
         "servers": [{"url": prefix}],
@@ -269,8 +277,9 @@ def _operation(route: ApiRoute, method: str) -> Json:
         "tags": list(route.tags),
         "summary": description.partition(".")[0],
         "description": description,
-        "operationId": re.sub(r"\W", "_", route.function.__name__ + route.path)
-        + f"_{method.lower()}",
+        "operationId": (
+            re.sub(r"\W", "_", route.function.__name__ + route.path) + f"_{method.lower()}"
+        ),
         "responses": route.responses,
         "x-greenroom-scope": permission_of(route).scope,
     }

@@ -1,4 +1,6 @@
-"""Previews: a template is kept for an hour under an address that needs no token, and shown in any requested state."""
+"""Previews: a template is kept for an hour under an address that needs no token, and shown in any
+requested state.
+"""
 
 import threading
 import uuid

@@ -1,4 +1,6 @@
-"""Shows a previewed template, or the built-in page, in any state that the query asks for: as HTML, or as JSON for apps."""
+"""Shows a previewed template, or the built-in page, in any state that the query asks for: as HTML,
+or as JSON for apps.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -75,7 +77,9 @@ PARAMETERS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     ),
     "language": ("language", _one_of(LANGUAGES), "one of the published languages"),
 }
-"""Query parameter -> field of PreviewState, how it is read, what it must be. All except the extension `language` are as published."""
+"""Query parameter -> field of PreviewState, how it is read, what it must be. All except the
+extension `language` are as published.
+"""
 
 
 def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:

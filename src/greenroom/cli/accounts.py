@@ -18,7 +18,10 @@ ZoneOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ZONE",
-        help="Id or name of a zone that the account is valid for; may be repeated (default: all zones).",
+        help=(
+            "Id or name of a zone that the account is valid for; may be repeated (default: all"
+            " zones)."
+        ),
     ),
 ]
 StdinOption = Annotated[
@@ -74,7 +77,8 @@ def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> 
         for entry in config_service.look(every):
             steps = "  two-step sign-in" if entry.record.totp_secret else ""
             say(
-                f"{entry.record.name}  {entry.record.role}  {','.join(entry.record.zone_ids) or 'all zones'}{steps}"
+                f"{entry.record.name}  {entry.record.role} "
+                f" {','.join(entry.record.zone_ids) or 'all zones'}{steps}"
             )
 
 
@@ -82,7 +86,9 @@ def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> 
 def reset_two_step(
     name: NameArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None
 ) -> None:
-    """Turn off two-step sign-in of an account whose phone is lost. It ends all sessions of the account."""
+    """Turn off two-step sign-in of an account whose phone is lost. It ends all sessions of the
+    account.
+    """
     from greenroom.accounts.people import turn_off_two_step as plan
     from greenroom.runtime.local_config import author_here
 

@@ -1,4 +1,6 @@
-"""`greenroom analytics`: what happened in a room, as a summary or as a file; from the store itself, or from a running greenroom."""
+"""`greenroom analytics`: what happened in a room, as a summary or as a file; from the store itself,
+or from a running greenroom.
+"""
 
 import csv
 import http.client
@@ -81,8 +83,7 @@ class _Source(Protocol):
     def room_id(self, name: str) -> str:
         """The id of a room by its name or id."""
 
-    def answer(self, question: Question) -> AnalyticsAnswer:
-        """See `analytics.question.AnalyticsStore`."""
+    def answer(self, question: Question) -> AnalyticsAnswer: ...
 
 
 @analytics.command()
@@ -145,7 +146,7 @@ def show(
         say(line)
 
 
-# -- where to ask -------------------------------------------------------------------------------------------------------------------
+# -- where to ask ----------------------------------------------------------------------------------
 
 
 def _source(data: Path | None, control: str | None, token: str | None) -> _Source:
@@ -162,7 +163,8 @@ def _source(data: Path | None, control: str | None, token: str | None) -> _Sourc
         path = (data or default_data()) / FILE
         if not path.exists():
             _stop(
-                f"there are no analytics in {path.parent}: name the data directory with --data, or a running greenroom with --control"
+                f"there are no analytics in {path.parent}: name the data directory with --data, or"
+                " a running greenroom with --control"
             )
         return _Stopped(open_analytics_file(path))
     except (StorageFailed, RuntimeError) as error:
@@ -199,7 +201,8 @@ class _Running:
         self._token = token
         if not token:
             _stop(
-                "a running greenroom requires a token: use --token (greenroom token create NAME --scope analytics makes one)"
+                "a running greenroom requires a token: use --token (greenroom token create NAME"
+                " --scope analytics makes one)"
             )
 
     def room_id(self, name: str) -> str:
@@ -251,7 +254,10 @@ def _graphql(question: Question) -> str:
         selection = "count " + " ".join(
             f"{group} {{ {' '.join(names)} }}" for group, names in groups.items()
         )
-    arguments = f"limit: {question.limit}, orderBy: [{order}], filter: {{waitingRoomId_in: {rooms}, {times}}}"
+    arguments = (
+        f"limit: {question.limit}, orderBy: [{order}], filter: {{waitingRoomId_in: {rooms},"
+        f" {times}}}"
+    )
     return f"{{ viewer {{ zones {{ found: {name}({arguments}) {{ {selection} }} }} }} }}"
 
 
@@ -266,7 +272,7 @@ def _as_row(row: dict[str, Any], question: Question) -> Row:
     }
 
 
-# -- rows ---------------------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 
 def _rows(source: _Source, room_id: str, start_s: int, end_s: int, by: str) -> list[dict[str, Any]]:
@@ -337,7 +343,7 @@ def _write(rows: list[dict[str, Any]], form: str, output: Path | None) -> None:
             file.close()
 
 
-# -- summary ------------------------------------------------------------------------------------------------------------------------
+# -- summary ---------------------------------------------------------------------------------------
 
 _TOTALS = (
     Wanted("max", "totalActiveUsers"), Wanted("max", "totalQueuedUsers"), Wanted("max", "newUsersPerMinute"),
@@ -417,7 +423,7 @@ def _sparkline(values: Sequence[float]) -> str:
     )
 
 
-# -- times --------------------------------------------------------------------------------------------------------------------------
+# -- times -----------------------------------------------------------------------------------------
 
 AGO_MAX = 10_000
 """Minutes, hours or days; 27 years are enough."""

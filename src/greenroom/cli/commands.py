@@ -62,7 +62,10 @@ ROOM_NAME = "main"
 
 app = typer.Typer(
     name="greenroom",
-    help="A waiting room for your web application: lets in as many visitors as it can take and keeps the others in a fair line.",
+    help=(
+        "A waiting room for your web application: lets in as many visitors as it can take and keeps"
+        " the others in a fair line."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -87,7 +90,9 @@ def greenroom(
         ),
     ] = False,
 ) -> None:
-    """A waiting room for your web application: lets in as many visitors as it can take and keeps the others in a fair line."""
+    """A waiting room for your web application: lets in as many visitors as it can take and keeps
+    the others in a fair line.
+    """
 
 
 def serve(
@@ -111,9 +116,10 @@ def serve(
 ) -> None:
     """Put a waiting room in front of a web application.
 
-    Give the URL of the application and two limits, or a configuration file. With neither, zones and rooms come from the management API.
-    SIGHUP or a changed file reloads the rooms without closing connections. SIGTERM or Ctrl-C lets requests in progress finish
-    first; a second signal does not wait for them.
+    Give the URL of the application and two limits, or a configuration file. With neither, zones and
+    rooms come from the management API. SIGHUP or a changed file reloads the rooms without closing
+    connections. SIGTERM or Ctrl-C lets requests in progress finish first; a second signal does not
+    wait for them.
     """
     room = _given(
         host=host,
@@ -134,7 +140,9 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 def _places(data: Path | None, store: str | None, **others: str | None) -> dict[str, Any]:
-    """Where things are, as a configuration file says it; the directory of a command is not that of a later reload."""
+    """Where things are, as a configuration file says it; the directory of a command is not that of
+    a later reload.
+    """
     return _given(
         data=str(data.absolute()) if data else None,
         store=store_url(store, Path.cwd()) if store else None,
@@ -155,7 +163,8 @@ def _source(
         return _from_options(origin, room, places)
     if room:
         _stop(
-            f"--origin is required with {', '.join(map(_option, room))}: the URL of your application"
+            f"--origin is required with {', '.join(map(_option, room))}: the URL of your"
+            " application"
         )
     return OptionSource(places, {key: _option(key) for key in _server})
 
@@ -185,7 +194,8 @@ def _run(
             config = source.load()
             if config.decide:
                 _stop(
-                    "decide cannot be used with --workers; start greenroom edge with a decide address for each process"
+                    "decide cannot be used with --workers; start greenroom edge with a decide"
+                    " address for each process"
                 )
             raise typer.Exit(serve_with_workers(config, workers, sys.argv[1:], say))
         serve_until_stopped(
@@ -202,7 +212,9 @@ def _run(
 
 
 def _say_of(worker: int) -> Callable[[str], None]:
-    """A worker's lines carry its number; what all of them would say alike is said by the first, or by who started them."""
+    """A worker's lines carry its number; what all of them would say alike is said by the first, or
+    by who started them.
+    """
     same = ("data", "origin")
 
     def say_as_worker(line: str) -> None:
@@ -249,7 +261,8 @@ def edge(
 ) -> None:
     """Run one of several processes or machines that share their ledgers in Redis.
 
-    It works like `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
+    It works like `greenroom serve`. Give every machine the same file; processes on one machine may
+    share a data directory.
     """
     others = {
         "listen": listen,
@@ -263,7 +276,8 @@ def edge(
     shared = _loaded(source).shared
     if shared is None:
         _stop(
-            "--redis is required: it holds the ledgers that the processes share. A single process (greenroom serve) needs no Redis"
+            "--redis is required: it holds the ledgers that the processes share. A single process"
+            " (greenroom serve) needs no Redis"
         )
     _run(source)
 
@@ -296,9 +310,11 @@ def decide_for_proxies(
     analytics: AnalyticsOption = None,
     redis: RedisOption = None,
 ) -> None:
-    """Decide for another proxy (nginx, HAProxy, Caddy, Traefik, Envoy), which asks about each request and forwards it itself.
+    """Decide for another proxy (nginx, HAProxy, Caddy, Traefik, Envoy), which asks about each
+    request and forwards it itself.
 
-    There is no public listener and no origin. `trusted_proxies` in the file names the addresses that may ask.
+    There is no public listener and no origin. `trusted_proxies` in the file names the addresses
+    that may ask.
     """
     places = _places(data, store, decide=listen, control=control, analytics=analytics, redis=redis)
     source = FileSource(
@@ -307,7 +323,8 @@ def decide_for_proxies(
     listens = _loaded(source).decide
     if listens is None:
         _stop(
-            "--listen is required, or decide in the configuration file: the address where the proxies ask"
+            "--listen is required, or decide in the configuration file: the address where the"
+            " proxies ask"
         )
     _run(source, only_decisions=True)
 
@@ -320,7 +337,10 @@ def check(
         bool,
         typer.Option(
             "--no-origin",
-            help="The file is for `greenroom decide` or for a Python application, which forward nothing.",
+            help=(
+                "The file is for `greenroom decide` or for a Python application, which forward"
+                " nothing."
+            ),
         ),
     ] = False,
 ) -> None:
@@ -360,7 +380,9 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """Start a demo shop behind a small waiting room, with a crowd that can be switched on. Ctrl-C stops it."""
+    """Start a demo shop behind a small waiting room, with a crowd that can be switched on. Ctrl-C
+    stops it.
+    """
     from greenroom.runtime.demo import run_demo, run_shop
 
     try:
@@ -402,7 +424,9 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "Configuration in the store": export_import.COMMANDS,
     "Accounts, tokens and keys": {"account": accounts, "token": tokens, "keys": keys},
 }
-"""Every command under its heading in `greenroom --help`, and in the order of the reference. A group of commands is a Typer."""
+"""Every command under its heading in `greenroom --help`, and in the order of the reference. A group
+of commands is a Typer.
+"""
 
 for _heading, _commands in COMMANDS.items():
     for _name, _command in _commands.items():

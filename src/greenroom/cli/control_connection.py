@@ -1,4 +1,6 @@
-"""A connection to the control listener of a running greenroom, by address and port or over its Unix socket."""
+"""A connection to the control listener of a running greenroom, by address and port or over its Unix
+socket.
+"""
 
 import http.client
 import socket

@@ -69,7 +69,9 @@ def explain(
         str | None,
         typer.Option(
             metavar="ADDRESS:PORT",
-            help=f"Ask the running greenroom at this control address (default: {Server().control}).",
+            help=(
+                f"Ask the running greenroom at this control address (default: {Server().control})."
+            ),
         ),
     ] = None,
     token: Annotated[
@@ -81,7 +83,9 @@ def explain(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Explain a request: which room covers it and why, which rule matches, which settings apply, and what the visitor would get."""
+    """Explain a request: which room covers it and why, which rule matches, which settings apply,
+    and what the visitor would get.
+    """
     asked = ExplainRequest(
         url, method.upper(), tuple(_header(line) for line in header or ()), client
     )
@@ -125,7 +129,8 @@ def _from_running(control: str, asked: ExplainRequest, token: str | None) -> dic
     )
     if not secret:
         _stop(
-            "a running greenroom requires a token: use --token (greenroom token create makes one), or explain a file with --config"
+            "a running greenroom requires a token: use --token (greenroom token create makes one),"
+            " or explain a file with --config"
         )
     lines = [("header", f"{name}: {value}") for name, value in asked.headers]
     query = urlencode(

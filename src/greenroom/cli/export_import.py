@@ -1,4 +1,6 @@
-"""`greenroom export`, `import`, `apply` and `audit`: the whole configuration of the store as one file, and who changed it."""
+"""`greenroom export`, `import`, `apply` and `audit`: the whole configuration of the store as one
+file, and who changed it.
+"""
 
 import json
 import sys
@@ -37,7 +39,9 @@ def export(
     data: ExistingDataOption = None,
     store: ExistingStoreOption = None,
 ) -> None:
-    """Write the zones, rooms, events, rules, lists and alert policies of the store to standard output, without secrets."""
+    """Write the zones, rooms, events, rules, lists and alert policies of the store to standard
+    output, without secrets.
+    """
     from greenroom.configuration.toml_text import toml_text
     from greenroom.transfer.export_import import exported
 
@@ -53,7 +57,9 @@ def export(
 def import_(
     file: FileArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None
 ) -> None:
-    """Import an exported configuration into an empty store. An existing configuration is never changed: use `greenroom apply`."""
+    """Import an exported configuration into an empty store. An existing configuration is never
+    changed: use `greenroom apply`.
+    """
     _make_true(_read(file), data, store, only_into_empty=True)
 
 
@@ -65,7 +71,9 @@ def apply(
     data: ExistingDataOption = None,
     store: ExistingStoreOption = None,
 ) -> None:
-    """Apply a configuration file to the store: create, change and delete entries until the store matches the file."""
+    """Apply a configuration file to the store: create, change and delete entries until the store
+    matches the file.
+    """
     _make_true(_read(file), data, store, only_check=check)
 
 
@@ -98,7 +106,8 @@ def audit(
                     else ""
                 )
                 say(
-                    f"{when}  {entry.author}: {entry.kind.replace('_', ' ')} {entry.name} {entry.action}{fields}"
+                    f"{when}  {entry.author}: {entry.kind.replace('_', ' ')} {entry.name}"
+                    f" {entry.action}{fields}"
                 )
 
 
@@ -131,7 +140,9 @@ def _make_true(
 def _to_read(
     stack: ExitStack, data: Path | None, store: str | None
 ) -> tuple[Path | None, str | None]:
-    """Where the store is; instead of one that is not there yet an empty one, which is removed with `stack`."""
+    """Where the store is; instead of one that is not there yet an empty one, which is removed with
+    `stack`.
+    """
     from greenroom.runtime.local_config import store_is_there
 
     with stop_on_errors():

@@ -1,4 +1,6 @@
-"""`greenroom keys`: replaces the keys of tickets, and the key of the secrets in the configuration store."""
+"""`greenroom keys`: replaces the keys of tickets, and the key of the secrets in the configuration
+store.
+"""
 
 import typer
 
@@ -17,7 +19,9 @@ keys = typer.Typer(
 
 @keys.command("rotate")
 def rotate(data: ExistingDataOption = None) -> None:
-    """Create a new key for tickets. Tickets sealed with the old key stay valid; a running greenroom loads the new key by itself."""
+    """Create a new key for tickets. Tickets sealed with the old key stay valid; a running greenroom
+    loads the new key by itself.
+    """
     from greenroom.runtime.serve import rotate_keys
 
     try:
@@ -28,7 +32,8 @@ def rotate(data: ExistingDataOption = None) -> None:
 
 @keys.command("rotate-secrets")
 def rotate_secrets(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
-    """Create a new key for the secrets in the configuration store, and seal them with it. A running greenroom goes on.
+    """Create a new key for the secrets in the configuration store, and seal them with it. A running
+    greenroom goes on.
 
     Older keys stay in secrets.json, because a restored copy of the database needs them.
     """

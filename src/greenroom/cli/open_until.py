@@ -10,11 +10,14 @@ import typer
 from greenroom.cli.show import complain, say
 
 MOST_MINUTES = 60
-"""Without greenroom there is no limit on visitors, so an operator has to choose so again each hour."""
+"""Without greenroom there is no limit on visitors, so an operator has to choose so again each hour.
+"""
 
 
 def _blocks(begin_s: int, end_s: int) -> list[str]:
-    """The seconds from `begin_s` until `end_s`, tens at least, as beginnings of their numbers: 179545 is 10,000 seconds."""
+    """The seconds from `begin_s` until `end_s`, tens at least, as beginnings of their numbers:
+    179545 is 10,000 seconds.
+    """
     found, at, end = [], begin_s // 10, end_s // 10
     while at < end:
         digits = 0
@@ -56,10 +59,12 @@ def open_until(
         str, typer.Argument(help=f"The proxy that reads the file: {', '.join(PROXIES)}.")
     ],
 ) -> None:
-    """Print open-until.map, with which a proxy lets visitors go on for some minutes while greenroom is unreachable.
+    """Print open-until.map, with which a proxy lets visitors go on for some minutes while greenroom
+    is unreachable.
 
-    The examples nginx, nginx-native-pass, haproxy-spoe and caddy read it; reload nginx and HAProxy afterwards. The proxy logs each
-    request that goes on without a decision as an alert, and is closed again when the minutes are over.
+    The examples nginx, nginx-native-pass, haproxy-spoe and caddy read it; reload nginx and HAProxy
+    afterwards. The proxy logs each request that goes on without a decision as an alert, and is
+    closed again when the minutes are over.
     """
     if proxy not in PROXIES:
         raise typer.BadParameter(f"{proxy!r} is not one of {', '.join(PROXIES)}")
@@ -69,5 +74,6 @@ def open_until(
         say(line)
     told = datetime.fromtimestamp(until_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     complain(
-        f"greenroom: while greenroom is unreachable, visitors {f'go on without a decision until {told}' if minutes else 'do not go on'}"
+        "greenroom: while greenroom is unreachable, visitors"
+        f" {f'go on without a decision until {told}' if minutes else 'do not go on'}"
     )

@@ -18,7 +18,10 @@ def probe(
         list[str],
         typer.Option(
             metavar="URL",
-            help="Control listener of greenroom, such as https://greenroom.example.com:8081; may be given more than once.",
+            help=(
+                "Control listener of greenroom, such as https://greenroom.example.com:8081; may be"
+                " given more than once."
+            ),
             show_default=False,
         ),
     ],
@@ -54,7 +57,9 @@ def probe(
         bool, typer.Option(help="Allow checks on private and loopback addresses.")
     ] = True,
 ) -> None:
-    """Run a probe agent: it probes the health checks of a greenroom elsewhere and reports what it finds."""
+    """Run a probe agent: it probes the health checks of a greenroom elsewhere and reports what it
+    finds.
+    """
     from greenroom.health.agent import ReportFailed
     from greenroom.runtime.probe_agent import run_agent
 

@@ -10,7 +10,9 @@ from greenroom.model.room import Room
 
 _room = specs(Room)
 WORKERS_MAX = 64
-"""Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a typing error."""
+"""Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a
+typing error.
+"""
 
 PLACE = "ADDRESS:PORT|unix:PATH"
 _HERE, _WAITING, WHERE = "Protected application", "The waiting room", "Addresses and storage"
@@ -103,7 +105,10 @@ DataOption = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Directory for keys and journals (default: $XDG_STATE_HOME/greenroom or ~/.local/state/greenroom).",
+        help=(
+            "Directory for keys and journals (default: $XDG_STATE_HOME/greenroom or"
+            " ~/.local/state/greenroom)."
+        ),
         rich_help_panel=WHERE,
     ),
 ]
@@ -113,7 +118,10 @@ AnalyticsOption = Annotated[
         metavar="URL",
         envvar="GREENROOM_ANALYTICS",
         show_envvar=True,
-        help="Where analytics are kept: clickhouse://... or off (default: analytics.duckdb in the data directory).",
+        help=(
+            "Where analytics are kept: clickhouse://... or off (default: analytics.duckdb in the"
+            " data directory)."
+        ),
         rich_help_panel=WHERE,
     ),
 ]
@@ -123,7 +131,10 @@ StoreOption = Annotated[
         metavar="URL",
         envvar="GREENROOM_STORE",
         show_envvar=True,
-        help="Database of the configuration made through the API: sqlite:///FILE or postgresql://... (default: in the data directory).",
+        help=(
+            "Database of the configuration made through the API: sqlite:///FILE or postgresql://..."
+            " (default: in the data directory)."
+        ),
         rich_help_panel=WHERE,
     ),
 ]
@@ -146,7 +157,10 @@ WorkersOption = Annotated[
         metavar="N",
         min=1,
         max=WORKERS_MAX,
-        help="Number of worker processes, usually one per core; they share their ledgers in Redis (a private one without --redis).",
+        help=(
+            "Number of worker processes, usually one per core; they share their ledgers in Redis (a"
+            " private one without --redis)."
+        ),
         rich_help_panel=WHERE,
     ),
 ]

@@ -1,4 +1,6 @@
-"""Output of the commands: a configuration in plain words, problems one per line, progress of a start."""
+"""Output of the commands: a configuration in plain words, problems one per line, progress of a
+start.
+"""
 
 import os
 import re
@@ -48,7 +50,8 @@ def complain(line: str) -> None:
 
 
 def _write(stream: TextIO, line: str) -> None:
-    """Control characters are escaped: names and notes come from the API, and from files that others wrote.
+    """Control characters are escaped: names and notes come from the API, and from files that others
+    wrote.
 
     A closed pipe (`greenroom serve | head`) does not stop greenroom: the rest is discarded.
     """
@@ -89,13 +92,15 @@ def show_config(config: Config) -> None:
         say("hosts      others than those of rooms, zones and origins get 421")
     elif forwards and not config.origin:
         say(
-            "hosts      others than those of zones and origins get 421, because there is no origin for every host"
+            "hosts      others than those of zones and origins get 421, because there is no origin"
+            " for every host"
         )
     else:
         say("hosts      every host is served")
     if not forwards:
         say(
-            "origin     none: for greenroom decide or a Python application; greenroom serve and edge require one"
+            "origin     none: for greenroom decide or a Python application; greenroom serve and"
+            " edge require one"
         )
     for key, value in _changed(config, Server()):
         say(f"{key} = {value}")
@@ -123,10 +128,14 @@ def room_lines(room: Room) -> list[str]:
     elif room.queueing_method == "passthrough":
         allows = "all visitors go to the origin and are counted"
     else:
-        allows = f"{room.total_active_users} active users, {room.new_users_per_minute} new ones per minute, {room.queueing_method}"
+        allows = (
+            f"{room.total_active_users} active users, {room.new_users_per_minute} new ones per"
+            f" minute, {room.queueing_method}"
+        )
     lines = [f"room {room.name}: {allows}"]
     lines += [
-        f"  covers {route.path + ' on every host' if route.host == '*' else route.host + route.path}"
+        "  covers"
+        f" {route.path + ' on every host' if route.host == '*' else route.host + route.path}"
         for route in room.routes
     ]
     for name in specs(Room):

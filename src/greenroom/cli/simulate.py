@@ -153,7 +153,8 @@ def simulate(
 ) -> None:
     """Simulate a sale: waits, longest line, unused capacity, order and accuracy of the estimates.
 
-    It runs the admission code of the gateway in virtual time. Describe your room and crowd, or use a predefined --trace.
+    It runs the admission code of the gateway in virtual time. Describe your room and crowd, or use
+    a predefined --trace.
     """
     if campaign is not None:
         run_campaign(seed, campaign, as_json)
@@ -195,7 +196,9 @@ def simulate(
 
 
 def run_campaign(first: int, count: int, as_json: bool) -> None:
-    """Random rooms with random faults, one for each seed; exits with an error when a law was broken."""
+    """Random rooms with random faults, one for each seed; exits with an error when a law was
+    broken.
+    """
     failures: dict[int, list[str]] = {}
     unconfirmed = 0
     for seed in range(first, first + count):

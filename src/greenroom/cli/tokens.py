@@ -56,7 +56,10 @@ def create(
         list[str] | None,
         typer.Option(
             metavar="ZONE",
-            help="Id or name of a zone that the token is valid for (default: all zones and the account).",
+            help=(
+                "Id or name of a zone that the token is valid for (default: all zones and the"
+                " account)."
+            ),
         ),
     ] = None,
     email: Annotated[
@@ -87,7 +90,8 @@ def create(
         else "everything"
     )
     complain(
-        f"token {token.name} ({token.id}) may {' and '.join(token.scopes)}, in {where}; it is not shown again"
+        f"token {token.name} ({token.id}) may {' and '.join(token.scopes)}, in {where}; it is not"
+        " shown again"
     )
 
 
@@ -102,7 +106,8 @@ def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> 
             ends = f"until {_day(token.expires_ms)}" if token.expires_ms is not None else "for ever"
             where = ",".join(token.zone_ids) or "everything"
             say(
-                f"{token.id}  {token.name}  {','.join(token.scopes)}  {where}  since {_day(entry.created_ms)}, {ends}"
+                f"{token.id}  {token.name}  {','.join(token.scopes)}  {where}  since"
+                f" {_day(entry.created_ms)}, {ends}"
             )
 
 
@@ -134,9 +139,11 @@ def _change(
 def config_service_or_exit(
     data: Path | None, store: str | None, *, existing: bool = True
 ) -> Iterator[Any]:
-    """A configuration service on the store; what is refused or cannot be is said, and ends the command.
+    """A configuration service on the store; what is refused or cannot be is said, and ends the
+    command.
 
-    `existing`: the command reads or changes what is there, so it makes no store, and says which one is missing.
+    `existing`: the command reads or changes what is there, so it makes no store, and says which one
+    is missing.
     """
     from greenroom.runtime.local_config import config_service_beside
 

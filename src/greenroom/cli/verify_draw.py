@@ -1,7 +1,8 @@
 """Verifies a published draw with only hashlib and json, and shares no code with the draw itself.
 
-It follows the published description (docs/explanation/fair-draw.md) and is meant to be read: people who doubt the waiting room
-should not have to trust its code. HMAC is written out for the same reason.
+It follows the published description (docs/explanation/fair-draw.md) and is meant to be read: people
+who doubt the waiting room should not have to trust its code. HMAC is written out for the same
+reason.
 """
 
 import json
@@ -45,7 +46,9 @@ def verify_draw(
         ),
     ] = "",
 ) -> None:
-    """Verify a published draw: its seed matches the commitment, its list is the closed list, and its order follows from both."""
+    """Verify a published draw: its seed matches the commitment, its list is the closed list, and
+    its order follows from both.
+    """
     try:
         draw = read_draw(file)
         mine, noted, saved_for = read_receipt(receipt) if receipt else ("", "", "")
@@ -63,14 +66,16 @@ def verify_draw(
     if found:
         raise typer.Exit(WRONG)
     say(
-        f"valid: {len(draw['receipts'])} receipts are in the order given by the seed, and the seed matches the commitment"
+        f"valid: {len(draw['receipts'])} receipts are in the order given by the seed, and the seed"
+        " matches the commitment"
     )
     say(f"commitment {draw['commitment']}")
     if mine:
         say(f"your receipt drew place {drawn} of {len(draw['receipts'])}")
     elif not (commitment or noted):
         say(
-            "compare the commitment with the one you were shown before the draw, or pass it with --commitment"
+            "compare the commitment with the one you were shown before the draw, or pass it with"
+            " --commitment"
         )
 
 
@@ -92,7 +97,9 @@ def read_draw(path: Path) -> dict[str, Any]:
 
 
 def read_receipt(given: str) -> tuple[str, str, str]:
-    """(receipt, commitment, draw id) of a saved receipt file, or of a bare receipt (then the others are empty). Raises NotADraw."""
+    """(receipt, commitment, draw id) of a saved receipt file, or of a bare receipt (then the others
+    are empty). Raises NotADraw.
+    """
     if not given.endswith(".json"):
         return given.strip().lower(), "", ""
     saved = _read(Path(given))
@@ -105,7 +112,9 @@ def read_receipt(given: str) -> tuple[str, str, str]:
 
 
 def problems(draw: dict[str, Any], commitment: str = "") -> Iterator[str]:
-    """Everything that is not as it must be. `commitment` is what the visitor wrote down before the draw; empty: nothing."""
+    """Everything that is not as it must be. `commitment` is what the visitor wrote down before the
+    draw; empty: nothing.
+    """
     names = [str(draw[name]) for name in ("room_id", "event_id", *TIMES)]
     if _hash("draw", *names)[:32] != draw["draw"]:
         yield "the draw id does not match this room, event and times"

@@ -1,1 +1,3 @@
-"""Files and options as records: everything that is wrong with them is reported at once, with field, reason and line."""
+"""Files and options as records: everything that is wrong with them is reported at once, with field,
+reason and line.
+"""

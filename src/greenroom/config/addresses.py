@@ -28,7 +28,9 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def address_of(text: str) -> Address | None:
-    """`127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080` (every address) or `unix:/a/path`; None for any other text."""
+    """`127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080` (every address) or `unix:/a/path`;
+    None for any other text.
+    """
     if text.startswith(SOCKET_FILE):
         path = text.removeprefix(SOCKET_FILE)
         return None if _path_problem(path) else Address("", 0, path)
@@ -96,7 +98,9 @@ def network_problems(pointer: str, text: object) -> list[Problem]:
 
 
 def trusted_header_problems(pointer: str, name: object) -> list[Problem]:
-    """What is wrong with one entry of `trusted_headers`: one that the gateway writes itself cannot be kept."""
+    """What is wrong with one entry of `trusted_headers`: one that the gateway writes itself cannot
+    be kept.
+    """
     if (
         not isinstance(name, str)
         or not IS_NAME.fullmatch(name.lower().encode())
@@ -127,7 +131,9 @@ def default_host_problems(host: str) -> list[Problem]:
 
 
 def origin_problems(pointer: str, url: str) -> list[Problem]:
-    """What is wrong with the URL of an origin: only scheme, host and port; paths are sent on as they come."""
+    """What is wrong with the URL of an origin: only scheme, host and port; paths are sent on as
+    they come.
+    """
     wanted = f"must be http://host[:port] or https://host[:port], not {url[:60]!r}"
     if url.startswith(SOCKET_FILE):
         return [Problem(pointer, f"{wanted}: only the configuration file can name a Unix socket")]
@@ -158,7 +164,9 @@ def origin_problems(pointer: str, url: str) -> list[Problem]:
 
 
 def socket_origin_problems(pointer: str, url: str, listeners: Collection[str]) -> list[Problem]:
-    """What is wrong with an origin on a Unix socket, in the operator's file; `listeners` are greenroom's own, as they are written there."""
+    """What is wrong with an origin on a Unix socket, in the operator's file; `listeners` are
+    greenroom's own, as they are written there.
+    """
     path = url.removeprefix(SOCKET_FILE)
     if problem := _path_problem(path):
         return [Problem(pointer, problem)]
@@ -175,7 +183,9 @@ def socket_origin_problems(pointer: str, url: str, listeners: Collection[str]) -
 
 
 def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> list[Problem]:
-    """Whether a (well-formed) origin is one of our own listeners, by key: every request would come back to us for ever."""
+    """Whether a (well-formed) origin is one of our own listeners, by key: every request would come
+    back to us for ever.
+    """
     parts = urlsplit(url)
     port = parts.port or _DEFAULT_PORTS[parts.scheme]
     for key, address in listeners.items():
@@ -194,7 +204,9 @@ def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> l
 
 
 def store_problems(pointer: str, url: str) -> list[Problem]:
-    """What is wrong with the URL of a configuration store, as far as it can be said without asking there."""
+    """What is wrong with the URL of a configuration store, as far as it can be said without asking
+    there.
+    """
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/") and rest.strip("/"):
         return []
@@ -207,7 +219,9 @@ ANALYTICS_OFF = "off"
 
 
 def analytics_problems(pointer: str, written: str) -> list[Problem]:
-    """What is wrong with the place where analytics are kept, as far as it can be said without asking there."""
+    """What is wrong with the place where analytics are kept, as far as it can be said without
+    asking there.
+    """
     scheme, _, rest = written.partition("://")
     if written in ("", ANALYTICS_OFF) or (
         scheme in ("clickhouse", "clickhouses") and rest.partition("/")[0]
@@ -277,7 +291,9 @@ def socket_notes(server: Server) -> list[str]:
 
 
 def exposure_notes(control: Address, *, private: bool) -> list[str]:
-    """What an operator may want to know about where the control listener is. `private`: it has TLS, or there are proxies that may have."""
+    """What an operator may want to know about where the control listener is. `private`: it has TLS,
+    or there are proxies that may have.
+    """
     if control.path or _is_local(control.host):
         return []
     notes = [
@@ -301,7 +317,9 @@ def _is_ip(text: str) -> bool:
 
 
 def _reaches(host: str, listening: str) -> bool:
-    """Whether a connection to `host` arrives at a listener on `listening` of the same machine, as far as the texts tell."""
+    """Whether a connection to `host` arrives at a listener on `listening` of the same machine, as
+    far as the texts tell.
+    """
     host, listening = _usual(host), _usual(listening)
     if host == listening:
         return True
@@ -311,7 +329,9 @@ def _reaches(host: str, listening: str) -> bool:
 
 
 def _usual(host: str) -> str:
-    """The same in lower case; an address in its usual form, whichever form was written (`127.1`, `0x7f.1`, `::ffff:127.0.0.1`)."""
+    """The same in lower case; an address in its usual form, whichever form was written (`127.1`,
+    `0x7f.1`, `::ffff:127.0.0.1`).
+    """
     with contextlib.suppress(ValueError):
         return str(unwrapped(ipaddress.ip_address(host)))
     with contextlib.suppress(OSError, UnicodeError):

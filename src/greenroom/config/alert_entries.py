@@ -1,6 +1,8 @@
-"""Reads `[[alert_policies]]`, `[[webhooks]]` and `[[pagerduty_services]]`: who is told about what, without a click.
+"""Reads `[[alert_policies]]`, `[[webhooks]]` and `[[pagerduty_services]]`: who is told about what,
+without a click.
 
-Secrets come from files of their own, which are watched like the configuration file. Policies name webhooks and services by their names.
+Secrets come from files of their own, which are watched like the configuration file. Policies name
+webhooks and services by their names.
 """
 
 import hashlib
@@ -108,11 +110,16 @@ class Alerting(NamedTuple):
 
     def __repr__(self) -> str:
         """Without the secrets."""
-        return f"Alerting(policies={len(self.policies)}, webhooks={len(self.webhooks)}, services={len(self.services)})"
+        return (
+            f"Alerting(policies={len(self.policies)}, webhooks={len(self.webhooks)},"
+            f" services={len(self.services)})"
+        )
 
 
 def entry_id(kind: str, name: str) -> str:
-    """The id of an entry: depends on its name only, so its history and its place in the outbox survive restarts and reordering."""
+    """The id of an entry: depends on its name only, so its history and its place in the outbox
+    survive restarts and reordering.
+    """
     return hashlib.sha256(f"{kind}/{name}".encode()).hexdigest()[:32]
 
 
@@ -168,7 +175,9 @@ def _entries(
 
 
 def _names(raw: Mapping[str, Any], section: str) -> set[str]:
-    """Every name that is there, also of an entry with something else wrong: one mistake is one problem."""
+    """Every name that is there, also of an entry with something else wrong: one mistake is one
+    problem.
+    """
     listed = raw.get(section, [])
     return (
         {str(table.get("name")) for table in listed if isinstance(table, dict)}

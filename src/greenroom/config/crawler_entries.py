@@ -19,7 +19,8 @@ def read_crawlers(
         problems.append(
             Problem(
                 "crawlers",
-                "must be written as [[crawlers]] tables with name, user_agents and domains or ranges",
+                "must be written as [[crawlers]] tables with name, user_agents and domains or"
+                " ranges",
             )
         )
         return (), []

@@ -1,4 +1,6 @@
-"""Reads the `[[rooms.events]]` of a configuration: each event by itself, then the events of one room against each other."""
+"""Reads the `[[rooms.events]]` of a configuration: each event by itself, then the events of one
+room against each other.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -52,7 +54,9 @@ KEYS = (
 
 
 def event_id(room_id: str, name: str) -> str:
-    """The id of an event of a file: depends on names only, so a draw that was held is known again after a restart."""
+    """The id of an event of a file: depends on names only, so a draw that was held is known again
+    after a restart.
+    """
     return hashlib.sha256(f"{room_id}/{name}".encode()).hexdigest()[:32]
 
 
@@ -70,7 +74,8 @@ def read_events(
         problems.append(
             Problem(
                 pointer,
-                "must be written as [[rooms.events]] tables with a name, event_start_time and event_end_time",
+                "must be written as [[rooms.events]] tables with a name, event_start_time and"
+                " event_end_time",
             )
         )
         return ()

@@ -40,7 +40,9 @@ KEYS = tuple(dict.fromkeys([*specs(HealthCheck), *specs(HealthCheckExtra)]))
 
 
 def health_check_id(name: str) -> str:
-    """The id of a check that was not given one: depends on the name only, so its history survives restarts and reordering."""
+    """The id of a check that was not given one: depends on the name only, so its history survives
+    restarts and reordering.
+    """
     return hashlib.sha256(f"health check/{name}".encode()).hexdigest()[:32]
 
 
@@ -112,7 +114,9 @@ def _values(raw: Mapping[str, Any], pointer: str) -> tuple[list[Problem], dict[s
 
 
 def _part(record: type, raw: Any, pointer: str, problems: list[Problem]) -> Any:
-    """`http_config` or `tcp_config`; None when it is no table, or a key of it is unknown. The check looks at the values."""
+    """`http_config` or `tcp_config`; None when it is no table, or a key of it is unknown. The check
+    looks at the values.
+    """
     if not isinstance(raw, dict):
         problems.append(Problem(pointer, f"must be a table, not {raw!r}"))
         return None

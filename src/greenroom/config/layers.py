@@ -1,7 +1,9 @@
-"""Merges the configuration file and the configuration made through the API, for the edge and for the API.
+"""Merges the configuration file and the configuration made through the API, for the edge and for
+the API.
 
-The file is read-only here. What both claim (an id, a host and path, a cookie, the name of a list) is a fault of the store's part, which is
-left out or held; everything else is used. A change that would bring a new fault is refused before it is saved (`LayeredStore.judge`).
+The file is read-only here. What both claim (an id, a host and path, a cookie, the name of a list)
+is a fault of the store's part, which is left out or held; everything else is used. A change that
+would bring a new fault is refused before it is saved (`LayeredStore.judge`).
 """
 
 import asyncio
@@ -36,7 +38,9 @@ FILE_ZONE_ID = hashlib.sha256(b"the configuration file").hexdigest()[:32]
 """The zone of rooms in the file whose host lies in no zone of the store."""
 
 NO_ORIGIN = "http://origin.invalid"
-"""Stands for a zone's origin that cannot be used: a name without an address (RFC 6761), so that no other origin gets its requests."""
+"""Stands for a zone's origin that cannot be used: a name without an address (RFC 6761), so that no
+other origin gets its requests.
+"""
 
 OTHER_ID = "has the id of another waiting room"
 
@@ -50,10 +54,11 @@ T = TypeVar("T")
 
 
 def merged(file: Config, stored: Configuration) -> Config:
-    """The file's configuration with everything of the store in it. Never fails: what cannot be used is in `faults`.
+    """The file's configuration with everything of the store in it. Never fails: what cannot be used
+    is in `faults`.
 
-    Of two things that claim the same, the file's counts, then the older one of the store. Visitors of a room that cannot be used are
-    held, where no other room covers the route.
+    Of two things that claim the same, the file's counts, then the older one of the store. Visitors
+    of a room that cannot be used are held, where no other room covers the route.
     """
     faults: list[UnitFault] = []
     zones = {entry.id: entry.record for entry in stored.zones.values()}
@@ -160,7 +165,9 @@ def _zone_origins(
 def _usable_rooms(
     file: Config, stored: Configuration, closed: Container[str], faults: list[UnitFault]
 ) -> tuple[list[Room], set[str]]:
-    """The rooms of the store, and the ids of those that clash with another or are in a zone of `closed`: they hold their visitors."""
+    """The rooms of the store, and the ids of those that clash with another or are in a zone of
+    `closed`: they hold their visitors.
+    """
     covered: Coverage[Room] = Coverage()
     cookies: CookieClaims[Room] = CookieClaims()
     ids = {room.id: room for room in file.rooms}
@@ -209,7 +216,9 @@ def _clash(entry: Entry[Room], reason: str, told: str) -> UnitFault:
 
 
 def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
-    """A room that holds its visitors on the built-in page: it stands for one that cannot be used. Its cookie is its own."""
+    """A room that holds its visitors on the built-in page: it stands for one that cannot be used.
+    Its cookie is its own.
+    """
     first, *more = routes or room.routes
     return replace(
         room,
@@ -223,7 +232,9 @@ def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
 
 
 def listeners_of(config: Config, **taken: Address | None) -> dict[str, Address]:
-    """Every address on which greenroom listens, by its key; `taken` are those that it really has, where another was written."""
+    """Every address on which greenroom listens, by its key; `taken` are those that it really has,
+    where another was written.
+    """
     written = {
         "listen": config.listen,
         "control": config.control,
@@ -245,9 +256,11 @@ def served_hosts(config: Config) -> KnownHosts | None:
 
 
 def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: str) -> list[Problem]:
-    """What is wrong with the origin of a zone as it is written: not a URL of an origin, one of our own listeners, or a link-local address.
+    """What is wrong with the origin of a zone as it is written: not a URL of an origin, one of our
+    own listeners, or a link-local address.
 
-    What a name leads to is judged when a connection is made, and when the zone is saved (`resolved_origin_problems`).
+    What a name leads to is judged when a connection is made, and when the zone is saved
+    (`resolved_origin_problems`).
     """
     wrong = origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
     if wrong:
@@ -262,7 +275,8 @@ def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: st
 def resolved_origin_problems(
     listeners: Mapping[str, Address], pointer: str, url: str, listening: Listening = tuple
 ) -> list[Problem]:
-    """As `zone_origin_problems`, and what its name leads to now. It may wait RESOLVE_S for a name, so call it in a thread.
+    """As `zone_origin_problems`, and what its name leads to now. It may wait RESOLVE_S for a name,
+    so call it in a thread.
 
     `listening` gives the listeners of every process.
 
@@ -292,7 +306,9 @@ def _records(entries: Sequence[Entry[Any]]) -> tuple[Any, ...]:
 
 
 class LayeredStore:
-    """A configuration store whose readers also see what stands in the file, marked read-only. See `ports.ConfigStore`."""
+    """A configuration store whose readers also see what stands in the file, marked read-only. See
+    `ports.ConfigStore`.
+    """
 
     def __init__(
         self,
@@ -301,7 +317,9 @@ class LayeredStore:
         now_ms: Callable[[], int],
         compile_faults: CompileFaults = lambda _running, _wanted: [],
     ) -> None:
-        """`file` gives the file's configuration as it is used now; it is asked in any thread, as is `compile_faults`."""
+        """`file` gives the file's configuration as it is used now; it is asked in any thread, as is
+        `compile_faults`.
+        """
         self._store = store
         self._compile_faults = compile_faults
         self._file = file
@@ -338,9 +356,13 @@ class LayeredStore:
         own = {"", *(step.entry.id for step in steps), *(step.entry.parent for step in steps)}
         own |= {after.rooms[one].parent for one in own if one in after.rooms}
         return [
-            Problem(fault.unit, fault.told or fault.reason)
-            if fault.zone_id in own
-            else Problem("a waiting room of another zone", "could not be used after this change")
+            (
+                Problem(fault.unit, fault.told or fault.reason)
+                if fault.zone_id in own
+                else Problem(
+                    "a waiting room of another zone", "could not be used after this change"
+                )
+            )
             for fault in new
         ]
 
@@ -398,7 +420,9 @@ class LayeredStore:
 
 
 def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, str]]:
-    """(record, parent) of everything in the file; rooms and checks are in the zone of the store that covers their host, else in its own."""
+    """(record, parent) of everything in the file; rooms and checks are in the zone of the store
+    that covers their host, else in its own.
+    """
     zone_ids = {room.id: _home(room.host, stored) for room in file.rooms}
     checked = {check.id: _home(check.served_host, stored) for check in file.health_checks}
     if FILE_ZONE_ID in {*zone_ids.values(), *checked.values()}:
@@ -423,7 +447,9 @@ def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, 
 
 
 def with_alerting(file: Config, stored: Configuration) -> Configuration:
-    """The configuration of the store with the policies and destinations of the file: what is needed to tell who is told."""
+    """The configuration of the store with the policies and destinations of the file: what is needed
+    to tell who is told.
+    """
     records = file.alerting.records()
     return (
         stored.changed(

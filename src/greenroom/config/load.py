@@ -57,7 +57,9 @@ from greenroom.model.fields import specs
 from greenroom.model.room import host_problems
 
 FILE_MAX = 64 * 1024 * 1024
-"""Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
+"""Room for 60 templates of the largest size; a mistyped path to something huge is refused instead
+of read.
+"""
 
 ALERTING = ("webhooks", "pagerduty_services", "alert_policies")
 TABLES = (
@@ -101,7 +103,9 @@ class Overrides(NamedTuple):
 def load_config(
     path: Path, overrides: Overrides | None = None, *, needs_origin: bool | None = True
 ) -> Config:
-    """Reads a configuration file; see `read_config`. An unreadable file is a Problem, as anything else that is wrong."""
+    """Reads a configuration file; see `read_config`. An unreadable file is a Problem, as anything
+    else that is wrong.
+    """
     text = read_text(path, "file", FILE_MAX)
     if isinstance(text, Problem):
         raise InvalidConfig([text])
@@ -115,10 +119,11 @@ def read_config(
     *,
     needs_origin: bool | None = True,
 ) -> Config:
-    """The configuration in this TOML text; `path` is where it was read, and where relative paths start.
+    """The configuration in this TOML text; `path` is where it was read, and where relative paths
+    start.
 
-    `needs_origin`: rooms need an origin, because requests are forwarded from here; None: unless the file has `decide`.
-    Raises InvalidConfig with every problem, each with the line it stands on.
+    `needs_origin`: rooms need an origin, because requests are forwarded from here; None: unless the
+    file has `decide`. Raises InvalidConfig with every problem, each with the line it stands on.
     """
     try:
         raw = tomllib.loads(text)
@@ -141,7 +146,9 @@ def config_of(
     *,
     needs_origin: bool | None = True,
 ) -> Config:
-    """The configuration in these plain values. `options` names the command-line option behind a pointer, where there is one."""
+    """The configuration in these plain values. `options` names the command-line option behind a
+    pointer, where there is one.
+    """
     reading = _Reading(raw, path, lines, needs_origin)
     config = reading.config()
     if config is None:
@@ -341,7 +348,9 @@ class _Reading:
         return found
 
     def _origins(self, listeners: Mapping[str, Address]) -> tuple[Origin | None, dict[str, Origin]]:
-        """The main origin and those of single hosts; reported and left out where something is wrong."""
+        """The main origin and those of single hosts; reported and left out where something is
+        wrong.
+        """
         raw = self._raw.get("origins", {})
         if not isinstance(raw, dict):
             self.problems.append(Problem("origins", f"must be a table of host = URL, not {raw!r}"))
@@ -398,9 +407,11 @@ class _Reading:
             self.problems.append(
                 Problem(
                     pointer,
-                    f"{ca_file}: {error.strerror or error}"
-                    if isinstance(error, OSError)
-                    else str(error),
+                    (
+                        f"{ca_file}: {error.strerror or error}"
+                        if isinstance(error, OSError)
+                        else str(error)
+                    ),
                 )
             )
             return None
@@ -417,7 +428,9 @@ class _Reading:
         return origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
 
     def _tls(self, section: str, tls: Tls | None) -> Tls | None:
-        """With whole paths, tried out: a key that needs a pass phrase or belongs to another certificate is reported."""
+        """With whole paths, tried out: a key that needs a pass phrase or belongs to another
+        certificate is reported.
+        """
         if tls is None:
             return None
         whole = Tls(cert=str(self._folder / tls.cert), key=str(self._folder / tls.key))
@@ -480,6 +493,8 @@ def _unreadable(path: str) -> str:
 
 
 def default_data() -> Path:
-    """`$XDG_STATE_HOME/greenroom`, or `~/.local/state/greenroom`. Raises RuntimeError when the user has no home."""
+    """`$XDG_STATE_HOME/greenroom`, or `~/.local/state/greenroom`. Raises RuntimeError when the user
+    has no home.
+    """
     state = os.environ.get("XDG_STATE_HOME", "")
     return (Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state") / "greenroom"

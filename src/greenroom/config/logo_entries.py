@@ -23,7 +23,9 @@ TYPES = {
 def with_logo(
     raw: Mapping[str, Any], pointer: str, folder: Path, files: list[Path], problems: list[Problem]
 ) -> dict[str, Any]:
-    """The table with `logo` in place of `logo_file`; notes the file in `files`, and what is wrong in `problems`."""
+    """The table with `logo` in place of `logo_file`; notes the file in `files`, and what is wrong
+    in `problems`.
+    """
     values = {key: value for key, value in raw.items() if key != FILE_KEY}
     if FILE_KEY not in raw:
         return values

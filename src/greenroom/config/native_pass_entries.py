@@ -14,10 +14,13 @@ FILE_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativePass:
-    """`[native_pass]`: keys for rooms with `native_pass`. Paths are taken from the directory of the file."""
+    """`[native_pass]`: keys for rooms with `native_pass`. Paths are taken from the directory of the
+    file.
+    """
 
     secret_file: str = spec(
-        "file with the secret that greenroom and the proxy share, for hs256 and secure_link: 32 characters or more",
+        "file with the secret that greenroom and the proxy share, for hs256 and secure_link: 32"
+        " characters or more",
         "",
         high=4096,
     )
@@ -31,7 +34,9 @@ class NativePass:
 def read_pass_keys(
     section: NativePass | None, folder: Path, rooms: Iterable[Room], problems: list[Problem]
 ) -> tuple[PassKeys | None, tuple[Path, ...]]:
-    """The keys and the files they are in; adds what is wrong with them, or with a room that wants passes, to `problems`."""
+    """The keys and the files they are in; adds what is wrong with them, or with a room that wants
+    passes, to `problems`.
+    """
     wanted = section or NativePass()
     texts, files = {}, []
     for name in ("secret_file", "key_file"):

@@ -1,4 +1,6 @@
-"""Reads `[notifications]` and `[outbound]`: a mail server that is ready to be used, and a policy that the guard can enforce."""
+"""Reads `[notifications]` and `[outbound]`: a mail server that is ready to be used, and a policy
+that the guard can enforce.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

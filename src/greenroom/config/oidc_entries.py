@@ -21,7 +21,9 @@ SECRET_MAX = 4_096
 def read_oidc(
     raw: Any, folder: Path, problems: list[Problem]
 ) -> tuple[OidcSettings | None, tuple[Path, ...]]:
-    """The settings in the table `[dashboard]`, and the files they are in; what is wrong is added to `problems`."""
+    """The settings in the table `[dashboard]`, and the files they are in; what is wrong is added to
+    `problems`.
+    """
     if not isinstance(raw, dict):
         problems.append(Problem("dashboard", f"must be a table, not {raw!r:.60}"))
         return None, ()
@@ -94,7 +96,8 @@ def _issuer_problems(issuer: str) -> list[Problem]:
         return [
             Problem(
                 pointer,
-                "must begin with https://: who can change its answers on the way can sign in as everyone",
+                "must begin with https://: who can change its answers on the way can sign in as"
+                " everyone",
             )
         ]
     return []

@@ -28,7 +28,8 @@ def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = ""
 def read_record(
     kind: type[RecordType], raw: Any, pointer: str, problems: list[Problem]
 ) -> RecordType | None:
-    """One table as a record of `kind`. What is wrong is reported and stands at its default, so that the rest can be judged as well.
+    """One table as a record of `kind`. What is wrong is reported and stands at its default, so that
+    the rest can be judged as well.
 
     None (and at least one problem) when that leaves something out that has no default.
     """

@@ -35,7 +35,8 @@ class Extra:
     """Keys of a room in a file that are not fields of the room itself."""
 
     custom_page_file: str = spec(
-        "file with the Mustache template, instead of custom_page_html; relative to the directory of the configuration file",
+        "file with the Mustache template, instead of custom_page_html; relative to the directory of"
+        " the configuration file",
         "",
         low=1,
         high=4096,
@@ -55,7 +56,9 @@ KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra), RULES_KEY, EVENTS_KEY])
 
 @dataclass(slots=True)
 class RoomsRead:
-    """What became of the `[[rooms]]`: the good ones, their events and rules by id, the template files that were read, and every problem."""
+    """What became of the `[[rooms]]`: the good ones, their events and rules by id, the template
+    files that were read, and every problem.
+    """
 
     rooms: list[Room] = field(default_factory=list)
     events: dict[str, tuple[Event, ...]] = field(default_factory=dict)
@@ -66,7 +69,9 @@ class RoomsRead:
 
 
 def room_id(name: str) -> str:
-    """The id of a room that was not given one: depends on the name only, so tickets survive restarts and reordering."""
+    """The id of a room that was not given one: depends on the name only, so tickets survive
+    restarts and reordering.
+    """
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
@@ -76,7 +81,9 @@ def read_rooms(
     text_line: Callable[[str], int],
     lists: Mapping[str, ListMembership] = NO_LISTS,
 ) -> RoomsRead:
-    """All rooms; `text_line` says on which line the text of a string value begins (0 when unknown), `lists` what rules may name."""
+    """All rooms; `text_line` says on which line the text of a string value begins (0 when unknown),
+    `lists` what rules may name.
+    """
     read = RoomsRead()
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         read.problems.append(Problem("rooms", "must be written as [[rooms]] tables"))
@@ -157,7 +164,9 @@ def _room_values(
 
 
 def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
-    """Rooms whose tickets browsers keep back from forms that another site sends. `https`: visitors come over HTTPS, as far as is known."""
+    """Rooms whose tickets browsers keep back from forms that another site sends. `https`: visitors
+    come over HTTPS, as far as is known.
+    """
     lax = [room.name for room in rooms if not crosses_sites(room, https)]
     if not lax:
         return []
@@ -168,7 +177,8 @@ def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
     )
     named = f"{', '.join(lax[:3])}{' and more' if len(lax) > 3 else ''}"
     return [
-        f"room {named}: cookies are SameSite=Lax ({why}), so a return from a payment or sign-in on another site (POST) comes without ticket"
+        f"room {named}: cookies are SameSite=Lax ({why}), so a return from a payment or sign-in on"
+        " another site (POST) comes without ticket"
     ]
 
 
@@ -182,7 +192,9 @@ def _already(found: Problem, problems: list[Problem]) -> bool:
 
 
 def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -> None:
-    """Turns what TOML writes as lists and tables into what a Room holds; what is not one is reported and left out."""
+    """Turns what TOML writes as lists and tables into what a Room holds; what is not one is
+    reported and left out.
+    """
     lists = ("additional_routes", "enabled_origin_commands", "branding_messages", "cors_origins")
     wrong = [key for key in lists if not isinstance(values.get(key, []), list)]
     problems += [
@@ -211,7 +223,9 @@ def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -
 
 
 def _message(raw: Any, pointer: str, problems: list[Problem]) -> Any:
-    """A LocalMessage when it is written as a table; anything else is left as it is, for the room's own rules to refuse."""
+    """A LocalMessage when it is written as a table; anything else is left as it is, for the room's
+    own rules to refuse.
+    """
     if not isinstance(raw, dict):
         return raw
     problems += unknown_keys(raw, [item.name for item in fields(LocalMessage)], pointer)
@@ -219,7 +233,9 @@ def _message(raw: Any, pointer: str, problems: list[Problem]) -> Any:
 
 
 def _route(raw: Any, pointer: str, problems: list[Problem]) -> Any:
-    """A Route when it is written as a table; anything else is left as it is, for the room's own rules to refuse."""
+    """A Route when it is written as a table; anything else is left as it is, for the room's own
+    rules to refuse.
+    """
     if not isinstance(raw, dict):
         return raw
     problems += unknown_keys(raw, [item.name for item in fields(Route)], pointer)
@@ -239,7 +255,9 @@ def _names_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
 
 
 def _ids_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
-    """Also an id that was written down and is the one made from another room's name; rooms of one name are reported as such."""
+    """Also an id that was written down and is the one made from another room's name; rooms of one
+    name are reported as such.
+    """
     first: dict[str, tuple[str, str]] = {}
     problems = []
     for pointer, values in entries:
@@ -255,7 +273,9 @@ def _ids_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
 
 
 def _routes_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
-    """Every host and path belongs to one room; paths that differ only in case clash when either room ignores case."""
+    """Every host and path belongs to one room; paths that differ only in case clash when either
+    room ignores case.
+    """
     seen: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
     problems = []
     for pointer, values in entries:

@@ -1,4 +1,6 @@
-"""Reads the `[[rooms.rules]]` and the `[[lists]]` of a configuration; expressions are compiled once to see whether they can be."""
+"""Reads the `[[rooms.rules]]` and the `[[lists]]` of a configuration; expressions are compiled once
+to see whether they can be.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -20,7 +22,9 @@ KEYS = tuple(name for name, rule in specs(Rule).items() if not rule.read_only)
 def read_lists(
     raw: Any, problems: list[Problem]
 ) -> tuple[tuple[RuleList, ...], dict[str, ListMembership]]:
-    """The named lists, and what rules may be checked against: lists with something wrong in them are known there, but empty."""
+    """The named lists, and what rules may be checked against: lists with something wrong in them
+    are known there, but empty.
+    """
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         problems.append(
             Problem("lists", "must be written as [[lists]] tables with name, kind and items")
@@ -69,7 +73,9 @@ def read_rules(
     text_line: Callable[[str], int],
     problems: list[Problem],
 ) -> tuple[Rule, ...]:
-    """The bypass rules of one room; problems of an expression come drawn with a caret, on the line where the fault is."""
+    """The bypass rules of one room; problems of an expression come drawn with a caret, on the line
+    where the fault is.
+    """
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         problems.append(
             Problem(pointer, "must be written as [[rooms.rules]] tables with an expression")

@@ -1,4 +1,6 @@
-"""The settings of a process: every key of the configuration file outside the rooms, with its bounds."""
+"""The settings of a process: every key of the configuration file outside the rooms, with its
+bounds.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +37,9 @@ SOCKET_FILE = "unix:"
 
 
 class Address(NamedTuple):
-    """Where to listen. Port 0 lets the system choose one. `path` is that of a Unix socket, which has no host and no port."""
+    """Where to listen. Port 0 lets the system choose one. `path` is that of a Unix socket, which
+    has no host and no port.
+    """
 
     host: str
     port: int
@@ -61,19 +65,21 @@ class Server:
         high=300,
     )
     control: str = spec(
-        "address and port of the control listener (/metrics, /healthz, /readyz, /status), or a Unix socket",
+        "address and port of the control listener (/metrics, /healthz, /readyz, /status), or a Unix"
+        " socket",
         "127.0.0.1:8081",
         high=300,
     )
     status_listen: str = spec(
-        "listen address of the public status pages (`[[status_pages]]`), or a Unix socket; empty: there are none",
+        "listen address of the public status pages (`[[status_pages]]`), or a Unix socket; empty:"
+        " there are none",
         "",
         example="0.0.0.0:8082",
         high=300,
     )
     decide: str = spec(
-        "address and port where other proxies (`trusted_proxies`) ask for decisions, or a Unix socket, where every program that can open "
-        "it may ask; empty: they cannot",
+        "address and port where other proxies (`trusted_proxies`) ask for decisions, or a Unix"
+        " socket, where every program that can open it may ask; empty: they cannot",
         "",
         high=300,
     )
@@ -84,14 +90,15 @@ class Server:
         pattern_words="be three octal digits such as 0660",
     )
     data: str = spec(
-        "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or `~/.local/state/greenroom`; "
-        "a relative path starts at the directory of the configuration file",
+        "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or"
+        " `~/.local/state/greenroom`; a relative path starts at the directory of the configuration"
+        " file",
         "",
         high=4096,
     )
     store: str = spec(
-        "database of the configuration made through the API: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/DATABASE`; "
-        "default: `config.db` in the data directory",
+        "database of the configuration made through the API: `sqlite:///FILE` or"
+        " `postgresql://USER:PASSWORD@HOST/DATABASE`; default: `config.db` in the data directory",
         "",
         high=2048,
     )
@@ -102,8 +109,9 @@ class Server:
         high=2048,
     )
     redis: str = spec(
-        "Redis server of the ledgers that several processes share: `redis://`, `rediss://`, `unix://`, `redis+sentinel://` or "
-        "`redis+cluster://`; empty: the process keeps its own ledgers",
+        "Redis server of the ledgers that several processes share: `redis://`, `rediss://`,"
+        " `unix://`, `redis+sentinel://` or `redis+cluster://`; empty: the process keeps its own"
+        " ledgers",
         "",
         high=2048,
     )
@@ -119,15 +127,17 @@ class Server:
         "names of all data centers that share the rooms; empty: only this one", (), high=300
     )
     datacenter_fence_seconds: int = spec(
-        "without contact with the coordinator for so long a data center stops admitting visitors and renewing sessions, and the others "
-        "get its capacity when its last session must have ended; 0: never, an operator takes a dead data center off the list",
+        "without contact with the coordinator for so long a data center stops admitting visitors"
+        " and renewing sessions, and the others get its capacity when its last session must have"
+        " ended; 0: never, an operator takes a dead data center off the list",
         180,
         unit="seconds",
         low=0,
         high=86_400,
     )
     global_redis: str = spec(
-        "Redis server shared by all data centers, used by the coordinator; empty: the one of this data center",
+        "Redis server shared by all data centers, used by the coordinator; empty: the one of this"
+        " data center",
         "",
         high=2048,
     )
@@ -135,12 +145,14 @@ class Server:
         "visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None", False
     )
     trusted_proxies: tuple[str, ...] = spec(
-        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are trusted",
+        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are"
+        " trusted",
         (),
         high=1_000,
     )
     geo_database: str = spec(
-        ".mmdb file with countries or cities, for `ip.src.*` in rules; without it only countries are known",
+        ".mmdb file with countries or cities, for `ip.src.*` in rules; without it only countries"
+        " are known",
         "",
         high=4096,
     )
@@ -148,44 +160,50 @@ class Server:
         ".mmdb file with autonomous systems, for `ip.src.asnum`", "", high=4096
     )
     search_engine_crawler_bypass: bool = spec(
-        "verified search-engine crawlers bypass every room; they are verified by address, never by User-Agent",
+        "verified search-engine crawlers bypass every room; they are verified by address, never by"
+        " User-Agent",
         False,
     )
     trust_forwarded_host: bool = spec(
-        "also trust X-Forwarded-Host from trusted proxies; enable it only if your proxies always set it",
+        "also trust X-Forwarded-Host from trusted proxies; enable it only if your proxies always"
+        " set it",
         False,
     )
     other_hosts: str = spec(
-        "requests for a host that no room, zone or entry of `[origins]` names, when rooms or zones name hosts: `refuse` them with 421, "
-        "or `pass` them to the origin, around every room",
+        "requests for a host that no room, zone or entry of `[origins]` names, when rooms or zones"
+        " name hosts: `refuse` them with 421, or `pass` them to the origin, around every room",
         "refuse",
         choices=("refuse", "pass"),
     )
     trusted_headers: tuple[str, ...] = spec(
-        "headers that the origin gets when a trusted proxy sends them; from everyone else they are dropped",
+        "headers that the origin gets when a trusted proxy sends them; from everyone else they are"
+        " dropped",
         TRUSTED_HEADERS,
         high=100,
     )
     default_host: str = spec(
-        "host of HTTP/1.0 requests that name none; empty: the host of all rooms when there is only one, else the address of the listener",
+        "host of HTTP/1.0 requests that name none; empty: the host of all rooms when there is only"
+        " one, else the address of the listener",
         "",
         high=255,
     )
     ambiguous_paths: str = spec(
-        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw UTF-8: `auto` passes them on as they came "
-        "where every reading leads to the same room and rules, and refuses them with 400 elsewhere; `refuse`: always; "
-        "`pass`: the room that covers any reading counts",
+        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw"
+        " UTF-8: `auto` passes them on as they came where every reading leads to the same room and"
+        " rules, and refuses them with 400 elsewhere; `refuse`: always; `pass`: the room that"
+        " covers any reading counts",
         "auto",
         choices=("auto", "refuse", "pass"),
     )
     merge_slashes: bool | str = spec(
-        "send `//` in a path to the origin as `/`; `auto`: only where both lead to different rooms or rules; "
-        "false: as it came, and the room that covers either counts",
+        "send `//` in a path to the origin as `/`; `auto`: only where both lead to different rooms"
+        " or rules; false: as it came, and the room that covers either counts",
         "auto",
         choices=(False, True, "auto"),
     )
     pass_well_known: bool = spec(
-        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a bypass rule of each room",
+        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a"
+        " bypass rule of each room",
         True,
     )
     drain_seconds: int = spec(
@@ -202,7 +220,8 @@ class OriginEntry:
     """An origin written as a table; a plain string is the table with only `url`."""
 
     url: str = spec(
-        "`http://host[:port]`, `https://host[:port]`, or `unix:/path` of a Unix socket; requests keep their own path",
+        "`http://host[:port]`, `https://host[:port]`, or `unix:/path` of a Unix socket; requests"
+        " keep their own path",
         low=1,
         high=2048,
     )
@@ -222,7 +241,9 @@ class OriginEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """`[tls]`: serve visitors over HTTPS; `[control_tls]`: the control listener. Paths are taken from the directory of the file."""
+    """`[tls]`: serve visitors over HTTPS; `[control_tls]`: the control listener. Paths are taken
+    from the directory of the file.
+    """
 
     cert: str = spec("PEM file with the certificate and its chain", low=1, high=4096)
     key: str = spec("PEM file with the private key", low=1, high=4096)
@@ -242,7 +263,8 @@ class Log:
         "lowest severity that is logged", "info", choices=("debug", "info", "warning", "error")
     )
     access: str = spec(
-        "access log, one line per request: common and combined as web servers write it, json with room and verdict",
+        "access log, one line per request: common and combined as web servers write it, json with"
+        " room and verdict",
         "off",
         choices=ACCESS_LOGS,
     )
@@ -262,7 +284,8 @@ class Health:
 
     probe: bool = spec("probe from here; false: only agents probe (`greenroom probe`)", True)
     region: str = spec(
-        "region that probes from here count for; empty: all of them, as long as no agents have joined",
+        "region that probes from here count for; empty: all of them, as long as no agents have"
+        " joined",
         "",
         choices=("", *REGIONS),
     )
@@ -297,7 +320,8 @@ SECTIONS: dict[str, type] = {
 class UnitFault(NamedTuple):
     """Why one room, zone, list, check or page cannot be used; everything else can.
 
-    `reason` may name things of other zones; `told` is the reason for the editors of `zone_id` alone.
+    `reason` may name things of other zones; `told` is the reason for the editors of `zone_id`
+    alone.
     """
 
     unit: str
@@ -323,7 +347,9 @@ class Config:
     lists: tuple[RuleList, ...] = ()
     health_checks: tuple[HealthCheck, ...] = ()
     crawlers: tuple[Crawler, ...] = ()
-    """The operator's own, with the networks of their files; they stand beside those that are built in."""
+    """The operator's own, with the networks of their files; they stand beside those that are built
+    in.
+    """
     geo_database: Path | None = None
     asn_database: Path | None = None
     search_engine_crawler_bypass: bool = False
@@ -335,7 +361,8 @@ class Config:
     store: str = ""
     """URL of the configuration store; empty = the one in the data directory."""
     analytics: str = ""
-    """Where analytics are kept: empty = in the data directory, `off`, or the URL of a ClickHouse."""
+    """Where analytics are kept: empty = in the data directory, `off`, or the URL of a ClickHouse.
+    """
     analytics_retention: AnalyticsRetention = field(default_factory=AnalyticsRetention)
     shared: Shared | None = None
     """None = this process keeps its own ledgers."""
@@ -380,6 +407,7 @@ class Config:
     """What of the configuration store is left out, or held instead of served."""
     path: Path | None = None
     files: tuple[Path, ...] = ()
-    """Every file that was read to make it, the configuration file first; the reloader watches them."""
+    """Every file that was read to make it, the configuration file first; the reloader watches them.
+    """
     notes: tuple[str, ...] = ()
     """Things that are allowed but that an operator may want to know."""

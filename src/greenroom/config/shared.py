@@ -1,4 +1,6 @@
-"""Settings of shared ledgers: the Redis of this data center, the global Redis, and the list of data centers."""
+"""Settings of shared ledgers: the Redis of this data center, the global Redis, and the list of data
+centers.
+"""
 
 import re
 from dataclasses import dataclass, field

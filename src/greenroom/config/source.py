@@ -27,7 +27,9 @@ class ConfigSource(Protocol):
 
 
 def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
-    """The configuration, and the stamp that its files had before they were read: of those it did not name before, the one they have now."""
+    """The configuration, and the stamp that its files had before they were read: of those it did
+    not name before, the one they have now.
+    """
     before = source.stamp()
     config = source.load()
     return config, stamp_since(before, source)
@@ -58,7 +60,9 @@ class FileSource:
         return str(self._path)
 
     def load(self) -> Config:
-        """Also notes which files to look at from now on: its own, and those of a configuration that was refused since besides."""
+        """Also notes which files to look at from now on: its own, and those of a configuration that
+        was refused since besides.
+        """
         try:
             config = load_config(self._path, self._overrides, needs_origin=self._needs_origin)
         except InvalidConfig as error:
@@ -68,9 +72,11 @@ class FileSource:
         return config
 
     def stamp(self) -> Stamp:
-        """What the kernel says of each file behind its links; looking costs a few microseconds, so no watcher is needed.
+        """What the kernel says of each file behind its links; looking costs a few microseconds, so
+        no watcher is needed.
 
-        Looking works where notification does not (network and container file systems, a link further up that is turned).
+        Looking works where notification does not (network and container file systems, a link
+        further up that is turned).
         """
         return tuple(_stamp(path) for path in self._files)
 

@@ -1,4 +1,6 @@
-"""Reads the waiting page of a room or an event: text in the configuration itself, or in a file beside it."""
+"""Reads the waiting page of a room or an event: text in the configuration itself, or in a file
+beside it.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +22,9 @@ def read_template(
     files: list[Path],
     text_line: Callable[[str], int],
 ) -> list[Problem]:
-    """Puts the template of one table into `values`, and notes its file in `files`; everything that is wrong with it."""
+    """Puts the template of one table into `values`, and notes its file in `files`; everything that
+    is wrong with it.
+    """
     html = values.get(HTML_KEY)
     if FILE_KEY in raw and isinstance(raw[FILE_KEY], str) and raw[FILE_KEY]:
         return _from_file(folder / raw[FILE_KEY], values, step(pointer, FILE_KEY), files)

@@ -1,7 +1,8 @@
 """The line of each key in a TOML file, because the standard parser does not report it.
 
-The text has already been read by `tomllib`, so this scanner may assume that it is well formed: it only follows keys,
-skips values and counts lines. Places are named by pointers: `rooms[1].path`, `origins."shop.example.com"`.
+The text has already been read by `tomllib`, so this scanner may assume that it is well formed: it
+only follows keys, skips values and counts lines. Places are named by pointers: `rooms[1].path`,
+`origins."shop.example.com"`.
 """
 
 import re
@@ -42,7 +43,9 @@ class KeyLines:
         self._keys, self._strings = scanner.keys, scanner.strings
 
     def line(self, pointer: str) -> int:
-        """1-based line of the key, or of the nearest table around it; 0 when nothing around it is written down."""
+        """1-based line of the key, or of the nearest table around it; 0 when nothing around it is
+        written down.
+        """
         while pointer:
             if pointer in self._keys:
                 return self._keys[pointer]

@@ -1,1 +1,3 @@
-"""Everything that operators configured, as one value at one revision: records, changes, audit log, store."""
+"""Everything that operators configured, as one value at one revision: records, changes, audit log,
+store.
+"""

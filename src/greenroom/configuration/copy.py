@@ -1,4 +1,6 @@
-"""The copy of the last good configuration, with which an edge starts when the configuration store cannot be reached."""
+"""The copy of the last good configuration, with which an edge starts when the configuration store
+cannot be reached.
+"""
 
 import contextlib
 import hashlib
@@ -18,7 +20,9 @@ VERSION = 1
 
 
 class ConfigCopy:
-    """One file: the SHA-256 of what follows on a line, then JSON. A kill at any instant leaves the old file or the new one."""
+    """One file: the SHA-256 of what follows on a line, then JSON. A kill at any instant leaves the
+    old file or the new one.
+    """
 
     def __init__(self, path: Path, seals: FieldSeals | None = None) -> None:
         """`seals` keep secrets sealed in the file, too; None: they are written as they are."""

@@ -1,6 +1,7 @@
 """Data centers as operators see them, and their word that nothing runs in one any more.
 
-Only the coordinator's process knows how long each has been silent and what it holds; the word may be said to any process.
+Only the coordinator's process knows how long each has been silent and what it holds; the word may
+be said to any process.
 """
 
 from collections.abc import Iterable
@@ -35,7 +36,8 @@ DATA_CENTER = ApiSchema(
         ),
         computed(
             "units_held",
-            "units of capacity that others get when it is given up, in all rooms; null as above and while it is heard",
+            "units of capacity that others get when it is given up, in all rooms; null as above and"
+            " while it is heard",
             Shown({"type": ["integer", "null"]}),
         ),
         computed(
@@ -66,7 +68,9 @@ def listed(state: ProcessState) -> list[Json]:
 
 
 def givable(state: ProcessState, name: str) -> Json:
-    """What giving this one up frees, and when. Raises Refused for one that is heard, and for this process's own."""
+    """What giving this one up frees, and when. Raises Refused for one that is heard, and for this
+    process's own.
+    """
     sync = state.sync
     if sync is None or name not in sync.data_centers:
         raise not_found("data center", name)
@@ -117,8 +121,8 @@ def _shown(state: ProcessState, sync: SyncState, name: str) -> Json:
             "silent_since": moment(state.now_ms - int(silent_s * 1000)),
             "units_held": lost.held,
             "units_returning": lost.returning,
-            "units_free_at": moment(state.now_ms + free_ms)
-            if lost.held or lost.returning
-            else None,
+            "units_free_at": (
+                moment(state.now_ms + free_ms) if lost.held or lost.returning else None
+            ),
         }
     return DATA_CENTER.show({"name": name, "silent_seconds": silent_s, **facts})

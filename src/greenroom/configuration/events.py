@@ -188,7 +188,9 @@ def _put(
 
 
 def _in_ms(values: Mapping[str, Any]) -> dict[str, Any]:
-    """As the record holds it: times in milliseconds; one that is missing or wrong is left out or None."""
+    """As the record holds it: times in milliseconds; one that is missing or wrong is left out or
+    None.
+    """
     kept = {name: value for name, value in values.items() if name not in TIMES}
     return kept | {TIMES[name]: milliseconds(values[name]) for name in TIMES if name in values}
 

@@ -25,7 +25,9 @@ class ExplainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def explanation_schemas(template: str) -> dict[str, Any]:
-    """The schemas of an answer by name; `template` is where they will be found, with `{name}` in it."""
+    """The schemas of an answer by name; `template` is where they will be found, with `{name}` in
+    it.
+    """
     _, components = msgspec.json.schema_components([Explanation], ref_template=template)
     return components
 

@@ -1,8 +1,9 @@
 """An operator lets more visitors in at once: both limits are higher by their number for a minute.
 
-A minute, because that is what `new_users_per_minute` counts over: so they are that many beyond the limits, once. Every component sees it as
-two changes of limits at known moments, as events make them: nothing is exceeded but by what was asked for, and shown, and no visitor
-is sent away afterwards (docs/explanation/admission.md).
+A minute, because that is what `new_users_per_minute` counts over: so they are that many beyond the
+limits, once. Every component sees it as two changes of limits at known moments, as events make
+them: nothing is exceeded but by what was asked for, and shown, and no visitor is sent away
+afterwards (docs/explanation/admission.md).
 """
 
 from dataclasses import replace
@@ -23,7 +24,9 @@ LET_IN_MOST = 100_000
 
 
 def let_in(zone_id: str, room_id: str, count: int | None) -> ConfigChange:
-    """`count` more visitors, once. Raises Refused for a room of a configuration file, and while the last time is not over."""
+    """`count` more visitors, once. Raises Refused for a room of a configuration file, and while the
+    last time is not over.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)
@@ -34,7 +37,10 @@ def let_in(zone_id: str, room_id: str, count: int | None) -> ConfigChange:
             )
         left_ms = entry.record.let_in_until_ms - at.now_ms
         if left_ms > 0:
-            reason = f"count: {entry.record.let_in} more visitors are let in already; wait {-(-left_ms // 1000)} seconds"
+            reason = (
+                f"count: {entry.record.let_in} more visitors are let in already; wait"
+                f" {-(-left_ms // 1000)} seconds"
+            )
             raise Refused(ApiFault(Code.INVALID, reason, "/count"))
         room = replace(entry.record, let_in=count, let_in_until_ms=at.now_ms + LET_IN_MS)
         return PlannedChange(

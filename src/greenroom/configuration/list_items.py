@@ -1,4 +1,6 @@
-"""Items of a list, changed in bulk: every change is an operation that is completed when it is answered."""
+"""Items of a list, changed in bulk: every change is an operation that is completed when it is
+answered.
+"""
 
 import base64
 import threading
@@ -40,7 +42,9 @@ from greenroom.web.time_format import plain_moment
 
 PER_PAGE_MAX = 500
 FAULTS_MAX = 100
-"""Wrong items that are told at once; a file of the wrong kind would be wrong a hundred thousand times."""
+"""Wrong items that are told at once; a file of the wrong kind would be wrong a hundred thousand
+times.
+"""
 
 OPERATIONS_MAX = 1_000
 """Finished operations that are remembered: clients ask within seconds."""
@@ -137,7 +141,9 @@ class Operations:
 
 
 class Slice(NamedTuple):
-    """Some items in their order, and the cursors of what comes before and after them (empty: nothing does)."""
+    """Some items in their order, and the cursors of what comes before and after them (empty:
+    nothing does).
+    """
 
     items: Sequence[Entry[ListItem]]
     before: str
@@ -156,7 +162,9 @@ class Catalogue:
     def slice(
         self, known: Configuration, list_id: str, cursor: str, per_page: int, search: str
     ) -> Slice:
-        """`cursor` names the item before the first one wanted; one that cannot be understood is taken for none."""
+        """`cursor` names the item before the first one wanted; one that cannot be understood is
+        taken for none.
+        """
         kind = list_of(known, list_id).record.kind
         found = [
             pair
@@ -219,7 +227,9 @@ def item_of(known: Configuration, list_id: str, item_id: str) -> Json:
 
 
 def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigChange:
-    """These items too, or (`whole`) exactly these. An item that is there already keeps its id and gets the new comment."""
+    """These items too, or (`whole`) exactly these. An item that is there already keeps its id and
+    gets the new comment.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
@@ -248,7 +258,9 @@ def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigCh
 
 
 def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
-    """Takes the items away that are named by their ids; none when no items are named, as official clients may do."""
+    """Takes the items away that are named by their ids; none when no items are named, as official
+    clients may do.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(list_of(known, list_id), "list")
@@ -275,7 +287,9 @@ def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
 
 
 def _wanted(kind: str, documents: Any) -> dict[str, str]:
-    """Value -> comment of every item sent; of equal ones the last counts. Raises Refused with every fault up to a limit."""
+    """Value -> comment of every item sent; of equal ones the last counts. Raises Refused with every
+    fault up to a limit.
+    """
     if not isinstance(documents, list):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of items"))
     wanted: dict[str, str] = {}
@@ -335,7 +349,9 @@ _TEXTS: dict[str, Callable[[Any], str | None]] = {
 _WANTED = {
     "ip": "a string",
     "asn": "a whole number",
-    "hostname": "a name without exclude_exact_hostname false; add the name itself as a separate item",
+    "hostname": (
+        "a name without exclude_exact_hostname false; add the name itself as a separate item"
+    ),
 }
 
 
@@ -366,7 +382,9 @@ def _cursor(value: str) -> str:
 
 
 def _cursor_key(kind: str, cursor: str) -> Any:
-    """The sort value of a cursor; None for any other text, and for a cursor that begins at the first item."""
+    """The sort value of a cursor; None for any other text, and for a cursor that begins at the
+    first item.
+    """
     try:
         found = base64.b64decode(
             cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True

@@ -148,7 +148,8 @@ def delete(list_id: str) -> ConfigChange:
             raise Refused(
                 ApiFault(
                     Code.IN_USE,
-                    f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, including disabled rules",
+                    f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, including"
+                    " disabled rules",
                 )
             )
         return PlannedChange([Remove("list", list_id)], lambda _after: {"id": list_id})

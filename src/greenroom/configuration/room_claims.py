@@ -1,6 +1,8 @@
-"""What the rooms of an installation have taken: names and cookie suffixes in their zones, hosts with paths, and cookies.
+"""What the rooms of an installation have taken: names and cookie suffixes in their zones, hosts
+with paths, and cookies.
 
-Building it reads every room. A change of one room does that once; what makes many rooms at once keeps one and adds each room to it.
+Building it reads every room. A change of one room does that once; what makes many rooms at once
+keeps one and adds each room to it.
 """
 
 from greenroom.model.configuration import Configuration, Entry
@@ -50,5 +52,7 @@ class RoomClaims:
         return self._coverage.holder(route, any_case)
 
     def with_cookie(self, room: Room, zone: Zone) -> tuple[Entry[Room], str] | None:
-        """The room whose cookie would overwrite one of this room's, and which one; None when no cookie is taken."""
+        """The room whose cookie would overwrite one of this room's, and which one; None when no
+        cookie is taken.
+        """
         return self._cookies.holder(in_zone(room, zone))

@@ -1,4 +1,6 @@
-"""Waiting rooms: the constraints on a room by itself, in its zone, and with respect to all other rooms."""
+"""Waiting rooms: the constraints on a room by itself, in its zone, and with respect to all other
+rooms.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -50,7 +52,9 @@ ROOMS_MAX = 5_000
 """Rooms of an installation: every edge compiles all of them when it starts."""
 
 SeesZone = Callable[[str], bool]
-"""Whether the author of a change may see the zone with this id. Messages name no room of a zone that they may not see."""
+"""Whether the author of a change may see the zone with this id. Messages name no room of a zone
+that they may not see.
+"""
 
 _TIME = {"type": "string", "format": "date-time"}
 _TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
@@ -113,14 +117,14 @@ def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
         | {
             "created_on": written(entry.created_ms),
             "modified_on": written(entry.modified_ms),
-            "next_event_prequeue_start_time": written_time(upcoming, "prequeue_start_ms")
-            if upcoming
-            else None,
+            "next_event_prequeue_start_time": (
+                written_time(upcoming, "prequeue_start_ms") if upcoming else None
+            ),
             "next_event_start_time": written_time(upcoming, "event_start_ms") if upcoming else None,
             "read_only": entry.read_only,
-            "sessions_ended_time": written(entry.record.sessions_ended_ms)
-            if entry.record.sessions_ended_ms
-            else None,
+            "sessions_ended_time": (
+                written(entry.record.sessions_ended_ms) if entry.record.sessions_ended_ms else None
+            ),
         }
     )
 
@@ -143,7 +147,8 @@ def own_zone_only(_zone_id: str) -> bool:
 def create(
     zone_id: str, document: Any, sees: SeesZone = own_zone_only, claims: RoomClaims | None = None
 ) -> ConfigChange:
-    """A new room. A refusal names the room of another zone that is in the way only to those who see that zone.
+    """A new room. A refusal names the room of another zone that is in the way only to those who see
+    that zone.
 
     `claims`: those of all rooms, where the caller keeps them.
     """
@@ -232,16 +237,24 @@ def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
 def limit_faults(
     zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()
 ) -> list[ApiFault]:
-    """What the zone says about the two limits and the length of a session; for rooms and their events."""
+    """What the zone says about the two limits and the length of a session; for rooms and their
+    events.
+    """
     faults = []
     for name in ("total_active_users", "new_users_per_minute"):
         value = values.get(name)
         if value is not None and name not in wrong and value < zone.limit_floor:
-            reason = f"{name}: must be at least {zone.limit_floor}, not {value} (greenroom.limit_floor of the zone)"
+            reason = (
+                f"{name}: must be at least {zone.limit_floor}, not {value} (greenroom.limit_floor"
+                " of the zone)"
+            )
             faults.append(ApiFault(Code.INVALID, reason, f"/{name}"))
     minutes = values.get("session_duration")
     if minutes is not None and "session_duration" not in wrong and minutes > zone.session_ceiling:
-        reason = f"session_duration: must be at most {zone.session_ceiling} minutes, not {minutes} (greenroom.session_ceiling of the zone)"
+        reason = (
+            f"session_duration: must be at most {zone.session_ceiling} minutes, not {minutes}"
+            " (greenroom.session_ceiling of the zone)"
+        )
         faults.append(ApiFault(Code.INVALID, reason, "/session_duration"))
     return faults
 
@@ -321,7 +334,10 @@ def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: Se
         return f"waiting room {other.record.name}"
     if sees(other.parent):
         above = known.zones.get(other.parent)
-        return f"waiting room {other.record.name} of {f'the zone {above.record.name}' if above else 'the configuration file'}"
+        return (
+            f"waiting room {other.record.name} of"
+            f" {f'the zone {above.record.name}' if above else 'the configuration file'}"
+        )
     return "a waiting room of another zone"
 
 

@@ -1,4 +1,6 @@
-"""Bypass rules of a room: expressions are checked when they are saved; a position is given by number or by neighbour."""
+"""Bypass rules of a room: expressions are checked when they are saved; a position is given by
+number or by neighbour.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -41,8 +43,10 @@ _WORDS: Json = {
     "after": {"type": "string"},
 }
 POSITION: Json = {
-    "description": "Where the rule goes. `index` counts from 1; `before` and `after` name another rule, empty: the first, the last place. "
-    "null: it stays where it is.",
+    "description": (
+        "Where the rule goes. `index` counts from 1; `before` and `after` name another rule, empty:"
+        " the first, the last place. null: it stays where it is."
+    ),
     "oneOf": [
         *(
             {
@@ -211,7 +215,9 @@ def _place_of(rules: Sequence[Rule], rule_id: str) -> int:
 
 
 def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list[ApiFault]]:
-    """Where among the others the rule goes; `place` when the question is wrong. Of three words two may be null."""
+    """Where among the others the rule goes; `place` when the question is wrong. Of three words two
+    may be null.
+    """
     if isinstance(asked, dict):
         asked = {word: value for word, value in asked.items() if value is not None}
     if (
@@ -237,9 +243,10 @@ def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list
                     at,
                 )
             ]
-        return min(
-            max(value, 1), len(others) + 1
-        ) - 1, []  # the published tests send 0 and mean the first place
+        return (
+            min(max(value, 1), len(others) + 1) - 1,
+            [],
+        )  # the published tests send 0 and mean the first place
     if not isinstance(value, str):
         return place, [
             ApiFault(Code.INVALID, f"position.{word}: must be the id of a rule, or empty", at)

@@ -1,8 +1,9 @@
 """Seals the secret fields of records on their way to a disk, and opens them on the way back.
 
-In memory the secrets are as they were entered, so the use-cases compare and send them without knowing of keys. A field whose key is not on
-this machine stays sealed: everything else goes on, what needs the secret says what is missing (`unreadable`), and writing the
-record back changes nothing.
+In memory the secrets are as they were entered, so the use-cases compare and send them without
+knowing of keys. A field whose key is not on this machine stays sealed: everything else goes on,
+what needs the secret says what is missing (`unreadable`), and writing the record back changes
+nothing.
 """
 
 from dataclasses import replace
@@ -18,7 +19,9 @@ class FieldSeals(Protocol):
     """What a store needs to keep secrets."""
 
     def sealed(self, kind: str, record: Any) -> Any:
-        """The record as it may be stored. Raises StorageFailed when there is no key and none can be made."""
+        """The record as it may be stored. Raises StorageFailed when there is no key and none can be
+        made.
+        """
 
     def opened(self, kind: str, record: Any) -> Any:
         """The record as it was before; a field that cannot be opened here stays sealed."""
@@ -31,7 +34,6 @@ class SealedFields:
         self._box = box
 
     def sealed(self, kind: str, record: Any) -> Any:
-        """See FieldSeals."""
         closed = {}
         try:
             for name, text in _secrets(kind, record):
@@ -42,7 +44,6 @@ class SealedFields:
         return replace(record, **closed) if closed else record
 
     def opened(self, kind: str, record: Any) -> Any:
-        """See FieldSeals."""
         plain = {}
         for name, text in _secrets(kind, record):
             if is_sealed(text):
@@ -57,11 +58,9 @@ class NoSeals:
     """Stores secrets as they are: for tests, and for readers that need none."""
 
     def sealed(self, _kind: str, record: Any) -> Any:
-        """See FieldSeals."""
         return record
 
     def opened(self, _kind: str, record: Any) -> Any:
-        """See FieldSeals."""
         return record
 
 
@@ -80,5 +79,7 @@ def _secrets(kind: str, record: Any) -> list[tuple[str, str]]:
 
 
 def _owner(kind: str, record_id: str, name: str) -> str:
-    """What a secret is bound to, so that it opens nowhere else. Secrets of accounts were the first, and are bound to the id alone."""
+    """What a secret is bound to, so that it opens nowhere else. Secrets of accounts were the first,
+    and are bound to the id alone.
+    """
     return record_id if kind == "account" else f"{kind} {record_id} {name}"

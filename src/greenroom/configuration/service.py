@@ -1,7 +1,9 @@
-"""Applies changes: reads the configuration, plans a change on it, and writes the change while that configuration is the newest.
+"""Applies changes: reads the configuration, plans a change on it, and writes the change while that
+configuration is the newest.
 
-A plan sees the whole configuration at one revision, so a name that is free during planning is free when it is written. After a
-conflict the change is planned again; only a store that changes constantly makes it fail.
+A plan sees the whole configuration at one revision, so a name that is free during planning is free
+when it is written. After a conflict the change is planned again; only a store that changes
+constantly makes it fail.
 """
 
 import secrets
@@ -52,7 +54,9 @@ def opaque_id() -> str:
 
 
 class ConfigService:
-    """Looks and changes. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
+    """Looks and changes. Blocks on the store: call it in a thread. Everything may raise Refused and
+    StorageFailed.
+    """
 
     def __init__(
         self, store: ConfigStore, clock: Clock, new_id: Callable[[], str] = opaque_id
@@ -97,7 +101,9 @@ class ConfigService:
 
 
 def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:
-    """The entry with this id, and of this parent when one is given. Raises Refused when there is none; `what` names it for people."""
+    """The entry with this id, and of this parent when one is given. Raises Refused when there is
+    none; `what` names it for people.
+    """
     entry = index.get(id)
     if entry is None or parent not in (None, entry.parent):
         raise not_found(what, id)

@@ -15,9 +15,10 @@ from greenroom.model.visit import Estimate
 class Figures(msgspec.Struct, frozen=True):
     """One room's figures at this moment. All go up and down.
 
-    `last_minute` is how many were admitted within the last 60 seconds. `estimate` is for a visitor who joins the line
-    now; None means unknown. `storage_failed`: admissions are stopped because the ledger cannot be written. `confirms`: new visitors
-    have to show their ticket before they are let in.
+    `last_minute` is how many were admitted within the last 60 seconds. `estimate` is for a visitor
+    who joins the line now; None means unknown. `storage_failed`: admissions are stopped because the
+    ledger cannot be written. `confirms`: new visitors have to show their ticket before they are let
+    in.
     """
 
     active: int = 0
@@ -45,7 +46,8 @@ class DrawState(msgspec.Struct, frozen=True):
 class RoomState(msgspec.Struct, frozen=True):
     """One room: what was asked for, what is, and how its requests were answered so far, by result.
 
-    `now` is what its events make of it at this moment; `draws` are those announced, the next one first.
+    `now` is what its events make of it at this moment; `draws` are those announced, the next one
+    first.
     """
 
     room: Room
@@ -53,11 +55,14 @@ class RoomState(msgspec.Struct, frozen=True):
     requests: Mapping[str, int]
     now: Effective | None = None
     draws: tuple[DrawState, ...] = ()
-    origin: str = ""  # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
+    # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
+    origin: str = ""
 
 
 class ConfigState(msgspec.Struct, frozen=True):
-    """Whether the file on disk is what runs. `problems` say why not; `pending` are changes that need a restart."""
+    """Whether the file on disk is what runs. `problems` say why not; `pending` are changes that
+    need a restart.
+    """
 
     file: str = ""
     loaded_ms: int = 0
@@ -70,8 +75,9 @@ class ConfigState(msgspec.Struct, frozen=True):
 class StoreState(msgspec.Struct, frozen=True):
     """Whether the newest revision of the configuration store is what runs.
 
-    `revision` is the one that runs, -1 before the first; `tried` the newest one that was tried. `problems` say why it is not
-    taken over; `from_copy`: begun with the copy in the data directory. Times are Unix milliseconds.
+    `revision` is the one that runs, -1 before the first; `tried` the newest one that was tried.
+    `problems` say why it is not taken over; `from_copy`: begun with the copy in the data directory.
+    Times are Unix milliseconds.
     """
 
     name: str = ""
@@ -133,9 +139,10 @@ class LostState(msgspec.Struct, frozen=True):
 class SyncState(msgspec.Struct, frozen=True):
     """How this process stands with the coordinator of all data centers.
 
-    `syncing`: this process syncs its data center, so `answered_s` (seconds since the newest answer, None: there was none yet) speaks for
-    all of it; `leader`: this process is the coordinator, and `silent_s` says how long each data center has been silent. `figures_known`:
-    this process has read its rooms in the last seconds.
+    `syncing`: this process syncs its data center, so `answered_s` (seconds since the newest answer,
+    None: there was none yet) speaks for all of it; `leader`: this process is the coordinator, and
+    `silent_s` says how long each data center has been silent. `figures_known`: this process has
+    read its rooms in the last seconds.
     """
 
     data_center: str
@@ -155,7 +162,9 @@ class SyncState(msgspec.Struct, frozen=True):
 
 
 class HealthState(msgspec.Struct, frozen=True):
-    """The health checks as this process knows them. `checks`: (name, zone, status) of each; the rest is about this process alone."""
+    """The health checks as this process knows them. `checks`: (name, zone, status) of each; the
+    rest is about this process alone.
+    """
 
     checks: tuple[tuple[str, str, str], ...] = ()
     leads: bool = False

@@ -42,7 +42,9 @@ def status(state: ProcessState) -> dict[str, Any]:
 
 
 def announced(state: RoomState) -> list[dict[str, Any]]:
-    """The public data of a room's draws: with the commitment every visitor can verify a draw afterwards."""
+    """The public data of a room's draws: with the commitment every visitor can verify a draw
+    afterwards.
+    """
     return [
         {
             "room": state.room.name,

@@ -1,11 +1,14 @@
-"""The configuration store: one revision row that every write changes first, the entries, and the log of what was changed.
+"""The configuration store: one revision row that every write changes first, the entries, and the
+log of what was changed.
 
-A write names the revision it was decided on. It first moves the revision row from that one to the next; the row is locked until
-the end, so of two writers one waits and then finds that the row has moved on: RevisionConflict. Everything a write does is
-one transaction, so a kill in the middle leaves the old revision, whole.
+A write names the revision it was decided on. It first moves the revision row from that one to the
+next; the row is locked until the end, so of two writers one waits and then finds that the row has
+moved on: RevisionConflict. Everything a write does is one transaction, so a kill in the middle
+leaves the old revision, whole.
 
-A reader keeps what it read last. The log says which entries are newer, so a look costs one small question, and a change to one of a
-thousand rooms is read as one row. If the log does not reach back far enough, everything is read.
+A reader keeps what it read last. The log says which entries are newer, so a look costs one small
+question, and a change to one of a thousand rooms is read as one row. If the log does not reach back
+far enough, everything is read.
 """
 
 import threading
@@ -39,10 +42,13 @@ from greenroom.model.change import AUTHOR_MAX, AuditEntry, Change, Step, applied
 from greenroom.model.configuration import KINDS, SEALED_KINDS, Configuration, Entry, tree_problems
 
 AUDIT_KEPT = 1_000_000
-"""Newest audit entries that are kept: about 300 MB, years of ordinary work, and ten lists of the largest size replaced."""
+"""Newest audit entries that are kept: about 300 MB, years of ordinary work, and ten lists of the
+largest size replaced.
+"""
 
 KEYS_AT_ONCE = 400
-"""Entries asked for by name in one question; SQLite takes no more than 999 values in older builds."""
+"""Entries asked for by name in one question; SQLite takes no more than 999 values in older builds.
+"""
 
 AUDIT_PAGE_MAX = 1_000
 
@@ -58,7 +64,9 @@ def shown_url(url: str) -> str:
 
 
 def store_exists(url: str) -> bool:
-    """Whether this database holds a configuration, of any version; makes nothing. Raises InvalidConfig or StorageFailed."""
+    """Whether this database holds a configuration, of any version; makes nothing. Raises
+    InvalidConfig or StorageFailed.
+    """
     address = read_url(url)
     if address.get_backend_name() == "sqlite" and not Path(address.database or "").exists():
         return False
@@ -71,10 +79,9 @@ def store_exists(url: str) -> bool:
 
 
 class SqlStore:
-    """See `ports.ConfigStore`."""
-
     def __init__(self, url: str, seals: FieldSeals | None = None) -> None:
-        """Does not connect yet. `seals` keep secrets sealed in the database; None: they are written and read as they are.
+        """Does not connect yet. `seals` keep secrets sealed in the database; None: they are written
+        and read as they are.
 
         Raises InvalidConfig for an invalid address, StorageFailed when its driver is missing.
         """
@@ -91,7 +98,9 @@ class SqlStore:
         """The dashboard's sessions, in the same database."""
 
     def prepare(self) -> None:
-        """Makes the tables or brings them forward, once; every other method does so first. Raises StorageFailed, or TooNew."""
+        """Makes the tables or brings them forward, once; every other method does so first. Raises
+        StorageFailed, or TooNew.
+        """
         with self._guard:
             if self._prepared:
                 return
@@ -103,12 +112,11 @@ class SqlStore:
             self._prepared = True
 
     def revision(self) -> int:
-        """See `ports.ConfigStore`."""
         with self.transaction() as connection:
             return int(connection.execute(select(state.c.revision)).scalar_one())
 
     def read(self) -> Configuration:
-        """See `ports.ConfigStore`. Raises InvalidConfig when an entry cannot be understood."""
+        """Raises InvalidConfig when an entry cannot be understood."""
         with self._guard:
             with self.transaction() as connection:
                 self._known = self.read_within(connection)
@@ -128,7 +136,6 @@ class SqlStore:
     def write(
         self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
     ) -> Configuration:
-        """See `ports.ConfigStore`."""
         with self._guard:
             with self.transaction(writes=True) as connection:
                 moved = connection.execute(
@@ -151,9 +158,11 @@ class SqlStore:
         return after
 
     def seal_stored(self, *, again: bool = False) -> tuple[int, int]:
-        """Seals what an older greenroom left unsealed; `again`: everything, with the newest key. (records sealed, records unreadable here)
+        """Seals what an older greenroom left unsealed; `again`: everything, with the newest key.
+        (records sealed, records unreadable here)
 
-        The revision stays, because the configuration does. Raises StorageFailed; then nothing has changed.
+        The revision stays, because the configuration does. Raises StorageFailed; then nothing has
+        changed.
         """
         with self.transaction() as connection:
             found = _sealed_entries(connection)
@@ -183,7 +192,6 @@ class SqlStore:
     def note(
         self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]
     ) -> None:
-        """See `ports.ConfigStore`."""
         told = {
             "at_ms": now_ms,
             "author": _plain(author)[:AUTHOR_MAX],
@@ -220,11 +228,9 @@ class SqlStore:
         ]
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """See `ports.ConfigStore`."""
         self._watchers.append(changed)
 
     def close(self) -> None:
-        """See `ports.ConfigStore`."""
         self._engine.dispose()
 
     def transaction(self, *, writes: bool = False) -> AbstractContextManager[Connection]:
@@ -232,7 +238,9 @@ class SqlStore:
         return transaction(self._engine, writes=writes)
 
     def read_within(self, connection: Connection, at: int | None = None) -> Configuration:
-        """As `_fetch`, with secrets as they were entered. A key that was missing is looked for again: another machine may have sent it."""
+        """As `_fetch`, with secrets as they were entered. A key that was missing is looked for
+        again: another machine may have sent it.
+        """
         known = self._fetch(connection, at)
         if known is self._all_open:
             return known
@@ -256,7 +264,9 @@ class SqlStore:
         return known
 
     def _fetch(self, connection: Connection, at: int | None = None) -> Configuration:
-        """What the database holds, from what is known already. `at`: the revision it holds, when this transaction has moved on."""
+        """What the database holds, from what is known already. `at`: the revision it holds, when
+        this transaction has moved on.
+        """
         newest, forgotten = connection.execute(select(state.c.revision, state.c.forgotten)).one()
         newest = newest if at is None else at
         known = self._known
@@ -273,7 +283,9 @@ class SqlStore:
 
 
 def _caught_up(connection: Connection, known: Configuration, newest: int) -> Configuration:
-    """`known` with everything changed since; what was taken away and made again stands at the end, as it does in the table."""
+    """`known` with everything changed since; what was taken away and made again stands at the end,
+    as it does in the table.
+    """
     touched = connection.execute(
         select(audit.c.kind, audit.c.id, audit.c.action).where(audit.c.revision > known.revision)
     ).all()

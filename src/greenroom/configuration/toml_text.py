@@ -9,7 +9,8 @@ import tomli_w
 def toml_text(document: Mapping[str, Any]) -> str:
     """The document as TOML, with texts of several lines as such. A null is left out: TOML has none.
 
-    What is read back is the same. In several lines TOML would make `\\n` of `\\r\\n`, so a document with such a text has none of those.
+    What is read back is the same. In several lines TOML would make `\\n` of `\\r\\n`, so a document
+    with such a text has none of those.
     """
     plain = _without_nulls(document)
     return tomli_w.dumps(plain, multiline_strings=not _has_crlf(plain))

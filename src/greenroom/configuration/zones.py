@@ -42,7 +42,9 @@ from greenroom.web.refusals import (
 from greenroom.web.time_format import moment as written
 
 WIDEST_TRUST = 8
-"""Prefix of the widest network that a zone may trust: trusted proxies have no limit of connections per address, for any host."""
+"""Prefix of the widest network that a zone may trust: trusted proxies have no limit of connections
+per address, for any host.
+"""
 
 ACCOUNT_NAME = "greenroom"
 ZONES_MAX = 1_000
@@ -281,7 +283,8 @@ def _checked(
     faults += [
         ApiFault(
             Code.INVALID,
-            f"{EXTENSION}.trusted_proxies[{index}]: must be a network of /{WIDEST_TRUST} or smaller, not {network}",
+            f"{EXTENSION}.trusted_proxies[{index}]: must be a network of /{WIDEST_TRUST} or"
+            f" smaller, not {network}",
             f"/{EXTENSION}/trusted_proxies/{index}",
         )
         for index, network in enumerate(values.get("trusted_proxies") or ())
@@ -294,7 +297,9 @@ def _checked(
 
 
 def is_wide(network: str) -> bool:
-    """Whether a network has more addresses than those of one zone's proxies can be; malformed ones are judged elsewhere."""
+    """Whether a network has more addresses than those of one zone's proxies can be; malformed ones
+    are judged elsewhere.
+    """
     try:
         return ip_network(network).prefixlen < WIDEST_TRUST
     except ValueError:
@@ -302,7 +307,9 @@ def is_wide(network: str) -> bool:
 
 
 def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:
-    """Rooms of the zone that need another suffix or path before their paths can be matched without regard to case."""
+    """Rooms of the zone that need another suffix or path before their paths can be matched without
+    regard to case.
+    """
     claims = RoomClaims()
     for entry in known.rooms.values():
         if entry.parent != zone.id:
@@ -339,7 +346,9 @@ _OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "ends_with": str.endswith,
     "contains": lambda name, wanted: wanted in name,
 }
-"""Words before a colon in the `name` filter; names are lower case, so with or without `_case_sensitive` differs only in what is wanted."""
+"""Words before a colon in the `name` filter; names are lower case, so with or without
+`_case_sensitive` differs only in what is wanted.
+"""
 
 
 def name_filter(text: str) -> ZoneFilter:

@@ -1,4 +1,6 @@
-"""What the analytics page shows: its panels with their series, spans of time, and the questions to the store."""
+"""What the analytics page shows: its panels with their series, spans of time, and the questions to
+the store.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -20,7 +22,8 @@ HOUR_S, DAY_S = 3_600, 86_400
 SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S
 PATIENCE_S = 10.0
 OPENING_PATIENCE_S = 2.0
-"""Of the question how old a room is: the page opens on DEFAULT_SPAN when the answer takes longer."""
+"""Of the question how old a room is: the page opens on DEFAULT_SPAN when the answer takes longer.
+"""
 
 
 class PanelSeries(NamedTuple):
@@ -59,7 +62,8 @@ PANELS = (
     ChartPanel(
         "users",
         "Visitors",
-        "The most that were active and the most that waited at one moment of each step, with the limit of active visitors.",
+        "The most that were active and the most that waited at one moment of each step, with the"
+        " limit of active visitors.",
         "users",
         (
             PanelSeries("Active", Wanted("max", "totalActiveUsers"), "bar", "accent", stack=True),
@@ -72,7 +76,8 @@ PANELS = (
     ChartPanel(
         "new",
         "New visitors per minute",
-        "The busiest minute of each step, with the limit. Visitors who were inside already do not count.",
+        "The busiest minute of each step, with the limit. Visitors who were inside already do not"
+        " count.",
         "users",
         (
             PanelSeries("Let in per minute", Wanted("max", "newUsersPerMinute"), "bar", "blue"),
@@ -84,7 +89,8 @@ PANELS = (
     ChartPanel(
         "waited",
         "Time in line",
-        "How long visitors had waited when they were let in, from the first time they were seen. Visitors who gave up are not in it.",
+        "How long visitors had waited when they were let in, from the first time they were seen."
+        " Visitors who gave up are not in it.",
         "seconds",
         _percentiles("totalTimeWaited"),
     ),
@@ -98,7 +104,8 @@ PANELS = (
     ChartPanel(
         "gone",
         "Gave up",
-        "Visitors who left the line: by the button on the waiting page, or because they stayed away for too long.",
+        "Visitors who left the line: by the button on the waiting page, or because they stayed away"
+        " for too long.",
         "users",
         (
             PanelSeries(
@@ -112,7 +119,8 @@ PANELS = (
     ChartPanel(
         "outcomes",
         "Requests",
-        "What became of requests: held with the waiting page, or passed because the visitor was inside.",
+        "What became of requests: held with the waiting page, or passed because the visitor was"
+        " inside.",
         "requests",
         (
             PanelSeries("Passed", Wanted("sum", "requestsPassed"), "bar", "accent", stack=True),
@@ -175,11 +183,15 @@ COMPARISONS = {
 
 DEFAULT_SPAN = "24h"
 YOUNG_SPANS = (("6h", 6 * HOUR_S), ("1h", HOUR_S))
-"""What a room opens on instead of DEFAULT_SPAN when nothing of it was recorded before them; the longest first."""
+"""What a room opens on instead of DEFAULT_SPAN when nothing of it was recorded before them; the
+longest first.
+"""
 
 
 class ChartSpan(NamedTuple):
-    """From `start_s` (inclusive) to `end_s` (exclusive), in steps of `step_s`; Unix seconds, both on a step."""
+    """From `start_s` (inclusive) to `end_s` (exclusive), in steps of `step_s`; Unix seconds, both
+    on a step.
+    """
 
     start_s: int
     end_s: int
@@ -268,7 +280,9 @@ def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
 
 
 def opening_span(store: AnalyticsStore | None, room_id: str, now_s: int) -> str:
-    """The name of the shortest span that ends now and holds all recorded minutes of the room, DEFAULT_SPAN for an older one. Blocks."""
+    """The name of the shortest span that ends now and holds all recorded minutes of the room,
+    DEFAULT_SPAN for an older one. Blocks.
+    """
     found = DEFAULT_SPAN
     if store is None:
         return found
@@ -301,7 +315,9 @@ def _second(text: object) -> int:
 
 
 def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
-    """The values of all panels, one line for each step; `times` are its moments as text. Generated minutes have a column of their own."""
+    """The values of all panels, one line for each step; `times` are its moments as text. Generated
+    minutes have a column of their own.
+    """
     names = [
         f"{panel.title}: {series.label} ({panel.unit})"
         for panel in PANELS

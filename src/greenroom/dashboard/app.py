@@ -1,6 +1,8 @@
-"""The dashboard as one application: for every row of ROUTES the same checks in the same order, then the page.
+"""The dashboard as one application: for every row of ROUTES the same checks in the same order, then
+the page.
 
-Order: transport, sign-in, role, zone, origin and CSRF token of a write, the form, the page. Every answer gets the security headers.
+Order: transport, sign-in, role, zone, origin and CSRF token of a write, the form, the page. Every
+answer gets the security headers.
 """
 
 import asyncio
@@ -66,7 +68,9 @@ HEADERS = {
     "Content-Security-Policy": CSP,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # no-referrer would make browsers send `Origin: null` with our own forms
+    "Referrer-Policy": (
+        "same-origin"
+    ),  # no-referrer would make browsers send `Origin: null` with our own forms
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -240,12 +244,15 @@ class Dashboard:
 
 
 _NO_TLS = (
-    "Passwords and sessions would cross the network in plain text. Open the dashboard on the machine itself (for example through "
-    "`ssh -L 8081:127.0.0.1:8081`), give it a certificate ([control_tls] in the configuration file), or put a proxy with HTTPS in "
-    "front of it, list its address in trusted_proxies, and let it set "
-    "X-Forwarded-Proto."
+    "Passwords and sessions would cross the network in plain text. Open the dashboard on the"
+    " machine itself (for example through `ssh -L 8081:127.0.0.1:8081`), give it a certificate"
+    " ([control_tls] in the configuration file), or put a proxy with HTTPS in front of it, list its"
+    " address in trusted_proxies, and let it set X-Forwarded-Proto."
 )
-_NOT_MEANT = "It came from another site, or your session has changed since the page was loaded. Go back, reload the page and try again."
+_NOT_MEANT = (
+    "It came from another site, or your session has changed since the page was loaded. Go back,"
+    " reload the page and try again."
+)
 
 
 _OF_PROXIES = frozenset(
@@ -254,7 +261,9 @@ _OF_PROXIES = frozenset(
 
 
 def _protected(request: Request) -> bool:
-    """Whether the way to the browser is encrypted, or does not leave the machine. A proxy that is not trusted may be anywhere."""
+    """Whether the way to the browser is encrypted, or does not leave the machine. A proxy that is
+    not trusted may be anywhere.
+    """
     if request.url.scheme == "https":
         return True
     if not _OF_PROXIES.isdisjoint(request.headers.keys()):
@@ -343,7 +352,9 @@ async def _static(request: Request) -> Response:
 
 
 async def _icon(_request: Request) -> Response:
-    """Pages name the icon themselves; browsers ask here for what has no page, such as a JSON document."""
+    """Pages name the icon themselves; browsers ask here for what has no page, such as a JSON
+    document.
+    """
     assets = installed_assets()
     asset = assets.get(assets.name("icon.svg"))
     if asset is None:

@@ -1,7 +1,9 @@
-"""Static files: our own style sheets and scripts, and what `scripts/build_dashboard.py` fetched from npm.
+"""Static files: our own style sheets and scripts, and what `scripts/build_dashboard.py` fetched
+from npm.
 
-Every file is served under the hash of its content, so browsers may keep it for ever. Without the libraries of npm the dashboard
-works with its own small style sheet, and without live updates of tables, charts and coloured editors.
+Every file is served under the hash of its content, so browsers may keep it for ever. Without the
+libraries of npm the dashboard works with its own small style sheet, and without live updates of
+tables, charts and coloured editors.
 """
 
 import gzip

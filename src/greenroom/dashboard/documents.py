@@ -1,6 +1,8 @@
-"""The documentation, as it belongs to this version: found by its headings and shown without a connection to anywhere.
+"""The documentation, as it belongs to this version: found by its headings and shown without a
+connection to anywhere.
 
-The wheel holds the Markdown files of `docs/`; in a checkout they are read from there. Raw HTML in them is shown as text.
+The wheel holds the Markdown files of `docs/`; in a checkout they are read from there. Raw HTML in
+them is shown as text.
 """
 
 import posixpath
@@ -90,7 +92,9 @@ def anchor_of(heading: str) -> str:
 
 @lru_cache(maxsize=128)
 def shown(name: str, base: str) -> Markup:
-    """A page as HTML, without its title; `base` is what stands before the paths of the dashboard. Raises KeyError."""
+    """A page as HTML, without its title; `base` is what stands before the paths of the dashboard.
+    Raises KeyError.
+    """
     from markdown_it import MarkdownIt  # 80 ms, when the first page is shown
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -120,7 +124,9 @@ def _without_title(tokens: list[Any]) -> Iterator[Any]:
 
 
 def _settle(token: Any, name: str, base: str) -> None:
-    """Links lead to pages of the dashboard, or out; what is not here (files of the source, pictures) is text."""
+    """Links lead to pages of the dashboard, or out; what is not here (files of the source,
+    pictures) is text.
+    """
     if token.type == "image":
         token.type, token.tag, token.children, token.content = "text", "", None, ""
     if token.type != "link_open":

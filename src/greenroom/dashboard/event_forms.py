@@ -1,4 +1,6 @@
-"""The form of an event: times in the viewer's zone, overrides that are empty when the room's value counts, and the review."""
+"""The form of an event: times in the viewer's zone, overrides that are empty when the room's value
+counts, and the review.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +17,10 @@ from greenroom.web.time_format import milliseconds, plain_moment
 TIMES = {
     "prequeue_start_time": (
         "Pre-queue opens",
-        "From then on new visitors are collected and no visitor is let in. At least five minutes before the start.",
+        (
+            "From then on new visitors are collected and no visitor is let in. At least five"
+            " minutes before the start."
+        ),
     ),
     "event_start_time": (
         "Start",
@@ -44,10 +49,11 @@ YES_NO = (("true", "Yes"), ("false", "No"))
 def document_of_event(
     form: Mapping[str, Sequence[str]], zone: str, entry: Entry[Event] | None = None
 ) -> Json:
-    """What the form says, as the API wants it. Text that is no moment stays text: the schema says what is wrong.
+    """What the form says, as the API wants it. Text that is no moment stays text: the schema says
+    what is wrong.
 
-    A time that the form sends back as it showed it is the one of `entry`: a field for a moment cannot tell the two hours apart that a
-    clock shows twice in autumn.
+    A time that the form sends back as it showed it is the one of `entry`: a field for a moment
+    cannot tell the two hours apart that a clock shows twice in autumn.
     """
     before = flat(events.show(entry)) if entry else {}
     shown = shown_values(before, zone)
@@ -101,7 +107,9 @@ class EventFields(NamedTuple):
 
 
 def fields_of(room: Room, values: Mapping[str, Any], faults: Faults) -> EventFields:
-    """Every field with its value and its faults; overrides show the room's value where they are empty."""
+    """Every field with its value and its faults; overrides show the room's value where they are
+    empty.
+    """
 
     def told(name: str) -> str:
         rule = next(one.rule for one in events.EVENT.fields if one.name == name)
@@ -123,7 +131,10 @@ def fields_of(room: Room, values: Mapping[str, Any], faults: Faults) -> EventFie
         _field(name, label, values, faults, kind="datetime-local", help=text)
         for name, (label, text) in TIMES.items()
     ]
-    draw = "Everyone who came before the start has the same chance. Visitors who come later stand behind them."
+    draw = (
+        "Everyone who came before the start has the same chance. Visitors who come later stand"
+        " behind them."
+    )
     times.append(
         _field(
             "shuffle_at_event_start",
@@ -181,7 +192,9 @@ def _field(
 
 
 class OverrideLine(NamedTuple):
-    """One line of the review: the room's value, and the one during the event; `own` when the event has one of its own."""
+    """One line of the review: the room's value, and the one during the event; `own` when the event
+    has one of its own.
+    """
 
     label: str
     room: Any

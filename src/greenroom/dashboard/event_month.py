@@ -15,7 +15,9 @@ LAST_MS = 253_370_764_800_000
 
 
 class MonthEvent(NamedTuple):
-    """One event: where it leads to, and from when (its pre-queue included) to when it lasts, in Unix ms."""
+    """One event: where it leads to, and from when (its pre-queue included) to when it lasts, in
+    Unix ms.
+    """
 
     name: str
     room: str
@@ -36,7 +38,9 @@ class MonthDay(NamedTuple):
 
 
 class EventMonth(NamedTuple):
-    """One month in whole weeks, from Monday to Sunday. `before` and `after` name the months beside it; empty: there is none."""
+    """One month in whole weeks, from Monday to Sunday. `before` and `after` name the months beside
+    it; empty: there is none.
+    """
 
     title: str
     weeks: Sequence[Sequence[MonthDay]]

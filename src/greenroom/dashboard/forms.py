@@ -1,4 +1,6 @@
-"""Forms from the model's own metadata: fields with their help and bounds, documents from what was sent, faults beside their fields."""
+"""Forms from the model's own metadata: fields with their help and bounds, documents from what was
+sent, faults beside their fields.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,7 +21,9 @@ _WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 @dataclass(frozen=True, kw_only=True)
 class FieldView:
-    """One field as a template shows it (macro `field`). `kind`: text, number, checkbox, select, textarea."""
+    """One field as a template shows it (macro `field`). `kind`: text, number, checkbox, select,
+    textarea.
+    """
 
     name: str
     label: str
@@ -68,7 +72,9 @@ class Faults:
 
 
 def field_of(pointer: str) -> str:
-    """The name of the field that a JSON pointer leads to: `/greenroom/limit_floor` is limit_floor, `/host/2` host."""
+    """The name of the field that a JSON pointer leads to: `/greenroom/limit_floor` is limit_floor,
+    `/host/2` host.
+    """
     parts = [part for part in pointer.split("/") if part]
     return parts[1] if len(parts) > 1 and parts[0] == EXTENSION else parts[0] if parts else ""
 
@@ -83,7 +89,9 @@ def field_view(
     told: str = "",
     words: Mapping[str, str] | None = None,
 ) -> FieldView:
-    """A field of an API schema. `told` replaces its help, and `words` are what people read for its choices."""
+    """A field of an API schema. `told` replaces its help, and `words` are what people read for its
+    choices.
+    """
     api_field = schema_field(schema, name)
     rule = api_field.rule
     shown = [
@@ -125,7 +133,9 @@ def _kind(api_field: ApiField) -> str:
 
 
 def document_of(schema: ApiSchema, names: Iterable[str], form: Mapping[str, Any]) -> Json:
-    """What a form says about these fields, as the API wants it. Text that is no number stays text: the schema says what is wrong."""
+    """What a form says about these fields, as the API wants it. Text that is no number stays text:
+    the schema says what is wrong.
+    """
     document: Json = {}
     for name in names:
         api_field = schema_field(schema, name)
@@ -156,7 +166,9 @@ def flat(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unchanged_since(kind: str, id: str, revision: str, plan: ConfigChange) -> ConfigChange:
-    """The plan, refused when another person has changed the record since `revision`, which the form carries."""
+    """The plan, refused when another person has changed the record since `revision`, which the form
+    carries.
+    """
 
     def careful(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = known.index_of(kind).get(id)

@@ -27,10 +27,12 @@ EXTEND_MAX = 7 * 24 * 60
 
 
 class LiveAction(NamedTuple):
-    """One action. `document`: what changes, from the state and the form; `offered`: whether it makes sense now.
+    """One action. `document`: what changes, from the state and the form; `offered`: whether it
+    makes sense now.
 
-    `names` are the fields that change: in the event whose time it is if it overrides them or `on_event` says so, else in the room.
-    `plan`: the change itself, for (zone, room, form), where it is no change of fields. `typed`: the name of the room confirms it.
+    `names` are the fields that change: in the event whose time it is if it overrides them or
+    `on_event` says so, else in the room. `plan`: the change itself, for (zone, room, form), where
+    it is no change of fields. `typed`: the name of the room confirms it.
     """
 
     name: str
@@ -90,7 +92,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "limits",
             "Change limits",
             "Change the limits",
-            "Visitors who are inside stay, also when the limits are lower. Those who wait keep their places.",
+            "Visitors who are inside stay, also when the limits are lower. Those who wait keep"
+            " their places.",
             "Change the limits",
             "primary",
             lambda _: True,
@@ -101,9 +104,10 @@ ACTIONS: Mapping[str, LiveAction] = {
             "let-in",
             "Let more visitors in now",
             "Let more visitors in now",
-            "Both limits are higher by this number for one minute, so that as many more of those who wait come in. Afterwards the "
-            "limits are as before. No visitor is sent away then: as many more than the limit may be inside until others have left. "
-            "Make sure that your application can serve them.",
+            "Both limits are higher by this number for one minute, so that as many more of those"
+            " who wait come in. Afterwards the limits are as before. No visitor is sent away then:"
+            " as many more than the limit may be inside until others have left. Make sure that your"
+            " application can serve them.",
             "Let them in",
             "primary",
             lambda live: live.word in ("queueing", "open"),
@@ -116,7 +120,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "hold",
             "Hold everybody",
             "Hold all new visitors",
-            "From now on every new visitor waits, however much room there is. Visitors who are inside stay and go on as before.",
+            "From now on every new visitor waits, however much room there is. Visitors who are"
+            " inside stay and go on as before.",
             "Hold all new visitors",
             "danger",
             lambda live: not live.now.room.queue_all,
@@ -138,7 +143,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "reject",
             "Reject new visitors",
             "Reject new visitors",
-            "From now on new visitors are told that it is closed, also those who wait now. Visitors who are inside stay.",
+            "From now on new visitors are told that it is closed, also those who wait now. Visitors"
+            " who are inside stay.",
             "Reject new visitors",
             "danger",
             lambda live: live.now.room.queueing_method != "reject",
@@ -149,7 +155,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "accept",
             "Accept visitors again",
             "Accept visitors again",
-            "New visitors are let in as the limits allow; the others wait, first come, first served.",
+            "New visitors are let in as the limits allow; the others wait, first come, first"
+            " served.",
             "Accept visitors again",
             "primary",
             lambda live: live.now.room.queueing_method == "reject",
@@ -160,8 +167,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "message",
             "Tell waiting visitors",
             "Tell waiting visitors something",
-            "The message is shown on the waiting page, to those who wait from the next refresh on. An empty text removes it. "
-            "Languages with a message of their own keep it.",
+            "The message is shown on the waiting page, to those who wait from the next refresh on."
+            " An empty text removes it. Languages with a message of their own keep it.",
             "Show the message",
             "primary",
             lambda live: not live.now.room.custom_page_html,
@@ -184,7 +191,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "end-event",
             "End the event",
             "End the event now",
-            "The room goes back to its own settings at once. Visitors keep their places and sessions.",
+            "The room goes back to its own settings at once. Visitors keep their places and"
+            " sessions.",
             "End the event now",
             "danger",
             lambda live: live.now.event is not None,
@@ -196,8 +204,9 @@ ACTIONS: Mapping[str, LiveAction] = {
             "end-sessions",
             "End all sessions",
             "End all sessions of the room",
-            "Every visitor who is inside counts as a new one from their next request on, and waits behind those who wait now. Connections "
-            "that are open are closed within five seconds, and the places are free after six. The limits hold throughout.",
+            "Every visitor who is inside counts as a new one from their next request on, and waits"
+            " behind those who wait now. Connections that are open are closed within five seconds,"
+            " and the places are free after six. The limits hold throughout.",
             "End all sessions",
             "danger",
             lambda _: True,
@@ -211,7 +220,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "suspend",
             "Suspend the room",
             "Suspend the room",
-            "Every visitor goes straight to your application from now on, also all who wait, and nothing limits them.",
+            "Every visitor goes straight to your application from now on, also all who wait, and"
+            " nothing limits them.",
             "Suspend the room",
             "danger",
             lambda live: live.word != "suspended",
@@ -222,7 +232,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "resume",
             "Resume the room",
             "Resume the room",
-            "The limits apply again. Visitors whose sessions have ended meanwhile join the line like new ones.",
+            "The limits apply again. Visitors whose sessions have ended meanwhile join the line"
+            " like new ones.",
             "Resume the room",
             "primary",
             lambda live: live.word == "suspended",

@@ -1,11 +1,15 @@
-"""The feed of the live pages: one poller for the whole process, regardless of how many people watch.
+"""The feed of the live pages: one poller for the whole process, regardless of how many people
+watch.
 
-Theory. Once a second the poller takes the state of the process (which the pages share, see LiveState), makes one message for each room
-that is watched, and wakes the watchers; each sends the newest message to its browser. A watcher that cannot keep up misses messages and
-delays no other. Every five seconds the poller asks whether the sessions of all watchers are still alive, in one thread call.
+Theory. Once a second the poller takes the state of the process (which the pages share, see
+LiveState), makes one message for each room that is watched, and wakes the watchers; each sends the
+newest message to its browser. A watcher that cannot keep up misses messages and delays no other.
+Every five seconds the poller asks whether the sessions of all watchers are still alive, in one
+thread call.
 
-The feed remembers what it has seen for an hour, so a browser that reconnects gets the hour again; before that, analytics fill in whole
-minutes. The poller ends itself when it has had no watchers for a while.
+The feed remembers what it has seen for an hour, so a browser that reconnects gets the hour again;
+before that, analytics fill in whole minutes. The poller ends itself when it has had no watchers for
+a while.
 """
 
 import asyncio
@@ -48,7 +52,9 @@ log = structlog.get_logger("greenroom.dashboard")
 
 
 class LiveFrame(msgspec.Struct, frozen=True):
-    """What the live page shows of a room at one moment. Times are Unix milliseconds, lengths seconds; None: not known."""
+    """What the live page shows of a room at one moment. Times are Unix milliseconds, lengths
+    seconds; None: not known.
+    """
 
     at_ms: int
     word: str
@@ -84,7 +90,9 @@ ANSWERS = tuple(f"origin_{digit}xx" for digit in range(1, 6))
 
 
 class OriginLastMinute(NamedTuple):
-    """What the gateway of this process saw of its origins within the last minute, in all rooms; None: not known yet, or nothing to tell."""
+    """What the gateway of this process saw of its origins within the last minute, in all rooms;
+    None: not known yet, or nothing to tell.
+    """
 
     errors: int | None = None
     mean_s: float | None = None
@@ -121,7 +129,9 @@ UNSEEN = OriginLastMinute()
 
 
 class RoomTrail:
-    """What was seen of one room: samples of the last hour, the last minute in seconds, and the minutes of analytics."""
+    """What was seen of one room: samples of the last hour, the last minute in seconds, and the
+    minutes of analytics.
+    """
 
     def __init__(self) -> None:
         self.samples: deque[tuple[int, ...]] = deque(maxlen=KEPT)
@@ -149,14 +159,18 @@ class RoomTrail:
             )
 
     def arrivals(self, minute: int, waiting: int, now_ms: int) -> int | None:
-        """About how many came within the last minute: let in, given up, and what the line has grown; None before a minute was seen."""
+        """About how many came within the last minute: let in, given up, and what the line has
+        grown; None before a minute was seen.
+        """
         if not self._waiting or now_ms - self._waiting[0][0] < RECENT_MS - 5_000:
             return self.minutes[-1].arrivals if self.minutes else None
         gone = self.minutes[-1].abandoned if self.minutes else 0
         return max(0, minute + gone + waiting - self._waiting[0][1])
 
     def history(self) -> list[tuple[int, ...]]:
-        """The last hour, oldest first: `samples`, and the minutes of analytics in which there is none because no one was watching."""
+        """The last hour, oldest first: `samples`, and the minutes of analytics in which there is
+        none because no one was watching.
+        """
         seen = {sample[0] // MINUTE_MS for sample in self.samples}
         unseen = [
             (

@@ -1,4 +1,6 @@
-"""Why visitors are let in or not at this moment, and what other limits would change: sentences for the live page."""
+"""Why visitors are let in or not at this moment, and what other limits would change: sentences for
+the live page.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,14 +10,18 @@ from greenroom.dashboard.rendering import duration, grouped
 from greenroom.dashboard.room_live import RoomLive
 
 FULL = 0.97
-"""From this share of a limit on a limit counts as reached: figures of several data centers are seconds apart."""
+"""From this share of a limit on a limit counts as reached: figures of several data centers are
+seconds apart.
+"""
 
 MINUTES_MAX = 24 * 60
 """Lines that last longer than a day are not worth computing."""
 
 
 class LimitWords(NamedTuple):
-    """`binds`: active, rate, both, room, held (nothing to do with limits) or off; a short title; and a sentence."""
+    """`binds`: active, rate, both, room, held (nothing to do with limits) or off; a short title;
+    and a sentence.
+    """
 
     binds: str
     title: str
@@ -46,7 +52,10 @@ def _not_served(live: RoomLive) -> LimitWords | None:
 
 
 def _storage(live: RoomLive) -> LimitWords | None:
-    text = "No visitor is let in: greenroom cannot write down who is inside. Visitors keep their places. The log says what failed."
+    text = (
+        "No visitor is let in: greenroom cannot write down who is inside. Visitors keep their"
+        " places. The log says what failed."
+    )
     return (
         LimitWords("held", "Admissions stopped: storage failed", text)
         if live.figures.storage_failed
@@ -63,7 +72,10 @@ def _prequeue(live: RoomLive) -> LimitWords | None:
 
 
 def _holding(live: RoomLive) -> LimitWords | None:
-    text = "No new visitor is let in, however much room there is, because all new visitors are held. Active visitors stay."
+    text = (
+        "No new visitor is let in, however much room there is, because all new visitors are held."
+        " Active visitors stay."
+    )
     return (
         LimitWords("held", "You hold all new visitors", text) if live.now.room.queue_all else None
     )
@@ -77,7 +89,10 @@ def _rejecting(live: RoomLive) -> LimitWords | None:
 
 
 def _origin(live: RoomLive) -> LimitWords | None:
-    text = "No new visitor is let in until the health checks find the origin healthy again. Places and sessions are kept."
+    text = (
+        "No new visitor is let in until the health checks find the origin healthy again. Places and"
+        " sessions are kept."
+    )
     return LimitWords("held", "The origin is unhealthy", text) if live.now.origin_down else None
 
 
@@ -108,7 +123,8 @@ def _limits(live: RoomLive) -> LimitWords:
         return LimitWords(
             "active",
             "The application is full",
-            "The limit of active visitors is reached: the next visitor is let in when a session ends.",
+            "The limit of active visitors is reached: the next visitor is let in when a session"
+            " ends.",
         )
     if rate:
         free = _some(places, "is 1 free place", "are {} free places")
@@ -156,10 +172,12 @@ class LimitPlan(NamedTuple):
 
 
 def clearing_minutes(live: RoomLive, plan: LimitPlan) -> int | None:
-    """Minutes until those who wait now are inside under these limits, if no more come; None: more than a day.
+    """Minutes until those who wait now are inside under these limits, if no more come; None: more
+    than a day.
 
-    Sessions end as fast as now: in a full room as many as came in during the last minute, otherwise as many as the length of a
-    session lets end at least; twice as many active visitors end twice as many sessions.
+    Sessions end as fast as now: in a full room as many as came in during the last minute, otherwise
+    as many as the length of a session lets end at least; twice as many active visitors end twice as
+    many sessions.
     """
     room, figures = live.now.room, live.figures
     ending = max(
@@ -192,13 +210,15 @@ def effect_of(live: RoomLive, plan: LimitPlan) -> list[str]:
         said.append(text)
     if plan.active < figures.active:
         said.append(
-            f"Those who are inside stay. No one is let in until fewer than {grouped(plan.active)} are active."
+            f"Those who are inside stay. No one is let in until fewer than {grouped(plan.active)}"
+            " are active."
         )
     if figures.waiting:
         before, after = clearing_minutes(live, now), clearing_minutes(live, plan)
         said.append(
-            f"If no more people come and visits stay as long as now, the line of {grouped(figures.waiting)} is empty after "
-            f"{_minutes(after)} instead of {_minutes(before)}."
+            "If no more people come and visits stay as long as now, the line of"
+            f" {grouped(figures.waiting)} is empty after {_minutes(after)} instead of"
+            f" {_minutes(before)}."
         )
     else:
         said.append("No one waits at the moment.")

@@ -7,7 +7,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def local_input(unix_ms: int | None, zone: str) -> str:
-    """What a field for a moment shows, with seconds and their thousandths only where there are some; empty for None."""
+    """What a field for a moment shows, with seconds and their thousandths only where there are
+    some; empty for None.
+    """
     if unix_ms is None:
         return ""
     at = datetime.fromtimestamp(unix_ms // 1000, ZoneInfo(zone)).replace(
@@ -21,7 +23,8 @@ def local_input(unix_ms: int | None, zone: str) -> str:
 def from_input(text: str, zone: str) -> int | None:
     """Unix milliseconds of what a field for a moment sends, None when it is no moment.
 
-    An hour that the clock shows twice is the first of the two; one that it skips is as long after the jump.
+    An hour that the clock shows twice is the first of the two; one that it skips is as long after
+    the jump.
     """
     try:
         at = datetime.fromisoformat(text)

@@ -97,7 +97,9 @@ NOTICES: Mapping[str, str] = {
 
 
 def current(path: str) -> str:
-    """The path of the item that a page belongs to: the pages of a room are below its zone, and belong to the rooms."""
+    """The path of the item that a page belongs to: the pages of a room are below its zone, and
+    belong to the rooms.
+    """
     if re.match(r"/zones/[^/]+/rooms(/|$)", path):
         return "/rooms"
     if re.match(r"/zones/[^/]+/health(/|$)", path):

@@ -1,4 +1,6 @@
-"""The form of a room's waiting page: what was sent as a document of the API, and what the form shows."""
+"""The form of a room's waiting page: what was sent as a document of the API, and what the form
+shows.
+"""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -77,7 +79,9 @@ LANGUAGE_NAMES: Mapping[str, str] = {
 
 
 class Shade(NamedTuple):
-    """The accent on one ground. `ratio`: contrast as WCAG counts it; `changed`: the chosen colour could not be read there."""
+    """The accent on one ground. `ratio`: contrast as WCAG counts it; `changed`: the chosen colour
+    could not be read there.
+    """
 
     theme: str
     ground: str
@@ -119,7 +123,9 @@ def starter(name: str) -> str | None:
 
 
 def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
-    """What the form says, as the API wants it; `logo` is the room's own, which stays unless the form carries another one."""
+    """What the form says, as the API wants it; `logo` is the room's own, which stays unless the
+    form carries another one.
+    """
 
     def sent(name: str) -> str:
         return (form.get(name) or [""])[-1]
@@ -145,7 +151,9 @@ def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
 
 
 def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldView]:
-    """The fields of the theme; faults of the whole branding are told by the name of the field in them."""
+    """The fields of the theme; faults of the whole branding are told by the name of the field in
+    them.
+    """
     rules, wrong = specs(Branding), faults.take("branding")
     return [
         FieldView(
@@ -164,7 +172,9 @@ def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldVi
 
 
 def logo_faults(faults: Faults) -> tuple[str, ...]:
-    """What is wrong with the logo. Ask before `branding_fields`, which takes the faults of the whole branding."""
+    """What is wrong with the logo. Ask before `branding_fields`, which takes the faults of the
+    whole branding.
+    """
     return tuple(
         text.partition("logo: ")[2] for text in faults.of.get("branding", ()) if ".logo: " in text
     )

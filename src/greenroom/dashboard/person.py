@@ -1,4 +1,6 @@
-"""Who is signed in: a local account, an API token, a person of an OpenID Connect provider, or the holder of the one-time link."""
+"""Who is signed in: a local account, an API token, a person of an OpenID Connect provider, or the
+holder of the one-time link.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,7 +12,9 @@ from greenroom.model.zone import Zone
 
 
 class Person(NamedTuple):
-    """A signed-in person. `zone_ids`: the zones they may see, empty for all; `author` is what the audit log says."""
+    """A signed-in person. `zone_ids`: the zones they may see, empty for all; `author` is what the
+    audit log says.
+    """
 
     name: str
     role: Role

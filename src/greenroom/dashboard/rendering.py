@@ -1,4 +1,6 @@
-"""Templates: one Jinja environment that escapes everything, and the filters that write numbers and times as the viewer reads them."""
+"""Templates: one Jinja environment that escapes everything, and the filters that write numbers and
+times as the viewer reads them.
+"""
 
 import math
 from collections.abc import Mapping
@@ -120,7 +122,9 @@ def share(value: float, limit: float) -> int:
 
 @cache
 def environment() -> Environment:
-    """The one environment. Everything is escaped; an unknown name in a template is an error, not an empty text."""
+    """The one environment. Everything is escaped; an unknown name in a template is an error, not an
+    empty text.
+    """
     made = Environment(
         loader=PackageLoader("greenroom.dashboard"),
         autoescape=True,

@@ -1,4 +1,6 @@
-"""What the function of a page gets: who asks, what was sent, the configuration and the state to show, and ways to answer."""
+"""What the function of a page gets: who asks, what was sent, the configuration and the state to
+show, and ways to answer.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -24,7 +26,8 @@ from greenroom.model.zone import Zone
 from greenroom.web.refusals import not_found
 
 PREFIX = "greenroom.prefix"
-"""Where in the scope a trusted proxy's path stands, such as `/greenroom`; empty when there is none."""
+"""Where in the scope a trusted proxy's path stands, such as `/greenroom`; empty when there is none.
+"""
 
 ANONYMOUS = Person("", 0, ("",), "", "")  # type: ignore[arg-type]  # the least role, in no zone that there can be
 
@@ -32,7 +35,9 @@ Form = Mapping[str, Sequence[str]]
 
 
 def _cookie_name(request: Request, name: str) -> str:
-    """With `__Host-`, which neither a neighbouring host nor plain HTTP can set, where browsers take it: over TLS, without a prefix."""
+    """With `__Host-`, which neither a neighbouring host nor plain HTTP can set, where browsers take
+    it: over TLS, without a prefix.
+    """
     hosted = request.url.scheme == "https" and not request.scope.get(PREFIX)
     return HOST_PREFIX + name if hosted else name
 
@@ -43,10 +48,11 @@ def sent_cookie(request: Request, name: str) -> str:
 
 
 class PageRequest:
-    """One request to the dashboard, after sign-in, role, zone, origin and CSRF token have been checked.
+    """One request to the dashboard, after sign-in, role, zone, origin and CSRF token have been
+    checked.
 
-    Functions of pages run in a thread: `known`, `state` and `change` may block. In `async def` functions use `live` directly, and
-    put what blocks into a thread.
+    Functions of pages run in a thread: `known`, `state` and `change` may block. In `async def`
+    functions use `live` directly, and put what blocks into a thread.
     """
 
     def __init__(
@@ -69,7 +75,8 @@ class PageRequest:
         self.feed = feed
         """The stream of the live pages; belongs to the event loop."""
         self.known = known
-        """The configuration at the beginning of the request, of all zones: filter it with `person`."""
+        """The configuration at the beginning of the request, of all zones: filter it with `person`.
+        """
         self.session = session
         self.person = session.person if session else ANONYMOUS
         self.form = form
@@ -95,7 +102,9 @@ class PageRequest:
         samesite: Literal["lax", "strict"] = "lax",
         path: str = "/",
     ) -> None:
-        """Sets it out of reach of scripts; an empty value with age 0 removes it. `__Host-` allows no `path` but `/`."""
+        """Sets it out of reach of scripts; an empty value with age 0 removes it. `__Host-` allows
+        no `path` but `/`.
+        """
         sent_name = _cookie_name(self.request, name)
         answer.set_cookie(
             sent_name,
@@ -180,7 +189,8 @@ class PageRequest:
     def redirect(self, path: str, **query: str) -> Response:
         """Sends the browser to another page of the dashboard, with GET.
 
-        `notice="saved"` shows a line of NOTICES there; when this request changed something that can be undone, the page offers that.
+        `notice="saved"` shows a line of NOTICES there; when this request changed something that can
+        be undone, the page offers that.
         """
         if self.session and query.get("notice"):
             number = number_of_change(

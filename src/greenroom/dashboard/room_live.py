@@ -12,7 +12,9 @@ from greenroom.model.room import Room
 
 
 class RoomLive(NamedTuple):
-    """One room at this moment: a word for programs, one for people, a tone (red, yellow, blue, green, gray), and the settings in force."""
+    """One room at this moment: a word for programs, one for people, a tone (red, yellow, blue,
+    green, gray), and the settings in force.
+    """
 
     word: str
     label: str
@@ -50,16 +52,20 @@ STATES: tuple[tuple[str, str, str, Callable[[LiveFacts], bool]], ...] = (
     ("passthrough", "Passing everyone", "gray", lambda it: it[0].holds_nobody),
     ("open", "Not queueing", "green", lambda _: True),
 )
-"""(word, label, tone, whether it applies). What stops admissions stands before what merely slows them."""
+"""(word, label, tone, whether it applies). What stops admissions stands before what merely slows
+them.
+"""
 
 FAULT_STATES = ("storage", "origin")
 """States in which a fault keeps visitors out, and no one has chosen so."""
 
 
 def urgency(live: RoomLive) -> tuple[int, int, int]:
-    """For sorting, the most urgent first: rooms with a fault, then those with a line, by their wait and then by the line, then the rest.
+    """For sorting, the most urgent first: rooms with a fault, then those with a line, by their wait
+    and then by the line, then the rest.
 
-    Waits (in minutes) and lines count by the power of two that they have reached, so that rooms do not change places with every refresh.
+    Waits (in minutes) and lines count by the power of two that they have reached, so that rooms do
+    not change places with every refresh.
     """
     waiting = 0 if live.word == "suspended" else live.figures.waiting
     rank = 0 if live.word in FAULT_STATES else 1 if waiting else 2

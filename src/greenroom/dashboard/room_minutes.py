@@ -21,9 +21,11 @@ PATIENCE_S = 2.0
 
 
 class LiveMinute(NamedTuple):
-    """One minute. `waited_p50_s` and `waited_p95_s` are those of visitors who were let in from the line; None: there were none.
+    """One minute. `waited_p50_s` and `waited_p95_s` are those of visitors who were let in from the
+    line; None: there were none.
 
-    `arrivals` are about: let in, given up, and the change of the line since the minute before (None for the first one).
+    `arrivals` are about: let in, given up, and the change of the line since the minute before (None
+    for the first one).
     """
 
     start_s: int
@@ -55,7 +57,9 @@ WANTED = (
 
 
 def last_hour(store: AnalyticsStore | None, room_id: str, now_ms: int) -> list[LiveMinute]:
-    """The closed minutes of the last hour, oldest first; empty when nothing is recorded or the store does not answer. Blocks."""
+    """The closed minutes of the last hour, oldest first; empty when nothing is recorded or the
+    store does not answer. Blocks.
+    """
     if store is None:
         return []
     end_s = now_ms // 1000 // MINUTE_S * MINUTE_S + MINUTE_S

@@ -1,4 +1,6 @@
-"""The last day of every room in the table: its peaks, and a line of the last hour. Asked at most once a minute for all rooms."""
+"""The last day of every room in the table: its peaks, and a line of the last hour. Asked at most
+once a minute for all rooms.
+"""
 
 import contextlib
 import threading
@@ -26,7 +28,9 @@ LINE_WIDE, LINE_HIGH = 60, 18
 
 
 class RoomPeaks(NamedTuple):
-    """The highest values of the last 24 hours, and the line of the last hour as points of an SVG polyline (empty: nothing known)."""
+    """The highest values of the last 24 hours, and the line of the last hour as points of an SVG
+    polyline (empty: nothing known).
+    """
 
     active: int
     waiting: int
@@ -35,7 +39,9 @@ class RoomPeaks(NamedTuple):
 
 
 class PeakCache:
-    """The answer for all rooms, kept for a minute, and asked for in a thread: a day of a thousand rooms takes the store some time."""
+    """The answer for all rooms, kept for a minute, and asked for in a thread: a day of a thousand
+    rooms takes the store some time.
+    """
 
     def __init__(self) -> None:
         self._found: dict[str, RoomPeaks] = {}
@@ -46,7 +52,9 @@ class PeakCache:
     def of_all(
         self, store: AnalyticsStore | None, room_ids: frozenset[str], now_ms: int
     ) -> dict[str, RoomPeaks]:
-        """By room; what is not known (yet) is left out. Never raises, and never waits for longer than WAIT_S."""
+        """By room; what is not known (yet) is left out. Never raises, and never waits for longer
+        than WAIT_S.
+        """
         if store is None or not room_ids:
             return {}
         with self._guard:

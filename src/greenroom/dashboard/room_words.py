@@ -16,13 +16,22 @@ def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str
     )
     if room.get("suspended"):
         return [
-            "The room is suspended: every visitor goes straight to your application, and nothing is counted."
+            "The room is suspended: every visitor goes straight to your application, and nothing is"
+            " counted."
         ]
     said = [
-        f"At most {number(active)} people are in your application at once, and at most {number(rate)} are let in during any minute.",
-        f"A visitor counts for {duration(minutes * 60)} after the last click."
-        if not room.get("disable_session_renewal")
-        else f"A visit ends {duration(minutes * 60)} after the visitor was let in, even in the middle of it.",
+        (
+            f"At most {number(active)} people are in your application at once, and at most"
+            f" {number(rate)} are let in during any minute."
+        ),
+        (
+            f"A visitor counts for {duration(minutes * 60)} after the last click."
+            if not room.get("disable_session_renewal")
+            else (
+                f"A visit ends {duration(minutes * 60)} after the visitor was let in, even in the"
+                " middle of it."
+            )
+        ),
     ]
     said += _METHODS.get(room["queueing_method"], ())
     if room.get("queue_all"):
@@ -53,7 +62,10 @@ def has_example(room: Mapping[str, Any]) -> bool:
 
 def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
     """How long the last visitor of the example waits."""
-    people = f"With {number(example.visitors)} people arriving within {example.minutes} minutes, each for {duration(example.visit_s)}"
+    people = (
+        f"With {number(example.visitors)} people arriving within {example.minutes} minutes, each"
+        f" for {duration(example.visit_s)}"
+    )
     wait_s = example.wait_s
     if wait_s is None:
         return (

@@ -1,4 +1,6 @@
-"""All pages and actions of the dashboard. A new page is a row in the `PAGES` of a module in `pages/`, listed here."""
+"""All pages and actions of the dashboard. A new page is a row in the `PAGES` of a module in
+`pages/`, listed here.
+"""
 
 from greenroom.dashboard.pages import (
     about,

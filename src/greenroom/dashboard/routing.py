@@ -1,7 +1,8 @@
-"""One row for each page and each action: method, path, function, the least role, and what of the installation it concerns.
+"""One row for each page and each action: method, path, function, the least role, and what of the
+installation it concerns.
 
-`ROUTES` in `routes.py` holds all rows. Tests walk over it: every row refuses the roles below its own, foreign zones, writes without
-CSRF token and writes from other origins.
+`ROUTES` in `routes.py` holds all rows. Tests walk over it: every row refuses the roles below its
+own, foreign zones, writes without CSRF token and writes from other origins.
 """
 
 from collections.abc import Callable

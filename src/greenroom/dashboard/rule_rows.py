@@ -1,7 +1,8 @@
-"""Rules without writing expressions: groups of conditions as rows, written as an expression, and read back where that is possible.
+"""Rules without writing expressions: groups of conditions as rows, written as an expression, and
+read back where that is possible.
 
-The conditions of a group all have to hold (`and`); one group is enough (`or`). An expression that says more than that (functions, `xor`,
-other fields) has no rows, and is edited as text.
+The conditions of a group all have to hold (`and`); one group is enough (`or`). An expression that
+says more than that (functions, `xor`, other fields) has no rows, and is edited as text.
 """
 
 import re
@@ -39,7 +40,9 @@ ROWS_MAX, GROUPS_MAX, VALUES_MAX = 30, 10, 200
 
 
 class ConditionRow(NamedTuple):
-    """One condition. `key` is the name of a header, cookie or query argument; several values are on lines of their own."""
+    """One condition. `key` is the name of a header, cookie or query argument; several values are on
+    lines of their own.
+    """
 
     field: str
     operator: str
@@ -70,7 +73,9 @@ ROW_FIELDS: dict[str, str] = {
 
 
 class RowOperator(NamedTuple):
-    """One operator of rows: its label, the kinds of fields that it fits, and whether it takes several values."""
+    """One operator of rows: its label, the kinds of fields that it fits, and whether it takes
+    several values.
+    """
 
     label: str
     kinds: tuple[ValueKind, ...]
@@ -152,7 +157,8 @@ def _values_problem(label: str, row: ConditionRow, operator: RowOperator) -> str
     literal = _LITERALS.get(kind_of_field(row.field))
     wrong = [value for value in values if literal is not None and not literal.fullmatch(value)]
     return (
-        f"{label}: {wrong[0][:60]!r} is not {'an address or a network' if row.field == 'ip.src' else 'a whole number'}"
+        f"{label}: {wrong[0][:60]!r} is not"
+        f" {'an address or a network' if row.field == 'ip.src' else 'a whole number'}"
         if wrong
         else ""
     )
@@ -208,7 +214,9 @@ def _literal(field: str, value: str) -> str:
 
 
 def rows_of(expression: str) -> list[list[ConditionRow]] | None:
-    """The groups of conditions that say the same, or None: it cannot be said in rows, or is malformed."""
+    """The groups of conditions that say the same, or None: it cannot be said in rows, or is
+    malformed.
+    """
     try:
         parsed = parse(expression)
     except RuleRefused:
@@ -291,7 +299,9 @@ def _value(right: Node) -> str | None:
 
 
 def _shown(value: str) -> str:
-    """The bytes of the language as text: what is no UTF-8 stays readable, and is refused when the row is written again."""
+    """The bytes of the language as text: what is no UTF-8 stays readable, and is refused when the
+    row is written again.
+    """
     return value.encode("latin-1").decode("utf-8", "replace")
 
 

@@ -1,4 +1,6 @@
-"""What the pages of the dashboard are made from: the use-cases of the API, the state of the process, and the sessions."""
+"""What the pages of the dashboard are made from: the use-cases of the API, the state of the
+process, and the sessions.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +27,9 @@ from greenroom.model.ticket_key import TicketKey
 from greenroom.ports import SessionStore
 
 FRESH_MS = 500
-"""How old the state may be that several requests share: a picture of 1,000 rooms costs some milliseconds of the event loop."""
+"""How old the state may be that several requests share: a picture of 1,000 rooms costs some
+milliseconds of the event loop.
+"""
 
 
 class LiveState:
@@ -53,7 +57,9 @@ class AsksAnalytics(Protocol):
 
 
 class TicketKeys(Protocol):
-    """The keys that seal tickets; see `keys.ticket_keys`. Both block, and raise StorageFailed and InvalidConfig."""
+    """The keys that seal tickets; see `keys.ticket_keys`. Both block, and raise StorageFailed and
+    InvalidConfig.
+    """
 
     def every(self) -> list[TicketKey]:
         """Those that open tickets, newest first."""
@@ -63,7 +69,9 @@ class TicketKeys(Protocol):
 
 
 class DryRunState(NamedTuple):
-    """A dry run: what was asked, how much is done (0 to 1), and its results, one for each of the settings, or why there are none."""
+    """A dry run: what was asked, how much is done (0 to 1), and its results, one for each of the
+    settings, or why there are none.
+    """
 
     room_id: str
     wanted: Mapping[str, Any]
@@ -73,9 +81,11 @@ class DryRunState(NamedTuple):
 
 
 class ExampleWait(NamedTuple):
-    """The longest wait of an example: so many visitors within so many minutes, each with a visit of so many seconds on average.
+    """The longest wait of an example: so many visitors within so many minutes, each with a visit of
+    so many seconds on average.
 
-    `wait_s` is None while it is being simulated, and when it is not known (`ended`); `least`: the wait is at least so long.
+    `wait_s` is None while it is being simulated, and when it is not known (`ended`); `least`: the
+    wait is at least so long.
     """
 
     visitors: int
@@ -96,11 +106,15 @@ class DryRuns(Protocol):
         """How far it is; None when there is no such run any more."""
 
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
-        """What an example crowd meets under these settings of a room. Begins to simulate it when no one has asked before."""
+        """What an example crowd meets under these settings of a room. Begins to simulate it when no
+        one has asked before.
+        """
 
 
 class StatusDraft(NamedTuple):
-    """A message for the status page that is not published yet, or not in this form; fields of an IncidentNote."""
+    """A message for the status page that is not published yet, or not in this form; fields of an
+    IncidentNote.
+    """
 
     id: str
     incident: str
@@ -128,15 +142,21 @@ class StatusPreview(Protocol):
         """Whether anyone can see them: there is an address, and there are pages."""
 
     def pages(self) -> Sequence[ServedStatusPage]:
-        """Those of the file, then those of the store; where there are none, one with everything on it."""
+        """Those of the file, then those of the store; where there are none, one with everything on
+        it.
+        """
 
     async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
-        """Content security policy and HTML of one of `pages`, or of one that is not saved, in the event loop. Raises StorageFailed."""
+        """Content security policy and HTML of one of `pages`, or of one that is not saved, in the
+        event loop. Raises StorageFailed.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Everything a page may use. What a process does not have is None or empty, and the page says so."""
+    """Everything a page may use. What a process does not have is None or empty, and the page says
+    so.
+    """
 
     config: ConfigService
     sessions: SessionStore
@@ -150,7 +170,9 @@ class Services:
     dry_runs: DryRuns | None = None
     status: StatusPreview | None = None
     fetch_logo: Callable[[str], str] | None = None
-    """(address) -> the picture as a `data:` URL, once; blocks. Raises GreenroomError with the reason."""
+    """(address) -> the picture as a `data:` URL, once; blocks. Raises GreenroomError with the
+    reason.
+    """
     ticket_keys: TicketKeys | None = None
     data_centers: DataCenterView | None = None
     oidc: Callable[[], OidcProvider | None] = lambda: None

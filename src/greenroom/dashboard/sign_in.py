@@ -1,11 +1,13 @@
-"""Sign-in and sessions: server-side, found by the hash of a random secret that only the browser has.
+"""Sign-in and sessions: server-side, found by the hash of a random secret that only the browser
+has.
 
-A session names its owner. Whether the owner may still do anything is looked up with every request, so a removed account, a revoked
-token, a changed role or a new password count at once, in every process.
+A session names its owner. Whether the owner may still do anything is looked up with every request,
+so a removed account, a revoked token, a changed role or a new password count at once, in every
+process.
 
-Guessing is limited by address (IPv6: by network) and by account, in all processes that share the store. So that strangers
-cannot lock out an account's owner, a browser in which the account has signed in before (it has a device cookie) has a count of
-its own.
+Guessing is limited by address (IPv6: by network) and by account, in all processes that share the
+store. So that strangers cannot lock out an account's owner, a browser in which the account has
+signed in before (it has a device cookie) has a count of its own.
 """
 
 import hashlib
@@ -69,13 +71,17 @@ class SignedIn(NamedTuple):
 
 
 class SecondStep(NamedTuple):
-    """The password was right, and the account needs a code besides: the secret with which the code has to be sent."""
+    """The password was right, and the account needs a code besides: the secret with which the code
+    has to be sent.
+    """
 
     secret: str
 
 
 class BrowserFacts(NamedTuple):
-    """Where a request comes from: its address, the browser's name, and the secret of its device cookie."""
+    """Where a request comes from: its address, the browser's name, and the secret of its device
+    cookie.
+    """
 
     address: str
     agent: str = ""
@@ -96,14 +102,18 @@ def digest(secret: str) -> str:
 
 
 def csrf_token(secret: str) -> str:
-    """What every form of a session has to send back; only who has the session's cookie can compute it."""
+    """What every form of a session has to send back; only who has the session's cookie can compute
+    it.
+    """
     return hmac.new(
         secret.encode("utf-8", "replace"), b"greenroom csrf", hashlib.sha256
     ).hexdigest()
 
 
 class SignIn:
-    """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
+    """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may
+    raise Refused and StorageFailed.
+    """
 
     def __init__(
         self,
@@ -134,7 +144,8 @@ class SignIn:
             row = self._store.take(LINK, digest(secret))
             if row is None or row.expires_ms <= self._clock.now_ms():
                 raise _refused(
-                    "this link has been used or has expired: run `greenroom account link` for another one"
+                    "this link has been used or has expired: run `greenroom account link` for"
+                    " another one"
                 )
 
     def as_link(self, browser: BrowserFacts) -> SignedIn:
@@ -158,7 +169,9 @@ class SignIn:
     def with_password(
         self, known: Configuration, name: str, password: str, browser: BrowserFacts
     ) -> SignedIn | SecondStep:
-        """With user name and password. Takes as long for an unknown name. SecondStep: an account with two steps; see `with_code`."""
+        """With user name and password. Takes as long for an unknown name. SecondStep: an account
+        with two steps; see `with_code`.
+        """
         name = name.strip().lower()[:100]
         account = next((one for one in known.accounts.records() if one.name == name), None)
         trusted = account is not None and self._knows(account, browser.device)
@@ -202,13 +215,14 @@ class SignIn:
         return row is not None and row.expires_ms > self._clock.now_ms()
 
     def confirm(self, account: Account, password: str) -> None:
-        """For what a signed-in person may only do with their password. Raises Refused; guesses are limited."""
+        """For what a signed-in person may only do with their password. Raises Refused; guesses are
+        limited.
+        """
         with self._attempt(f"own {account.id}"):
             if not password_fits(password, account.password_hash):
                 raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
 
     def use_step(self, account: Account, step: int) -> bool:
-        """See `two_step.UsesUp`."""
         row = session_row(
             USED,
             f"totp {account.id} {step}",
@@ -220,7 +234,6 @@ class SignIn:
         return self._store.add_once(row, MOST[USED])
 
     def use_recovery(self, account: Account, hashed: str) -> bool:
-        """See `two_step.UsesUp`."""
         try:
             self._config.change(
                 f"{account.name} (recovery code, dashboard)",
@@ -240,7 +253,9 @@ class SignIn:
         return self._begin(_account_person(account), browser, device)
 
     def reserve(self, browser: BrowserFacts) -> int:
-        """Counts an attempt of this address that takes a while; when it began. Raises Refused when the address has to wait."""
+        """Counts an attempt of this address that takes a while; when it began. Raises Refused when
+        the address has to wait.
+        """
         now_ms, wait_s = self._clock.now_ms(), self._failures.reserve(_address(browser))
         if wait_s:
             raise _too_many(wait_s)
@@ -253,14 +268,17 @@ class SignIn:
     def with_oidc(
         self, known: Configuration, found: OidcPerson, secret: str, browser: BrowserFacts
     ) -> SignedIn:
-        """For a person whom the provider has proved, in the sign-in with this secret, which counts once."""
+        """For a person whom the provider has proved, in the sign-in with this secret, which counts
+        once.
+        """
         settings = self._oidc()
         person = _oidc_person(known, found, settings)
         if person is None or settings is None:
             raise Refused(
                 ApiFault(
                     Code.DENIED,
-                    f"you are known there as {found.name}, but that gives you no access here: ask an admin of this greenroom for a role",
+                    f"you are known there as {found.name}, but that gives you no access here: ask"
+                    " an admin of this greenroom for a role",
                 )
             )
         now_ms = self._clock.now_ms()
@@ -274,7 +292,9 @@ class SignIn:
         )
 
     def find(self, known: Configuration, secret: str) -> DashboardSession | None:
-        """The living session with this secret; None when it has ended, or its owner may not do anything any more."""
+        """The living session with this secret; None when it has ended, or its owner may not do
+        anything any more.
+        """
         return (
             self._living(known, secret, self._store.get(SESSION, digest(secret)))
             if secret
@@ -284,7 +304,9 @@ class SignIn:
     def find_all(
         self, known: Configuration, presented: Collection[str]
     ) -> dict[str, DashboardSession]:
-        """The living sessions with these secrets, as `find` has each: one query, however many they are."""
+        """The living sessions with these secrets, as `find` has each: one query, however many they
+        are.
+        """
         rows = {row.secret_sha256: row for row in self._store.rows(SESSION)}
         found = {
             secret: self._living(known, secret, rows.get(digest(secret)))
@@ -439,7 +461,9 @@ def oidc_name(row: SessionRow) -> str:
 def _oidc_person(
     known: Configuration, found: OidcPerson, settings: OidcSettings | None
 ) -> Person | None:
-    """The role that the settings give now. Zones that are not there any more give no access; they never widen to all zones."""
+    """The role that the settings give now. Zones that are not there any more give no access; they
+    never widen to all zones.
+    """
     row = oidc_role(settings, found) if settings else None
     if row is None:
         return None

@@ -1,4 +1,6 @@
-"""A tour of the dashboard in four steps, each on the page that it is about: `?tour=1` in the address begins it."""
+"""A tour of the dashboard in four steps, each on the page that it is about: `?tour=1` in the
+address begins it.
+"""
 
 from typing import Any, NamedTuple
 
@@ -18,25 +20,28 @@ TOUR = (
     TourStep(
         "/rooms",
         "Is everything all right?",
-        "Every room with its state at this moment, fresh by itself: how much of each limit is used, and who waits. What needs you stands "
-        "first when you order by urgency.",
+        "Every room with its state at this moment, fresh by itself: how much of each limit is used,"
+        " and who waits. What needs you stands first when you order by urgency.",
     ),
     TourStep(
         "./live",
         "What can I change now?",
-        "One room in the hour of its sale: which limit decides at this moment, how long the line is, and what you can do. Every action "
-        "asks first, and what can be taken back, you can undo.",
+        "One room in the hour of its sale: which limit decides at this moment, how long the line"
+        " is, and what you can do. Every action asks first, and what can be taken back, you can"
+        " undo.",
     ),
     TourStep(
         "./dry-run",
         "What will happen on Friday?",
-        "Say whom you expect, and the simulator says how long they would wait, and what other limits would change.",
+        "Say whom you expect, and the simulator says how long they would wait, and what other"
+        " limits would change.",
         Role.OPERATOR,
     ),
     TourStep(
         "./analytics",
         "What happened?",
-        "Any span of time: drag over a chart to look closer, compare with an earlier time, download what you see.",
+        "Any span of time: drag over a chart to look closer, compare with an earlier time, download"
+        " what you see.",
     ),
 )
 """At most four: after that people want to try things themselves."""
@@ -54,7 +59,9 @@ class ShownStep(NamedTuple):
 
 
 def tour_of(page: Any) -> ShownStep | None:
-    """The step that the address asks for, when it is about this page; None otherwise, and where there is no room yet."""
+    """The step that the address asks for, when it is about this page; None otherwise, and where
+    there is no room yet.
+    """
     wanted = page.query("tour")
     steps = [step for step in TOUR if page.person.may(step.role)]
     if not page.session or wanted not in {str(number) for number in range(1, len(steps) + 1)}:

@@ -1,10 +1,12 @@
-"""Two-step sign-in of local accounts: after the password a code from an authenticator app, or one of ten recovery codes.
+"""Two-step sign-in of local accounts: after the password a code from an authenticator app, or one
+of ten recovery codes.
 
-A code counts once, in every process. Wrong ones are counted by account, in all processes together: six digits stand against guessing
-only when few may be tried. A browser in which the account has signed in before has a count of its own, so that who knows the password
-cannot lock out its owner.
+A code counts once, in every process. Wrong ones are counted by account, in all processes together:
+six digits stand against guessing only when few may be tried. A browser in which the account has
+signed in before has a count of its own, so that who knows the password cannot lock out its owner.
 
-What a person is shown before they turn it on is derived from the secret of their session, so nothing is stored before it is confirmed.
+What a person is shown before they turn it on is derived from the secret of their session, so
+nothing is stored before it is confirmed.
 """
 
 import base64
@@ -25,9 +27,14 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 TRIES = 5
 TRIES_MS = 900_000
-"""TRIES wrong codes within so long: with three codes that count at a time, an even chance takes more than a year."""
+"""TRIES wrong codes within so long: with three codes that count at a time, an even chance takes
+more than a year.
+"""
 
-LOST = "the secret of your authenticator app cannot be read on this machine: use a recovery code, or ask an admin to turn two steps off"
+LOST = (
+    "the secret of your authenticator app cannot be read on this machine: use a recovery code, or"
+    " ask an admin to turn two steps off"
+)
 
 _log = structlog.get_logger()
 
@@ -83,7 +90,9 @@ class CodeCheck:
         self._uses = uses
 
     def check(self, account: Account, written: str, device: str = "") -> None:
-        """Raises Refused when this code does not count now. `device`: a browser that the account has signed in with before."""
+        """Raises Refused when this code does not count now. `device`: a browser that the account
+        has signed in with before.
+        """
         key = f"device {device}" if device else f"account {account.id}"
         with self._failures.attempt(key, refusal=_too_many):
             problem = self._problem(account, written)

@@ -1,7 +1,9 @@
-"""Takes the last change of a person back: the former value is written through the use-case that makes such a change.
+"""Takes the last change of a person back: the former value is written through the use-case that
+makes such a change.
 
-What a change was is in the audit log: every entry has the fields before it. A change can be undone while it is young, while what it
-changed is as it left it, and when its kind is in UNDO_KINDS. The undo is a change like every other, and has its own audit entry.
+What a change was is in the audit log: every entry has the fields before it. A change can be undone
+while it is young, while what it changed is as it left it, and when its kind is in UNDO_KINDS. The
+undo is a change like every other, and has its own audit entry.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -65,7 +67,9 @@ _no_operations = Operations()
 
 
 class LastChange(NamedTuple):
-    """The last change of a person, while it can be taken back. `entries` are those of one write, newest first."""
+    """The last change of a person, while it can be taken back. `entries` are those of one write,
+    newest first.
+    """
 
     entries: Sequence[AuditEntry]
     plan: ConfigChange
@@ -96,7 +100,9 @@ def last_change(
     of: Collection[str] = (),
     most: int = ENTRIES_MAX,
 ) -> LastChange | None:
-    """What can be taken back by this person now; `of`: the last change of these ids, if this person made it."""
+    """What can be taken back by this person now; `of`: the last change of these ids, if this person
+    made it.
+    """
     log = service.store.audit(most + 1)
     last = next((one for one in log if (one.id in of if of else one.author == person.author)), None)
     if (
@@ -121,7 +127,9 @@ def last_change(
 
 
 def number_of_change(service: ConfigService, person: Person, notice: str, since: int) -> str:
-    """The number of what was changed after revision `since`, for the address of the page that says so; empty: it cannot be undone."""
+    """The number of what was changed after revision `since`, for the address of the page that says
+    so; empty: it cannot be undone.
+    """
     if notice not in NOTICES_WITH_UNDO or not person.may(Role.OPERATOR):
         return ""
     found = last_change(service, service.store.read(), person)
@@ -265,4 +273,6 @@ UNDO_KINDS: Mapping[str, Callable[[Configuration, Person, Sequence[AuditEntry]],
     "list": _list_before,
     "list_item": _items_before,
 }
-"""Kind of record -> what takes a change of it back. Rooms, zones and lists that were removed are not brought back."""
+"""Kind of record -> what takes a change of it back. Rooms, zones and lists that were removed are
+not brought back.
+"""

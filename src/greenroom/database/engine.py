@@ -1,4 +1,6 @@
-"""Connections to the two databases, with settings under which committed data is durable and no query waits forever."""
+"""Connections to the two databases, with settings under which committed data is durable and no
+query waits forever.
+"""
 
 import contextlib
 import os
@@ -61,18 +63,23 @@ def shown(url: URL) -> str:
 
 
 def connect(url: URL) -> Engine:
-    """An engine for this database; connects when it is first used. Raises StorageFailed when the driver is missing."""
+    """An engine for this database; connects when it is first used. Raises StorageFailed when the
+    driver is missing.
+    """
     try:
         return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
     except ModuleNotFoundError as error:
         raise StorageFailed(
-            f"{shown(url)}: needs the package {error.name}: install greenroom's wheel with [postgresql]"
+            f"{shown(url)}: needs the package {error.name}: install greenroom's wheel with"
+            " [postgresql]"
         ) from None
 
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
-    """One transaction that commits with the block; a reader sees one moment. All database errors become StorageFailed."""
+    """One transaction that commits with the block; a reader sees one moment. All database errors
+    become StorageFailed.
+    """
     options: dict[str, Any] = {_WRITES: writes}
     if engine.dialect.name == "postgresql" and not writes:
         options["isolation_level"] = "REPEATABLE READ"
@@ -86,7 +93,9 @@ def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
 
 
 def forget_old_pages(engine: Engine) -> None:
-    """Empties the log beside an SQLite file, which may still hold what was just replaced; unless another process is reading it."""
+    """Empties the log beside an SQLite file, which may still hold what was just replaced; unless
+    another process is reading it.
+    """
     if engine.dialect.name == "sqlite":
         connection = engine.raw_connection()
         try:
@@ -110,8 +119,9 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "do_connect")
     def make(*_: Any) -> None:
-        # Only a new file, and never opened again: closing any descriptor of a database drops all locks that this process has on it, and
-        # then another process that closes the database takes itself for the last one and removes the log that we go on reading.
+        # Only a new file, and never opened again: closing any descriptor of a database drops all
+        # locks that this process has on it, and then another process that closes the database takes
+        # itself for the last one and removes the log that we go on reading.
         with contextlib.suppress(
             OSError
         ):  # SQLite tells; the files that it puts beside this one get the same mode
@@ -139,7 +149,9 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Changes a new file to WAL. SQLite's busy timeout does not count for this change, so processes that start together wait here."""
+    """Changes a new file to WAL. SQLite's busy timeout does not count for this change, so processes
+    that start together wait here.
+    """
     until = time.monotonic() + BUSY_S
     while True:
         try:

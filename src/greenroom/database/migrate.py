@@ -10,7 +10,9 @@ from greenroom.database.tables import state
 from greenroom.errors import TooNew
 
 VERSIONS = ("0001", "0002", "0003", "0004")
-"""Every version of the tables, oldest first; each but the first is a step from the one before (migrations/versions)."""
+"""Every version of the tables, oldest first; each but the first is a step from the one before
+(migrations/versions).
+"""
 
 NEWEST = VERSIONS[-1]
 
@@ -20,20 +22,24 @@ _FOLDER = Path(__file__).parent / "migrations"
 
 
 def version_of(connection: Connection) -> str:
-    """The version of the tables in this database; empty when there are none. Raises TooNew when we do not know it."""
+    """The version of the tables in this database; empty when there are none. Raises TooNew when we
+    do not know it.
+    """
     if not inspect(connection).has_table("alembic_version"):
         return ""
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or ""
     if found and found not in VERSIONS:
         raise TooNew(
-            f"the configuration was written by a newer greenroom (tables of version {found}; this one knows up to {VERSIONS[-1]}): "
-            "run that one, or go back to a copy from before the upgrade"
+            f"the configuration was written by a newer greenroom (tables of version {found}; this"
+            f" one knows up to {VERSIONS[-1]}): run that one, or go back to a copy from before the"
+            " upgrade"
         )
     return str(found)
 
 
 def bring_forward(connection: Connection, target: str = NEWEST) -> None:
-    """Runs the missing steps inside the transaction of this connection: all of them, or none when anything fails.
+    """Runs the missing steps inside the transaction of this connection: all of them, or none when
+    anything fails.
 
     A second process waits and then finds nothing to do.
     """
@@ -60,7 +66,9 @@ def run_steps(connection: Connection, target: str) -> None:
 
 
 def _make_new(connection: Connection) -> None:
-    """An empty database gets the newest tables at once; the tests see to it that the steps lead to the same ones."""
+    """An empty database gets the newest tables at once; the tests see to it that the steps lead to
+    the same ones.
+    """
     sessions.metadata.create_all(connection)
     connection.execute(insert(state).values(id=1, revision=0, forgotten=0))
     connection.execute(insert(sender).values(id=1, holder="", beat=0, active=False))

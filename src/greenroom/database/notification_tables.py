@@ -41,7 +41,9 @@ told = Table(
     Column("at_ms", BigInteger, nullable=False),
     Index("told_subject", "policy_id", "type", "subject", "at_ms"),
 )
-"""What every policy did with the start of every incident; `at_ms` is when it is told, which may lie ahead (postponed)."""
+"""What every policy did with the start of every incident; `at_ms` is when it is told, which may lie
+ahead (postponed).
+"""
 
 outbox = Table(
     "outbox",
@@ -58,7 +60,9 @@ outbox = Table(
     Column("attempts", Integer, nullable=False),
     Index("outbox_destination", "destination", "number"),
 )
-"""Messages that are not delivered yet. Those of one destination go out in the order of their numbers, postponed ones apart."""
+"""Messages that are not delivered yet. Those of one destination go out in the order of their
+numbers, postponed ones apart.
+"""
 
 history = Table(
     "history",
@@ -97,4 +101,6 @@ sender = Table(
     Column("beat", BigInteger, nullable=False),
     Column("active", Boolean, nullable=False),
 )
-"""One row: which process sends. `beat` grows while it lives, so that others see without a clock that it does not any more."""
+"""One row: which process sends. `beat` grows while it lives, so that others see without a clock
+that it does not any more.
+"""

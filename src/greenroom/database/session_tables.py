@@ -19,4 +19,6 @@ sessions = Table(
     Column("facts", Text, nullable=False, server_default=""),
     Index("sessions_kind", "kind", "seen_ms"),
 )
-"""Signed-in browsers, one-time links, known devices and what was used up, each under the hash of its secret."""
+"""Signed-in browsers, one-time links, known devices and what was used up, each under the hash of
+its secret.
+"""

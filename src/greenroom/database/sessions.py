@@ -1,4 +1,6 @@
-"""Sessions of the dashboard in the configuration store's database, so that every process knows them and a restart keeps them."""
+"""Sessions of the dashboard in the configuration store's database, so that every process knows them
+and a restart keeps them.
+"""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -15,19 +17,15 @@ _COLUMNS = [sessions.c[name] for name in SessionRow.__struct_fields__]
 
 
 class SqlSessions:
-    """See `ports.SessionStore`."""
-
     def __init__(self, transaction: Callable[..., AbstractContextManager[Connection]]) -> None:
         """`transaction(writes=…)` is that of the configuration store."""
         self._transaction = transaction
 
     def add(self, row: SessionRow, most: int) -> None:
-        """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
             _add(connection, row, most)
 
     def add_once(self, row: SessionRow, most: int) -> bool:
-        """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
             if (
                 connection.execute(
@@ -40,7 +38,6 @@ class SqlSessions:
             return True
 
     def count(self, row: SessionRow, most: int, limit: int) -> bool:
-        """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
             fresh = msgspec.structs.asdict(row) | {"facts": "0"}
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
@@ -65,7 +62,6 @@ class SqlSessions:
             return True
 
     def uncount(self, kind: str, secret_sha256: str, since_ms: int) -> None:
-        """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
             found = _locked(connection, kind, secret_sha256)
             if found is None or found.created_ms > since_ms:
@@ -79,12 +75,10 @@ class SqlSessions:
             )
 
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
-        """See `ports.SessionStore`."""
         with self._transaction() as connection:
             return _first(connection, _with(kind, secret_sha256))
 
     def seen(self, secret_sha256: str, now_ms: int) -> None:
-        """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
             connection.execute(
                 update(sessions)
@@ -93,7 +87,6 @@ class SqlSessions:
             )
 
     def take(self, kind: str, secret_sha256: str) -> SessionRow | None:
-        """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
             found = _first(connection, _with(kind, secret_sha256))
             taken = connection.execute(
@@ -104,7 +97,6 @@ class SqlSessions:
             return found if taken.rowcount == 1 else None
 
     def rows(self, kind: str) -> list[SessionRow]:
-        """See `ports.SessionStore`."""
         wanted = (
             select(*_COLUMNS).where(sessions.c.kind == kind).order_by(sessions.c.created_ms.desc())
         )
@@ -112,13 +104,11 @@ class SqlSessions:
             return [SessionRow(**row) for row in connection.execute(wanted).mappings()]
 
     def remove(self, kind: str, *, owner: str = "", id: str = "") -> int:
-        """See `ports.SessionStore`."""
         which = and_(sessions.c.kind == kind, or_(sessions.c.owner == owner, sessions.c.id == id))
         with self._transaction(writes=True) as connection:
             return connection.execute(delete(sessions).where(which)).rowcount
 
     def forget(self, now_ms: int, idle_ms: int) -> None:
-        """See `ports.SessionStore`."""
         idle = and_(sessions.c.kind == SESSION, sessions.c.seen_ms <= now_ms - idle_ms)
         with self._transaction(writes=True) as connection:
             connection.execute(delete(sessions).where(or_(sessions.c.expires_ms <= now_ms, idle)))

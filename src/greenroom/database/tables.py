@@ -1,7 +1,8 @@
 """The tables as the newest migration leaves them.
 
-What an operator wrote is one row of readable JSON: its meaning is in the records of `model`, which refuse to be invalid when
-they are read back. So a new field needs no migration (it gets its default), and a new kind of record needs no table.
+What an operator wrote is one row of readable JSON: its meaning is in the records of `model`, which
+refuse to be invalid when they are read back. So a new field needs no migration (it gets its
+default), and a new kind of record needs no table.
 """
 
 from sqlalchemy import (
@@ -29,7 +30,9 @@ state = Table(
     Column("revision", BigInteger, nullable=False),
     Column("forgotten", BigInteger, nullable=False),
 )
-"""One row. Every write changes it first, so writers queue up here. `forgotten`: the newest revision of which audit entries are gone."""
+"""One row. Every write changes it first, so writers queue up here. `forgotten`: the newest revision
+of which audit entries are gone.
+"""
 
 entries = Table(
     "entries",

@@ -1,7 +1,8 @@
 """The verdict about a visitor who may go on, and the ticket that goes out with the origin's answer.
 
-A page brings many requests with one ticket within a second, and all of them get the same: so what a session was given last is remembered
-with everything that it depends on, and given again while nothing of that has changed. A ticket is sealed once for longer than that.
+A page brings many requests with one ticket within a second, and all of them get the same: so what a
+session was given last is remembered with everything that it depends on, and given again while
+nothing of that has changed. A ticket is sealed once for longer than that.
 """
 
 from greenroom.decision.data_centers import DataCenters
@@ -21,7 +22,8 @@ SESSIONS_REMEMBERED: int = 4_096
 
 
 _Given = tuple[tuple[object, ...], Forward | Answer, tuple[Ticket, object, bytes], bytes]
-"""The verdict behind all that it depends on, and the sealed ticket behind all that it depends on."""
+"""The verdict behind all that it depends on, and the sealed ticket behind all that it depends on.
+"""
 
 
 class Admitting:
@@ -43,7 +45,8 @@ class Admitting:
     ) -> Forward | Answer:
         """For the bearer of `ticket`, who is let in as `outcome` says.
 
-        `visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE.
+        `visiting`: the session is in the ledger of another data center, and has not followed yet
+        when it is ACTIVE.
         """
         room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
         presented, facts, observe = ticket if found else None, arrival.facts, self._observe

@@ -1,9 +1,11 @@
 """Builds an Arrival from a request of any front end, in the one form that is matched and forwarded.
 
-Front ends differ in how they come by method, target and headers; what these may look like, which host and path they mean, and who the
-visitor behind trusted proxies is, is decided here. What two programs could read in two ways is refused, never repaired.
+Front ends differ in how they come by method, target and headers; what these may look like, which
+host and path they mean, and who the visitor behind trusted proxies is, is decided here. What two
+programs could read in two ways is refused, never repaired.
 
-The gateway reads heads from bytes and remembers what it has read (`gateway.wire.request_head`); it calls the same functions piece by piece.
+The gateway reads heads from bytes and remembers what it has read (`gateway.wire.request_head`); it
+calls the same functions piece by piece.
 """
 
 import re
@@ -22,7 +24,8 @@ METHOD_MAX = 24
 """Longest method: the longest registered one (UPDATEREDIRECTREF) has 17 characters."""
 
 HOSTS_REMEMBERED, HOST_MAX = 1_024, 260
-"""Host headers whose parsed form is remembered, and the longest that can be a host with its port, so that strangers' hosts take 1 MB
+"""Host headers whose parsed form is remembered, and the longest that can be a host with its port,
+so that strangers' hosts take 1 MB
 
 at most: a site has few; an attacker who sends many pays for the parse.
 """
@@ -43,7 +46,8 @@ NAMES_REMEMBERED, NAME_REMEMBERED_MAX = 1_024, 64
 WRONG, DROPPED = b"", b"_"
 """What `header_name` makes of a name that is no token, and of one that is dropped."""
 
-_NAME = b"!#$%&'*+-.^`|~0123456789abcdefghijklmnopqrstuvwxyz"  # a token in lower case, without the underscore
+# a token in lower case, without the underscore
+_NAME = b"!#$%&'*+-.^`|~0123456789abcdefghijklmnopqrstuvwxyz"
 IS_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
 """A header name in lower case."""
 
@@ -69,7 +73,9 @@ USUAL_LIMITS = ArrivalLimits()
 
 
 class NamedHost(NamedTuple):
-    """What a Host header names, and what holds there. `policy` is None where the sender is not believed about the visitor."""
+    """What a Host header names, and what holds there. `policy` is None where the sender is not
+    believed about the visitor.
+    """
 
     host: str
     policy: ForwardedPolicy | None
@@ -77,7 +83,9 @@ class NamedHost(NamedTuple):
 
 
 class Sender:
-    """The other end of one connection: its address, how it is spoken to, and how far it is believed."""
+    """The other end of one connection: its address, how it is spoken to, and how far it is
+    believed.
+    """
 
     __slots__ = (
         "_named",
@@ -99,7 +107,9 @@ class Sender:
         *,
         by_socket: bool = False,
     ) -> None:
-        """`server` is the address and port of the listener; port 0: unknown. `by_socket`: it came over a Unix socket (`socket_ends`)."""
+        """`server` is the address and port of the listener; port 0: unknown. `by_socket`: it came
+        over a Unix socket (`socket_ends`).
+        """
         parsed = parse_address(address)
         self.address = self.client = str(parsed) if parsed else address
         self.policy = policy
@@ -114,7 +124,9 @@ class Sender:
         return self.trusted and (self.by_socket or self.policy.of(host).covers(self.address))
 
     def named(self, authority: bytes) -> NamedHost:
-        """What this Host header names when this sender sends it; no host for one that is no host name."""
+        """What this Host header names when this sender sends it; no host for one that is no host
+        name.
+        """
         known = self._named.get(authority)
         if known is None:
             host = read_host(authority)
@@ -134,7 +146,8 @@ class Sender:
 class CheckedLines(NamedTuple):
     """Header lines in which nothing is wrong: names in lower case with stripped values, in order.
 
-    `facts` is by name, None when a name comes twice; `signs` is what they say of the kind of request, where that is known already.
+    `facts` is by name, None when a name comes twice; `signs` is what they say of the kind of
+    request, where that is known already.
     """
 
     headers: Headers
@@ -159,10 +172,12 @@ def arrival_from(
     limits: ArrivalLimits = USUAL_LIMITS,
     version: str = "HTTP/1.1",
 ) -> Arrival | Refusal:
-    """The arrival of a request, or why it is refused (status 400 to 431). Never raises, for any bytes.
+    """The arrival of a request, or why it is refused (status 400 to 431). Never raises, for any
+    bytes.
 
-    `target` is the request target as the visitor sent it: a path with query, an absolute URL, or `*` of OPTIONS. `headers` are pairs of a
-    name in any case and its value, in order, the host among them; some servers give lists.
+    `target` is the request target as the visitor sent it: a path with query, an absolute URL, or
+    `*` of OPTIONS. `headers` are pairs of a name in any case and its value, in order, the host
+    among them; some servers give lists.
     """
     lines = checked_lines(headers, limits)
     if isinstance(lines, Refusal):
@@ -173,7 +188,9 @@ def arrival_from(
 def checked_lines(
     headers: Iterable[Sequence[bytes]], limits: ArrivalLimits
 ) -> CheckedLines | Refusal:
-    """Header lines in the one form that all rules read, or why they are refused. Never raises, for any bytes."""
+    """Header lines in the one form that all rules read, or why they are refused. Never raises, for
+    any bytes.
+    """
     given = [(name, value.strip(b" \t")) for name, value in headers]
     values = b"".join([value for _, value in given])
     wrong = too_large(
@@ -202,7 +219,9 @@ def checked_lines(
 
 
 def too_large(lines: int, size: int, limits: ArrivalLimits) -> Refusal | None:
-    """Why so many header lines, of so many bytes together with four for each line, are refused; or None."""
+    """Why so many header lines, of so many bytes together with four for each line, are refused; or
+    None.
+    """
     if lines > limits.header_lines:
         return TOO_MANY
     return TOO_LARGE if size > limits.head_bytes else None
@@ -254,7 +273,9 @@ def arrival_of(
 
 
 def arrival_at(like: Arrival, raw: bytes, target: Target) -> Arrival:
-    """An arrival that differs from another in its target only: `raw` is how it was sent, `target` what it means at the same host."""
+    """An arrival that differs from another in its target only: `raw` is how it was sent, `target`
+    what it means at the same host.
+    """
     return Arrival(
         like.method,
         like.scheme,
@@ -292,10 +313,11 @@ def refused_method(method: bytes) -> Refusal | None:
 
 
 def header_name(raw: bytes) -> bytes:
-    """A header name in lower case, WRONG for what is no token (a folded line and a blank before the colon are not either).
+    """A header name in lower case, WRONG for what is no token (a folded line and a blank before the
+    colon are not either).
 
-    A name with an underscore is DROPPED, as nginx does: servers that hand headers on as variables (CGI, WSGI, PHP)
-    cannot tell `X_Forwarded_For` from `X-Forwarded-For`.
+    A name with an underscore is DROPPED, as nginx does: servers that hand headers on as variables
+    (CGI, WSGI, PHP) cannot tell `X_Forwarded_For` from `X-Forwarded-For`.
     """
     name = raw.lower()
     odd = name.translate(None, _NAME)
@@ -316,7 +338,8 @@ def repeated(headers: Headers) -> str:
 def visitor_of(
     headers: Headers, authority: bytes, sender: Sender, facts: Mapping[bytes, bytes] | None = None
 ) -> Visitor | Refusal:
-    """Who asks for what, by the connection and, from trusted proxies, by what they say; `authority` is the Host header.
+    """Who asks for what, by the connection and, from trusted proxies, by what they say; `authority`
+    is the Host header.
 
     `facts` are the headers by name, where no name comes twice.
     """
@@ -333,7 +356,9 @@ def visitor_of(
 
 
 def read_host(authority: bytes) -> str:
-    """`Shop.Example.com.:8080` as `shop.example.com`, an IPv6 literal in brackets; empty for any other text."""
+    """`Shop.Example.com.:8080` as `shop.example.com`, an IPv6 literal in brackets; empty for any
+    other text.
+    """
     return _host(authority) if len(authority) <= HOST_MAX else ""
 
 
@@ -354,8 +379,8 @@ def _host(authority: bytes) -> str:
 def target_of(
     raw: bytes, method: str, authority: bytes, scheme: str, paths: PathPolicy
 ) -> Target | Refusal:
-    """What a target means: a path as `paths` says, or another form: `*` of OPTIONS is gated like `/`; an absolute URL must name the
-    host and scheme in use.
+    """What a target means: a path as `paths` says, or another form: `*` of OPTIONS is gated like
+    `/`; an absolute URL must name the host and scheme in use.
     """
     if raw[:1] == b"/":
         return read_target(raw, paths)

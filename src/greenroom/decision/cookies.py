@@ -8,20 +8,26 @@ from greenroom.model.room import Room
 from greenroom.request.cookie_scope import cookie_scope, crosses_sites
 
 CANDIDATES_MAX = 32
-"""Cookies of one name that are opened: nested rooms and a stale one or two. More are not legitimate, but a neighbour under the same domain
+"""Cookies of one name that are opened: nested rooms and a stale one or two. More are not
+legitimate, but a neighbour under the same domain
 
-can set them in a visitor's browser to hide the real one. A browser sends those of the narrowest path first, the oldest of a path first,
-so neighbours' cookies that were set before or after the real one come on one side of it: of more than these the first and last half count.
+can set them in a visitor's browser to hide the real one. A browser sends those of the narrowest
+path first, the oldest of a path first, so neighbours' cookies that were set before or after the
+real one come on one side of it: of more than these the first and last half count.
 """
 
 VALUE_MAX = 512
 """Longer values are not even handed on: a sealed ticket is 108 characters."""
 
 TAILS_MAX = 4096
-"""Ready-made endings kept for the running second; there are as many as different ages, at most 1800 in honest use."""
+"""Ready-made endings kept for the running second; there are as many as different ages, at most 1800
+in honest use.
+"""
 
 HEADERS_REMEMBERED, HEADER_REMEMBERED_MAX = 2_048, 1_024
-"""Cookie headers of which it is remembered what an origin sees of them, and their longest: 4 MB at most."""
+"""Cookie headers of which it is remembered what an origin sees of them, and their longest: 4 MB at
+most.
+"""
 
 SESSION_COOKIE, DEVICE_COOKIE, OIDC_COOKIE = (
     "greenroom_session",
@@ -34,7 +40,9 @@ DASHBOARD_COOKIES = frozenset(
     for name in (SESSION_COOKIE, DEVICE_COOKIE, OIDC_COOKIE)
     for prefix in ("", HOST_PREFIX)
 )
-"""Secrets of the dashboard. Cookies ignore ports, so browsers send them to the visitors' listener of the same host too."""
+"""Secrets of the dashboard. Cookies ignore ports, so browsers send them to the visitors' listener
+of the same host too.
+"""
 
 _SPACES_MAX = 8
 _SAME_SITE = {"none": b"None", "lax": b"Lax", "strict": b"Strict"}
@@ -61,7 +69,8 @@ class CookieWriter:
     __slots__ = ("_attributes", "_name", "_second", "_tails", "crosses_sites")
 
     def __init__(self, room: Room, https: bool, name: str = "") -> None:
-        """`https`: the visitor came over HTTPS, or always does. Then `auto` is what it is with Cloudflare's Always Use HTTPS.
+        """`https`: the visitor came over HTTPS, or always does. Then `auto` is what it is with
+        Cloudflare's Always Use HTTPS.
 
         `name`: of another cookie than the ticket, with the same attributes.
         """
@@ -137,7 +146,8 @@ def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list
 def values_in(header: bytes, name: bytes) -> list[bytes]:
     """Values of the cookies of this name in one Cookie header, in the order sent.
 
-    At most CANDIDATES_MAX, from both ends, none longer than VALUE_MAX; other cookies are skipped. Work is linear in their length.
+    At most CANDIDATES_MAX, from both ends, none longer than VALUE_MAX; other cookies are skipped.
+    Work is linear in their length.
     """
     wanted = name + b"="
     before, _, behind = header.partition(wanted)
@@ -170,7 +180,9 @@ def _both_ends(found: list[bytes]) -> list[bytes]:
 
 
 def _begins_pair(value: bytes, at: int) -> bool:
-    """Whether a cookie begins at `at`, so that `x__cfwaitingroom=` or a value that contains the name is not taken for the ticket."""
+    """Whether a cookie begins at `at`, so that `x__cfwaitingroom=` or a value that contains the
+    name is not taken for the ticket.
+    """
     before = value[max(0, at - _SPACES_MAX) : at].rstrip(b" \t")
     return before.endswith(b";") or (not before and at < _SPACES_MAX)
 
@@ -188,7 +200,9 @@ def _date(day: int) -> bytes:
 
 
 def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
-    """A Cookie header without the cookies of these names, what is left byte for byte; empty when nothing is left."""
+    """A Cookie header without the cookies of these names, what is left byte for byte; empty when
+    nothing is left.
+    """
     return _remembered(value, own) if len(value) <= HEADER_REMEMBERED_MAX else _without(value, own)
 
 

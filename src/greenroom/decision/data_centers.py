@@ -9,7 +9,9 @@ from greenroom.ports import LedgerPort
 
 
 def home_of(name: str) -> bytes:
-    """The short name of a data center. Two of a thousand share one less often than once in 100 million lists."""
+    """The short name of a data center. Two of a thousand share one less often than once in 100
+    million lists.
+    """
     return sha256(name.encode()).digest()[:HOME_BYTES]
 
 
@@ -33,7 +35,9 @@ class DataCenters:
 def or_abroad(
     ledger: LedgerPort, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]
 ) -> Callable[[Outcome], None]:
-    """A session that is not in the ledger here may be in that of the data center that its ticket names."""
+    """A session that is not in the ledger here may be in that of the data center that its ticket
+    names.
+    """
 
     def viewed(outcome: Outcome) -> None:
         if outcome.standing is Standing.GONE:

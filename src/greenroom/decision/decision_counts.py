@@ -1,4 +1,5 @@
-"""Counts decisions by room and result: metrics read the counts since the start, analytics what was added in each minute.
+"""Counts decisions by room and result: metrics read the counts since the start, analytics what was
+added in each minute.
 
 The one place that counts decisions: it is asked with every request, so nothing is counted twice.
 """
@@ -20,11 +21,12 @@ class DecisionCounts:
         self._by_room: dict[str, list[int]] = {}
         self._failed_rules: dict[str, int] = {}
         self._given: dict[str, list[int]] | None = None
-        """The counts that `added` has given already; None: it was never called, and nothing has to be kept for it."""
+        """The counts that `added` has given already; None: it was never called, and nothing has to
+        be kept for it.
+        """
         self._forgotten: list[tuple[str, Decided, int]] = []
 
     def observe(self, event: DecisionEvent) -> None:
-        """See `Observer`."""
         effective = event.effective
         if effective is None:
             return
@@ -39,14 +41,18 @@ class DecisionCounts:
         self._failed_rules[room_id] = self._failed_rules.get(room_id, 0) + 1
 
     def of(self, room_id: str) -> dict[str, int]:
-        """Result -> count, for the results that there were; `rule_failed` counts rules that could not be evaluated."""
+        """Result -> count, for the results that there were; `rule_failed` counts rules that could
+        not be evaluated.
+        """
         counts = self._by_room.get(room_id, ())
         found = {name: count for name, count in zip(RESULTS, counts, strict=False) if count}
         failed = self._failed_rules.get(room_id)
         return {**found, "rule_failed": failed} if failed else found
 
     def added(self) -> list[tuple[str, Decided, int]]:
-        """Room, decision and how often it was made since the last call; only what was. For one reader."""
+        """Room, decision and how often it was made since the last call; only what was. For one
+        reader.
+        """
         given = self._given or {}
         found = self._forgotten + [
             more

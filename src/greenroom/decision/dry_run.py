@@ -16,7 +16,9 @@ def dry_run(
     client: str,
     policy: ForwardedPolicy | None = None,
 ) -> Arrival | Refusal:
-    """The arrival that a request for this URL makes, or why it is refused. `headers` may bring another Host; `client` is the peer."""
+    """The arrival that a request for this URL makes, or why it is refused. `headers` may bring
+    another Host; `client` is the peer.
+    """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         authority = parts.netloc.rpartition("@")[2]
@@ -35,7 +37,8 @@ def dry_run(
     except UnicodeEncodeError:
         return Refusal(
             400,
-            "the URL or a header contains a character that is not allowed in a request; percent-encode it",
+            "the URL or a header contains a character that is not allowed in a request;"
+            " percent-encode it",
         )
     host = [] if any(name.lower() == b"host" for name, _ in sent) else [(b"Host", named)]
     return arrival_from(

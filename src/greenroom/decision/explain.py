@@ -1,7 +1,9 @@
-"""Explains a request: which room covers it and why, which rule matches, which settings apply, and the result.
+"""Explains a request: which room covers it and why, which rule matches, which settings apply, and
+the result.
 
-It asks the same functions as the data path (routing, rules, schedule, decide, admissible), so it cannot tell another story; what only the
-ledger knows, whether there is a place this very moment, it says as far as `Seats` tells.
+It asks the same functions as the data path (routing, rules, schedule, decide, admissible), so it
+cannot tell another story; what only the ledger knows, whether there is a place this very moment, it
+says as far as `Seats` tells.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +59,8 @@ class Seats(msgspec.Struct, frozen=True):
 
     active: int
     waiting: int
-    origin: str = ""  # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
+    # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
+    origin: str = ""
     held_for_origin: bool = False
     newcomers_confirmed: bool = (
         False  # new visitors have to show their ticket before they are let in
@@ -101,9 +104,11 @@ class EventSeen(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`result` is origin, waiting or depends; `word` names the reason for programs, `reason` says it to people.
+    """`result` is origin, waiting or depends; `word` names the reason for programs, `reason` says
+    it to people.
 
-    `readings` is empty, but for a path that programs may read differently: then it is every path that one may read.
+    `readings` is empty, but for a path that programs may read differently: then it is every path
+    that one may read.
     """
 
     method: str
@@ -134,7 +139,9 @@ def explain(
     ledgers: Mapping[str, Seats],
     hosts: KnownHosts | None = None,
 ) -> Explanation:
-    """Explains one request of a visitor without a valid ticket; `ledgers` by room id, where known. `hosts` None: all are served."""
+    """Explains one request of a visitor without a valid ticket; `ledgers` by room id, where known.
+    `hosts` None: all are served.
+    """
     table = RouteTable(
         (route, plan.room.case_insensitive_paths, (plan, route))
         for plan in plans
@@ -199,15 +206,23 @@ def _without_room(
         return (
             "refused",
             "several_rooms",
-            "Status 400: the path can be read in several ways, which belong to different rooms."
-            if arrival.otherwise is None
-            else "Status 400: the path can be read in several ways, which do not belong to the same room and rules.",
+            (
+                "Status 400: the path can be read in several ways, which belong to different rooms."
+                if arrival.otherwise is None
+                else (
+                    "Status 400: the path can be read in several ways, which do not belong to the"
+                    " same room and rules."
+                )
+            ),
         )
     if hosts is not None and not hosts.knows(arrival.host):
         return (
             "refused",
             "unknown_host",
-            f"Status 421: no room, zone or entry of [origins] names the host {arrival.host} (other_hosts).",
+            (
+                f"Status 421: no room, zone or entry of [origins] names the host {arrival.host}"
+                " (other_hosts)."
+            ),
         )
     return "origin", "no_room", "No room covers this host and path."
 
@@ -218,7 +233,9 @@ def _routes(
     chosen: RoomDefinition | None,
     route: Route | None,
 ) -> tuple[RouteSeen, ...]:
-    """Every route that covers the request, and those of the same host that do not; the chosen one first."""
+    """Every route that covers the request, and those of the same host that do not; the chosen one
+    first.
+    """
     seen = []
     for plan in plans:
         for other in plan.room.routes:
@@ -268,7 +285,9 @@ def _rules_alike(
 def _rules(
     rules: Sequence[Rule], facts: Sequence[RequestFacts], lists: Mapping[str, ListMembership]
 ) -> tuple[tuple[RuleSeen, ...], Rule | None]:
-    """Each rule with its result for all of `facts`, also behind one that holds; and the first that holds."""
+    """Each rule with its result for all of `facts`, also behind one that holds; and the first that
+    holds.
+    """
     seen: list[RuleSeen] = []
     bypassing: Rule | None = None
     for rule in rules:
@@ -323,7 +342,9 @@ def _verdict(
     ledgers: Seats | None,
     always_use_https: bool,
 ) -> tuple[str, str, str]:
-    """(result, word, reason) for a visitor without a ticket: `decide` says what is asked, here are the words for it."""
+    """(result, word, reason) for a visitor without a ticket: `decide` says what is asked, here are
+    the words for it.
+    """
     crosses = crosses_sites(now.room, always_use_https or arrival.scheme == "https")
     question, _ = decide(
         _Covered(now, holding, crosses_sites=crosses), arrival, now_ms, lambda *_: ()
@@ -338,15 +359,19 @@ def _verdict(
             "depends",
             "from_elsewhere",
             (
-                "Another site sent this form, and browsers keep the ticket back then (SameSite=Lax): it goes on while there is "
-                "room to spare and no visitor waits, and gets no ticket. With HTTPS and samesite auto the ticket comes along."
+                "Another site sent this form, and browsers keep the ticket back then"
+                " (SameSite=Lax): it goes on while there is room to spare and no visitor waits, and"
+                " gets no ticket. With HTTPS and samesite auto the ticket comes along."
             ),
         )
     if question is ArrivalQuestion.PROVISIONAL and _arrives(now, ledgers)[0] != "waiting":
         return (
             "depends",
             "provisional",
-            "It shows neither a page nor JSON: it goes on while there is room to spare and no visitor waits.",
+            (
+                "It shows neither a page nor JSON: it goes on while there is room to spare and no"
+                " visitor waits."
+            ),
         )
     return _WORDS[question]
 
@@ -365,12 +390,18 @@ _WORDS = {
     ArrivalQuestion.PROVISIONAL: (
         "waiting",
         "placeless",
-        "It shows neither a page nor JSON, and there is no room to spare: it is held without a place.",
+        (
+            "It shows neither a page nor JSON, and there is no room to spare: it is held without a"
+            " place."
+        ),
     ),
     ArrivalQuestion.PREFLIGHT: (
         "origin",
         "preflight",
-        "It is a CORS preflight of a listed origin (cors_origins): the application answers it; no cookie, not counted as a visitor.",
+        (
+            "It is a CORS preflight of a listed origin (cors_origins): the application answers it;"
+            " no cookie, not counted as a visitor."
+        ),
     ),
     ArrivalQuestion.LINE_TABLE: (
         "table",
@@ -383,7 +414,9 @@ _WORDS = {
         "This request gives up a place in line: it is answered with a farewell.",
     ),
 }
-"""Questions that only a ticket leads to (VIEW, POLL, PEEK, RECEIPT) cannot come up here, nor can UNCOVERED."""
+"""Questions that only a ticket leads to (VIEW, POLL, PEEK, RECEIPT) cannot come up here, nor can
+UNCOVERED.
+"""
 
 
 def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
@@ -404,7 +437,10 @@ def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
         return (
             "waiting",
             "origin",
-            "The origin is unhealthy, and on_unhealthy_origin holds all new visitors until it is well.",
+            (
+                "The origin is unhealthy, and on_unhealthy_origin holds all new visitors until it"
+                " is well."
+            ),
         )
     return _by_method(now.room, ledgers)
 
@@ -421,7 +457,10 @@ def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
         return (
             "waiting",
             "reject",
-            "The queueing method is reject: new visitors see that the site is closed, and there is no line.",
+            (
+                "The queueing method is reject: new visitors see that the site is closed, and there"
+                " is no line."
+            ),
         )
     limits = f"{room.total_active_users} active, {room.new_users_per_minute} a minute"
     if ledgers is None and room.confirm_newcomers is True:
@@ -430,7 +469,10 @@ def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
         return (
             "depends",
             "limits",
-            f"Let in at once while the limits ({limits}) allow it and no one waits; otherwise placed in line ({method}).",
+            (
+                f"Let in at once while the limits ({limits}) allow it and no one waits; otherwise"
+                f" placed in line ({method})."
+            ),
         )
     state = f"{ledgers.active} of {room.total_active_users} active, {ledgers.waiting} waiting"
     if ledgers.waiting or ledgers.active >= room.total_active_users:
@@ -444,7 +486,10 @@ def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
     return (
         "depends",
         "limits",
-        f"There is room ({state}): let in at once, unless {room.new_users_per_minute} visitors were let in during the last minute.",
+        (
+            f"There is room ({state}): let in at once, unless {room.new_users_per_minute} visitors"
+            " were let in during the last minute."
+        ),
     )
 
 
@@ -457,7 +502,10 @@ def _confirms(room: Room) -> tuple[str, str, str]:
     return (
         "waiting",
         "confirms",
-        f"A new visitor is let in when the ticket has come back, after about two seconds{why} (confirm_newcomers).",
+        (
+            f"A new visitor is let in when the ticket has come back, after about two seconds{why}"
+            " (confirm_newcomers)."
+        ),
     )
 
 

@@ -1,4 +1,6 @@
-"""What `explain` says about an answer of greenroom: its status, its form, its cookie, and to whom it applies."""
+"""What `explain` says about an answer of greenroom: its status, its form, its cookie, and to whom
+it applies.
+"""
 
 from greenroom.admission.decide import is_head_of_page
 from greenroom.model.room import Room
@@ -56,8 +58,8 @@ def notes_words(arrival: Arrival, room: Room, result: str) -> tuple[str, ...]:
     )
     if any(part.strip().startswith(f"{room.cookie_name}=") for part in cookies.split(";")):
         notes.append(
-            "The request has a ticket of this room. While the ticket is valid and its session is active, the visitor goes to the origin; "
-            "otherwise this applies."
+            "The request has a ticket of this room. While the ticket is valid and its session is"
+            " active, the visitor goes to the origin; otherwise this applies."
         )
     elif result not in ("origin", "table"):
         notes.append(

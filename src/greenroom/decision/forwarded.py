@@ -1,8 +1,9 @@
 """The visitor's address behind trusted proxies: read from forwarding headers of trusted peers only.
 
-Every proxy appends the address it saw to `X-Forwarded-For`, so only the right end comes from a trusted proxy. Reading
-goes from the right: as long as an address is a trusted proxy the next one to its left was written by it; the first address that
-is not trusted is the visitor. What stands further left was written by the visitor and is never looked at.
+Every proxy appends the address it saw to `X-Forwarded-For`, so only the right end comes from a
+trusted proxy. Reading goes from the right: as long as an address is a trusted proxy the next one to
+its left was written by it; the first address that is not trusted is the visitor. What stands
+further left was written by the visitor and is never looked at.
 """
 
 import re
@@ -15,10 +16,14 @@ import msgspec
 from greenroom.request.path_readings import PathPolicies
 
 HOPS_MAX = 16
-"""Most entries read from the right of a forwarding list: longer chains of own proxies do not exist, longer lists are abuse."""
+"""Most entries read from the right of a forwarding list: longer chains of own proxies do not exist,
+longer lists are abuse.
+"""
 
 ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
-"""Addresses whose parsed form is remembered (parsing costs 2 us), and their longest: the busiest visitors of a moment, about 1 MB."""
+"""Addresses whose parsed form is remembered (parsing costs 2 us), and their longest: the busiest
+visitors of a moment, about 1 MB.
+"""
 
 TRUSTED_HEADERS = (
     "X-Forwarded-Prefix",
@@ -28,10 +33,11 @@ TRUSTED_HEADERS = (
     "CF-Connecting-IP",
     "True-Client-IP",
 )
-"""What proxies tell applications about the way that a visitor came, besides what is written again for the origin.
+"""What proxies tell applications about the way that a visitor came, besides what is written again
+for the origin.
 
-Applications take the path of X-Script-Name and X-Forwarded-Prefix off the front of the request's: from a visitor it would ask for another
-page than the one that was matched.
+Applications take the path of X-Script-Name and X-Forwarded-Prefix off the front of the request's:
+from a visitor it would ask for another page than the one that was matched.
 """
 
 AddressRange = IPv4Network | IPv6Network
@@ -39,7 +45,9 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class ForwardedVisitor(msgspec.Struct, frozen=True):
-    """The visitor as the outermost trusted proxy saw it; `host` is empty unless a proxy may say what was asked for."""
+    """The visitor as the outermost trusted proxy saw it; `host` is empty unless a proxy may say
+    what was asked for.
+    """
 
     client: str
     scheme: str
@@ -47,18 +55,21 @@ class ForwardedVisitor(msgspec.Struct, frozen=True):
 
 
 class ForwardedPolicy:
-    """Which peers are trusted about the visitor. Without trusted proxies no peer is, and nothing is parsed.
+    """Which peers are trusted about the visitor. Without trusted proxies no peer is, and nothing is
+    parsed.
 
-    `trust_host` additionally believes `X-Forwarded-Host` (and `host=` of `Forwarded`). It is off by default because the host is
-    matched, and many proxies pass on an `X-Forwarded-Host` that the visitor invented: switch it on only if yours always sets it.
+    `trust_host` additionally believes `X-Forwarded-Host` (and `host=` of `Forwarded`). It is off by
+    default because the host is matched, and many proxies pass on an `X-Forwarded-Host` that the
+    visitor invented: switch it on only if yours always sets it.
 
-    `kept` are the headers that a trusted proxy may send to the origin through us; from all others they are dropped. `default_host` is the
-    host of an HTTP/1.0 request that names none; empty: the address of the listener.
+    `kept` are the headers that a trusted proxy may send to the origin through us; from all others
+    they are dropped. `default_host` is the host of an HTTP/1.0 request that names none; empty: the
+    address of the listener.
 
     `trust_socket` believes every peer that came over a Unix socket (`socket_ends`).
 
-    A zone may have its own proxies. They are trusted only for its hosts: an editor of one zone must not be able to choose who
-    a visitor is in another.
+    A zone may have its own proxies. They are trusted only for its hosts: an editor of one zone must
+    not be able to choose who a visitor is in another.
     """
 
     __slots__ = (
@@ -83,7 +94,8 @@ class ForwardedPolicy:
         default_host: str = "",
         paths: PathPolicies | None = None,
     ) -> None:
-        """`zones`: proxies that are trusted besides, by the name of a zone, for that host and every one below it.
+        """`zones`: proxies that are trusted besides, by the name of a zone, for that host and every
+        one below it.
 
         `paths` says how paths are taken at each host; without it every path must have one reading.
         """
@@ -113,7 +125,9 @@ class ForwardedPolicy:
         return parsed is not None and self._covers(parsed)
 
     def of(self, host: str) -> "ForwardedPolicy":
-        """What holds for this host: that of the smallest zone around it, if one has proxies of its own."""
+        """What holds for this host: that of the smallest zone around it, if one has proxies of its
+        own.
+        """
         while self._zones and host:
             if host in self._zones:
                 return self._zones[host]
@@ -123,10 +137,12 @@ class ForwardedPolicy:
     def visitor(
         self, peer: str, scheme: str, headers: Headers, facts: Mapping[bytes, bytes] | None = None
     ) -> ForwardedVisitor:
-        """The visitor behind a TRUSTED peer. What is missing or malformed falls back to what the connection itself says.
+        """The visitor behind a TRUSTED peer. What is missing or malformed falls back to what the
+        connection itself says.
 
-        `X-Forwarded-For` counts before `Forwarded`, and the rightmost value of the others counts: it was written last, by the peer.
-        `facts` are the headers by name, where no name comes twice: looking them up is quicker.
+        `X-Forwarded-For` counts before `Forwarded`, and the rightmost value of the others counts:
+        it was written last, by the peer. `facts` are the headers by name, where no name comes
+        twice: looking them up is quicker.
         """
         if (
             facts is not None and not self.trust_host
@@ -154,7 +170,9 @@ class ForwardedPolicy:
         )
 
     def _known_client(self, value: bytes) -> str:
-        """As `_client`, for the value of one line, as every proxy in front writes it; the short ones are remembered."""
+        """As `_client`, for the value of one line, as every proxy in front writes it; the short
+        ones are remembered.
+        """
         client = self._clients.get(value)
         if client is None:
             client = self._client(_items((value,)))
@@ -165,7 +183,9 @@ class ForwardedPolicy:
         return client
 
     def _client(self, entries: list[bytes]) -> str:
-        """The rightmost entry that is no trusted proxy, or the leftmost of all-trusted ones; empty when it cannot be read."""
+        """The rightmost entry that is no trusted proxy, or the leftmost of all-trusted ones; empty
+        when it cannot be read.
+        """
         client = ""
         for entry in reversed(entries[-HOPS_MAX:]):
             address = parse_address(entry.decode("latin-1"))
@@ -181,12 +201,15 @@ class ForwardedPolicy:
 
 
 def forwarding_lines(client: str, scheme: str) -> bytes:
-    """Header lines that tell the origin who the visitor is; the last one ends behind `host=`, where the quoted host belongs."""
+    """Header lines that tell the origin who the visitor is; the last one ends behind `host=`, where
+    the quoted host belongs.
+    """
     address = parse_address(client)
     known = str(address) if address else "unknown"
     node = f'"[{known}]"' if isinstance(address, IPv6Address) else known
     return (
-        f"x-forwarded-for: {known}\r\nx-real-ip: {known}\r\nx-forwarded-proto: {scheme}\r\nforwarded: for={node};proto={scheme};host="
+        f"x-forwarded-for: {known}\r\nx-real-ip: {known}\r\nx-forwarded-proto:"
+        f" {scheme}\r\nforwarded: for={node};proto={scheme};host="
     ).encode("ascii")
 
 
@@ -195,7 +218,9 @@ _WITH_PORT = re.compile(r"([0-9.]{7,15}):[0-9]{1,5}")
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """An IP address, possibly with a port (`1.2.3.4:5`, `[::1]:5`); IPv4 mapped into IPv6 becomes IPv4. None for anything else."""
+    """An IP address, possibly with a port (`1.2.3.4:5`, `[::1]:5`); IPv4 mapped into IPv6 becomes
+    IPv4. None for anything else.
+    """
     return _address(text) if len(text) <= ADDRESS_MAX else None
 
 
@@ -236,9 +261,11 @@ _PAIR = re.compile(rb"([A-Za-z]+)=(?:\"([^\"\\]*)\"|([!#$%&'*+.^_`|~0-9A-Za-z:\[
 
 
 def _elements(items: list[bytes]) -> list[dict[bytes, bytes]]:
-    """The elements of `Forwarded`, in order; one that cannot be read is empty, which no reader mistakes for an address.
+    """The elements of `Forwarded`, in order; one that cannot be read is empty, which no reader
+    mistakes for an address.
 
-    A comma inside a quoted string would split it into two unreadable halves: no address, protocol or host contains one.
+    A comma inside a quoted string would split it into two unreadable halves: no address, protocol
+    or host contains one.
     """
     return [dict(_pairs(item)) for item in items]
 

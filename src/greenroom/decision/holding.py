@@ -1,4 +1,6 @@
-"""The verdict about a visitor who waits: the facts of the waiting page, and the ticket with which to come back."""
+"""The verdict about a visitor who waits: the facts of the waiting page, and the ticket with which
+to come back.
+"""
 
 from greenroom.admission.decide import PEEK, VIEW, ArrivalQuestion
 from greenroom.admission.schedule import Phase
@@ -18,7 +20,9 @@ KEPT_S = PLACE_KEPT_MS // 1000
 
 
 _Moment = tuple[CompiledRoom, int, dict[tuple[int, int, bool], tuple[Held, SharedPages | None]]]
-"""A room at one stage, a second, and what newcomers are shown then, by when they try again and whether the journal failed."""
+"""A room at one stage, a second, and what newcomers are shown then, by when they try again and
+whether the journal failed.
+"""
 
 
 class Holding:
@@ -43,7 +47,8 @@ class Holding:
     ) -> Hold:
         """For the bearer of `ticket`, who waits as `outcome` says, which answers `question`.
 
-        `newcomer`: one whose page says nothing of how long it takes, so it may be the same for others.
+        `newcomer`: one whose page says nothing of how long it takes, so it may be the same for
+        others.
         """
         room, arrival, now_ms, observe = asked.room, asked.arrival, asked.now_ms, self._observe
         presented, spelled = asked.found[0] if asked.found else _NOTHING
@@ -66,7 +71,9 @@ class Holding:
     def _at_this_moment(
         self, room: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int
     ) -> tuple[Held, SharedPages | None]:
-        """The facts of the page, and answers that others of this second got who try again in as many; None where each gets another."""
+        """The facts of the page, and answers that others of this second got who try again in as
+        many; None where each gets another.
+        """
         moment = self._moments.get(room.id)
         if moment is None or moment[0] is not room or moment[1] != now_ms // 1000:
             moment = self._moments[room.id] = (room, now_ms // 1000, {})
@@ -89,7 +96,9 @@ class Holding:
         return _hold(asked.room, None, b"")
 
     def of_head(self, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Hold:
-        """For a HEAD: what GET would show at this moment to the bearer of `ticket`, a new one, which is not given out."""
+        """For a HEAD: what GET would show at this moment to the bearer of `ticket`, a new one,
+        which is not given out.
+        """
         room, now_ms = asked.room, asked.now_ms
         self._observe(DecisionEvent(now_ms, Decided.PLACELESS, room.effective, asked.arrival))
         ticket = _tried(room, asked.arrival, ticket, outcome, now_ms)

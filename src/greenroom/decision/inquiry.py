@@ -14,9 +14,11 @@ Late = Callable[[LateTry], bool]
 
 
 class Inquiry(msgspec.Struct, frozen=True):
-    """`found` are the visitor's tickets, best first: the question is about the first one. `now_ms` is when it is asked, or answered.
+    """`found` are the visitor's tickets, best first: the question is about the first one. `now_ms`
+    is when it is asked, or answered.
 
-    `later` is told the verdict where it is not known at once; `late` is offered the try of a visitor who tries rarely.
+    `later` is told the verdict where it is not known at once; `late` is offered the try of a
+    visitor who tries rarely.
     """
 
     room: CompiledRoom

@@ -1,8 +1,11 @@
-"""Header lines of front ends that do not read their bytes: checked once for each kind of browser, and remembered for all visitors.
+"""Header lines of front ends that do not read their bytes: checked once for each kind of browser,
+and remembered for all visitors.
 
-Browsers of one kind send the same lines again and again, but for the value of Cookie, and that of X-Forwarded-For where a trusted proxy is
-in front. Nothing looks at these values while lines are checked, but for control characters and size. So a kind is known by a key that a
-front end makes of its lines without them. The gateway does the same with the bytes of a head (`gateway.wire.header_lines`).
+Browsers of one kind send the same lines again and again, but for the value of Cookie, and that of
+X-Forwarded-For where a trusted proxy is in front. Nothing looks at these values while lines are
+checked, but for control characters and size. So a kind is known by a key that a front end makes of
+its lines without them. The gateway does the same with the bytes of a head
+(`gateway.wire.header_lines`).
 """
 
 from collections.abc import Hashable, Sequence
@@ -40,7 +43,9 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
 
 
 class KnownLines:
-    """The kinds of lines that one front end is sent. A key must tell which values were cut out of which lines."""
+    """The kinds of lines that one front end is sent. A key must tell which values were cut out of
+    which lines.
+    """
 
     __slots__ = ("_kinds",)
 
@@ -76,7 +81,9 @@ class KnownLines:
         lines: CheckedLines,
         sent: Sequence[tuple[bytes, bytes]],
     ) -> None:
-        """Remembers checked lines of a kind that comes for the second time. `sent` are the lines before they were checked."""
+        """Remembers checked lines of a kind that comes for the second time. `sent` are the lines
+        before they were checked.
+        """
         cut = sum([len(value.strip(b" \t")) for _, value in values])
         size = sum([len(name) + len(value.strip(b" \t")) + 4 for name, value in sent]) - cut
         names = [name for name, _ in lines.headers]

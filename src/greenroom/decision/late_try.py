@@ -1,8 +1,10 @@
-"""A visitor who tries rarely, because the phone sleeps, is in front and has no permit yet: the answer is held, and the ledger asked again.
+"""A visitor who tries rarely, because the phone sleeps, is in front and has no permit yet: the
+answer is held, and the ledger asked again.
 
-Such a visitor is seldom there when a permit comes, so others would take it again and again. A receiver that can hold an answer
-(the built-in gateway) asks `again` every second while the visitor is connected, for at most `held_ms`, and then, or when the
-visitor has gone, `give_up`, which answers "wait" and has the place kept where permits come more rarely than that. The place itself
+Such a visitor is seldom there when a permit comes, so others would take it again and again. A
+receiver that can hold an answer (the built-in gateway) asks `again` every second while the visitor
+is connected, for at most `held_ms`, and then, or when the visitor has gone, `give_up`, which
+answers "wait" and has the place kept where permits come more rarely than that. The place itself
 depends on no connection: it is in the ledger and in the ticket that the visitor has.
 """
 
@@ -31,7 +33,8 @@ def is_late(ticket: Ticket, now_ms: int) -> bool:
 
 
 def patience_ms(arrival: Arrival) -> int:
-    """How long this client waits for an answer: the built-in page, and whoever says so with `Prefer: wait=N` (RFC 7240); else 0.
+    """How long this client waits for an answer: the built-in page, and whoever says so with
+    `Prefer: wait=N` (RFC 7240); else 0.
 
     A navigation is never held: its visitor would see nothing meanwhile.
     """
@@ -44,7 +47,9 @@ def patience_ms(arrival: Arrival) -> int:
 
 
 def preferred(arrival: Arrival) -> bytes:
-    """The preference that was applied when the answer to this arrival was held (RFC 7240); empty: none."""
+    """The preference that was applied when the answer to this arrival was held (RFC 7240); empty:
+    none.
+    """
     found = _WAIT.search(arrival.header(b"prefer") or b"")
     return b"wait=%d" % min(int(found[1]), HELD_MS // 1_000) if found else b""
 
@@ -73,8 +78,8 @@ class LateTry:
         hold: Callable[[Outcome, int], Verdict],
         held_ms: int,
     ) -> None:
-        """`outcome`: of the first try. `decide` makes a verdict of one that ends the wait, `hold` of one that does not, after
-        `held_ms`: how long the answer may be held; 0: it is not.
+        """`outcome`: of the first try. `decide` makes a verdict of one that ends the wait, `hold`
+        of one that does not, after `held_ms`: how long the answer may be held; 0: it is not.
         """
         self._ledger, self._ticket, self._gap_ms = ledger, ticket, gap_ms
         self._outcome, self._decide, self._hold = outcome, decide, hold

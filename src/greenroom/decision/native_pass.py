@@ -1,15 +1,18 @@
-"""Native passes: short-lived proofs that a visitor is inside, which a proxy verifies by itself, without asking.
+"""Native passes: short-lived proofs that a visitor is inside, which a proxy verifies by itself,
+without asking.
 
-A pass is valid until the renewal age q after the session's last renewal, and never longer than the session. In that time the answer to
-a question would be "active" and nothing in the ledger would change, so a request that is let by on a pass is one that greenroom would
-have let by (docs/explanation/native-pass.md has the proof). It names the room, the host, the path that the room covers and its end,
-and no visitor.
+A pass is valid until the renewal age q after the session's last renewal, and never longer than the
+session. In that time the answer to a question would be "active" and nothing in the ledger would
+change, so a request that is let by on a pass is one that greenroom would have let by
+(docs/explanation/native-pass.md has the proof). It names the room, the host, the path that the room
+covers and its end, and no visitor.
 
 | kind | verified by | value of the cookie |
 |---|---|---|
 | hs256 | HAProxy `jwt_verify`, any JWT library | JWT, HMAC-SHA-256 with the shared secret |
 | es256 | the same, with the public key only | JWT, ECDSA over P-256 |
-| secure_link | nginx `secure_link` | MD5 in base64url, a comma, the last second in which it is valid |
+| secure_link | nginx `secure_link` | MD5 in base64url, a comma, the last second in which it is
+valid |
 """
 
 import hashlib
@@ -29,19 +32,23 @@ from greenroom.model.visit import Arrival, Outcome
 from greenroom.request.routing import route_prefix
 
 COOKIE_NAME = "__greenroom_pass"
-"""The cookie's name; a room with a cookie_suffix has it behind `_`, as in the name of its ticket."""
+"""The cookie's name; a room with a cookie_suffix has it behind `_`, as in the name of its ticket.
+"""
 
 SECRET_LEAST = 32
 """Characters of the shared secret: 32 of hexadecimal are 128 bits."""
 
 LINK_SECRET = 22
-"""Characters of a room's own secret for secure_link: 132 bits. MD5 reads 64 bytes at once, nine of them its own, so end, host and secret
+"""Characters of a room's own secret for secure_link: 132 bits. MD5 reads 64 bytes at once, nine of
+them its own, so end, host and secret
 
 are hashed in one step for hosts of up to 23 characters.
 """
 
 LINK_HOST_MAX = 53
-"""The longest Host header of a secure_link: end and host are less than 64 bytes, so no step of MD5 is without a part of the secret."""
+"""The longest Host header of a secure_link: end and host are less than 64 bytes, so no step of MD5
+is without a part of the secret.
+"""
 
 LEAST_MS = 1_000
 """A pass that is valid for less is not worth its bytes."""
@@ -53,12 +60,16 @@ _TO_URL = bytes.maketrans(b"+/", b"-_")
 
 
 class PassKeys:
-    """What passes are signed with: a secret for hs256 and secure_link, a P-256 key for es256; either may be missing (empty)."""
+    """What passes are signed with: a secret for hs256 and secure_link, a P-256 key for es256;
+    either may be missing (empty).
+    """
 
     __slots__ = ("_key", "_secret")
 
     def __init__(self, secret: str = "", key: bytes = b"") -> None:
-        """`key` is a PEM file's content. Raises ValueError, with the reason, for what cannot be used."""
+        """`key` is a PEM file's content. Raises ValueError, with the reason, for what cannot be
+        used.
+        """
         if secret and (
             len(secret) < SECRET_LEAST
             or not secret.isascii()
@@ -101,7 +112,9 @@ class PassKeys:
         return text + b"." + _base64url(self._signature(kind, text))
 
     def link(self, room: Room, sent_host: bytes, until_s: int) -> bytes:
-        """A secure_link that is valid before the Unix second `until_s`, for this Host header byte for byte; empty when that is too long."""
+        """A secure_link that is valid before the Unix second `until_s`, for this Host header byte
+        for byte; empty when that is too long.
+        """
         if not 0 < len(sent_host) <= LINK_HOST_MAX:
             return b""
         last = b"%d" % (until_s - 1)  # nginx counts the second that it is given as valid
@@ -111,7 +124,9 @@ class PassKeys:
         )  # as secure_link takes it
 
     def link_secret(self, room: str, path: str) -> bytes:
-        """The secret of this room's links: nginx has it, and not the one that it is made from. `path` is the room's."""
+        """The secret of this room's links: nginx has it, and not the one that it is made from.
+        `path` is the room's.
+        """
         made = hmac.digest(
             self._secret, f"secure_link {json.dumps([room, path])}".encode(), "sha256"
         )
@@ -138,7 +153,10 @@ def pass_cookie_name(room: Room) -> str:
 def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
     """Why this room, which wants passes, can have none; empty when it can. `others` are all rooms."""
     if not keys.can_sign(room.native_pass):
-        return f"needs {'key_file' if room.native_pass in ('es256',) else 'secret_file'} in [native_pass]"
+        return (
+            f"needs {'key_file' if room.native_pass in ('es256',) else 'secret_file'} in"
+            " [native_pass]"
+        )
     if room.additional_routes or room.case_insensitive_paths:
         return "needs a room with one route and without case_insensitive_paths"
     other = _opens_another(room, others)
@@ -150,7 +168,9 @@ def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
 
 
 def _opens_another(room: Room, others: Iterable[Room]) -> Room | None:
-    """A room that a pass of this one would open too, because it covers something below the same path; None when there is none."""
+    """A room that a pass of this one would open too, because it covers something below the same
+    path; None when there is none.
+    """
     prefix = route_prefix(room.path)
     for other in others:
         for route in other.routes if other.id != room.id else ():
@@ -184,7 +204,8 @@ class PassWriter:
         self._signed: dict[tuple[str | bytes, int], bytes] = {}
 
     def cookie(self, arrival: Arrival, outcome: Outcome, now_ms: int) -> bytes:
-        """For a visitor whose session the ledger has just answered for; empty when there is no time left for a pass.
+        """For a visitor whose session the ledger has just answered for; empty when there is no time
+        left for a pass.
 
         Its attributes are those of the visitor's ticket.
         """

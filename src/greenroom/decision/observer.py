@@ -1,8 +1,10 @@
-"""One frozen event for each decision: metrics, analytics, notifications and logs are subscribers of these, and nothing else counts.
+"""One frozen event for each decision: metrics, analytics, notifications and logs are subscribers of
+these, and nothing else counts.
 
-An event holds references to what was decided on, so making one costs 0.1 us; what a subscriber wants to know beyond them is a property,
-worked out only when it is asked for. Subscribers run inside the request: they must be quick, must not block, and what they raise is told
-to `on_error` and harms neither the visitor nor the other subscribers.
+An event holds references to what was decided on, so making one costs 0.1 us; what a subscriber
+wants to know beyond them is a property, worked out only when it is asked for. Subscribers run
+inside the request: they must be quick, must not block, and what they raise is told to `on_error`
+and harms neither the visitor nor the other subscribers.
 """
 
 from collections.abc import Callable
@@ -39,9 +41,11 @@ class Decided(IntEnum):
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
-    """One decision. `at_ms` is Unix time; `ticket` is the one that counted, None for an arrival that brought no genuine ticket.
+    """One decision. `at_ms` is Unix time; `ticket` is the one that counted, None for an arrival
+    that brought no genuine ticket.
 
-    `outcome` is the ledger's answer, None when the ledger was not asked. A revocation has no arrival: it comes with an origin's answer.
+    `outcome` is the ledger's answer, None when the ledger was not asked. A revocation has no
+    arrival: it comes with an origin's answer.
     """
 
     at_ms: int
@@ -70,14 +74,18 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def waited_ms(self) -> int:
-        """From the first arrival to this admission; 0 for every other decision, and for a visitor let in at once."""
+        """From the first arrival to this admission; 0 for every other decision, and for a visitor
+        let in at once.
+        """
         if self.decided is not Decided.ADMITTED or self.ticket is None or self.ticket.accepted_ms:
             return 0
         return max(0, self.at_ms - arrival_ms_of(self.ticket.key))
 
     @property
     def reason(self) -> str:
-        """Why a visitor is held: storage, placeless, prequeue, queue_all, reject, origin or limits; empty for every other decision."""
+        """Why a visitor is held: storage, placeless, prequeue, queue_all, reject, origin or limits;
+        empty for every other decision.
+        """
         if self.decided is Decided.PLACELESS:
             return "placeless"
         if self.decided is not Decided.HELD or self.effective is None:

@@ -1,11 +1,15 @@
-"""The session of one request that is under way for long: a WebSocket, an event stream, a download, an upload.
+"""The session of one request that is under way for long: a WebSocket, an event stream, a download,
+an upload.
 
-A visitor who reads a stream sends no requests, but uses the origin all the same. So the ledger is asked about its session every half q:
-that renews it where the room renews, and tells when it has ended (no renewal, revoked, given up), so that the stream ends within q. When
-the end is known beforehand the stream ends just before it: the place is free for another visitor the moment the session is over.
+A visitor who reads a stream sends no requests, but uses the origin all the same. So the ledger is
+asked about its session every half q: that renews it where the room renews, and tells when it has
+ended (no renewal, revoked, given up), so that the stream ends within q. When the end is known
+beforehand the stream ends just before it: the place is free for another visitor the moment the
+session is over.
 
-A provisional session is only looked at, until the last moment: then it becomes a full one, because its client is still there. So the
-image of a slow reader costs seconds, and a socket without cookies is counted for as long as it is open.
+A provisional session is only looked at, until the last moment: then it becomes a full one, because
+its client is still there. So the image of a slow reader costs seconds, and a socket without cookies
+is counted for as long as it is open.
 """
 
 from typing import Protocol
@@ -17,13 +21,19 @@ from greenroom.decision.verdict import Forward
 from greenroom.model.visit import NO_HOME, Outcome, Standing, Ticket
 
 LOOKED_AHEAD_MS = 600
-"""How long before a known end a stream ends: streams are looked at twice a second, and the end must not be passed between two looks."""
+"""How long before a known end a stream ends: streams are looked at twice a second, and the end must
+not be passed between two looks.
+"""
 
 FULFILLED_AHEAD_MS = 1_500
-"""How long before its end a provisional session with an open stream becomes a full one: time for two looks and a slow ledger."""
+"""How long before its end a provisional session with an open stream becomes a full one: time for
+two looks and a slow ledger.
+"""
 
 SPREAD = 16
-"""Looks at streams that began together are spread over a quarter of q in so many steps, so that a crowd is not looked at at once."""
+"""Looks at streams that began together are spread over a quarter of q in so many steps, so that a
+crowd is not looked at at once.
+"""
 
 
 class SessionServices(Protocol):
@@ -42,7 +52,9 @@ class SessionServices(Protocol):
 
 
 class OpenSession:
-    """Ask `is_over` about twice a second while the request is under way, and call `finish` afterwards."""
+    """Ask `is_over` about twice a second while the request is under way, and call `finish`
+    afterwards.
+    """
 
     __slots__ = (
         "_asking",
@@ -58,7 +70,9 @@ class OpenSession:
     )
 
     def __init__(self, forward: Forward, services: SessionServices, place: int = 0) -> None:
-        """`forward` must have a ticket. `place` is any number; streams with different ones are looked at at different times."""
+        """`forward` must have a ticket. `place` is any number; streams with different ones are
+        looked at at different times.
+        """
         self._forward = forward
         self._services = services
         self._spread = place % SPREAD
@@ -69,7 +83,9 @@ class OpenSession:
         self._here = False  # the ledger here has said that it knows the session
 
     def is_over(self) -> bool:
-        """Whether the stream must end now. Never waits for the ledger: an answer counts at the next call."""
+        """Whether the stream must end now. Never waits for the ledger: an answer counts at the next
+        call.
+        """
         services, forward = self._services, self._forward
         schedule, ticket = services.table.rooms.get(forward.room_id), forward.ticket
         if schedule is None or ticket is None:

@@ -21,7 +21,9 @@ from greenroom.ports import DrawStore, LedgerPort
 
 
 class DrawStanding(msgspec.Struct, frozen=True):
-    """What one visitor is told about a draw. `place` and `size` are 0 before it was held, and for visitors who did not take part."""
+    """What one visitor is told about a draw. `place` and `size` are 0 before it was held, and for
+    visitors who did not take part.
+    """
 
     receipt: str = ""
     commitment: str = ""
@@ -54,7 +56,9 @@ class PrequeueDraw:
     __slots__ = ("_draws", "_room", "commitment", "draw_id", "drawn", "event", "scheduled")
 
     def __init__(self, scheduled: ScheduledDraw, draws: DrawStore, room: str, event: str) -> None:
-        """`room` and `event` are names for people. Raises StorageFailed when the seed cannot be had."""
+        """`room` and `event` are names for people. Raises StorageFailed when the seed cannot be
+        had.
+        """
         self.draw_id = scheduled.draw_id
         self.commitment = commitment(self.draw_id, draws.seed(self.draw_id))
         self.drawn: Drawn | None = None
@@ -64,10 +68,11 @@ class PrequeueDraw:
         self.event = event
 
     def hold(self, ledger: LedgerPort, then: Callable[[StorageFailed | None], None]) -> None:
-        """DrawStore everybody who is in line from before the start, once and for all; asked again, the same draw counts.
+        """DrawStore everybody who is in line from before the start, once and for all; asked again,
+        the same draw counts.
 
-        The draw is stored before any place is changed, so a crash in between repeats it with the same order. Calls
-        `then` exactly once, with what went wrong or None.
+        The draw is stored before any place is changed, so a crash in between repeats it with the
+        same order. Calls `then` exactly once, with what went wrong or None.
         """
 
         def listed(ticket_ids: Sequence[bytes]) -> None:
@@ -99,7 +104,9 @@ class PrequeueDraw:
         )
 
     def standing(self, ticket: Ticket) -> Ticket:
-        """The ticket by the key that counts: the one drawn, when a waiting visitor still carries the one of the arrival."""
+        """The ticket by the key that counts: the one drawn, when a waiting visitor still carries
+        the one of the arrival.
+        """
         if self.drawn is None or ticket.accepted_ms:
             return ticket
         key = self.drawn.key(ticket.id, ticket.key)

@@ -1,10 +1,14 @@
-"""What was worked out once and comes again and again, in bounded memory: two generations and a limit in bytes."""
+"""What was worked out once and comes again and again, in bounded memory: two generations and a
+limit in bytes.
+"""
 
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
 ONCE_SEEN_MAX = 8_192
-"""Keys of which it is only remembered that they came once; what never comes again is not worth keeping."""
+"""Keys of which it is only remembered that they came once; what never comes again is not worth
+keeping.
+"""
 
 
 class Costly(Protocol):
@@ -20,7 +24,9 @@ V = TypeVar("V", bound=Costly)
 
 
 class Remembered(Generic[K, V]):
-    """Two generations. When the younger one is full the older one goes, and with it what was not used since."""
+    """Two generations. When the younger one is full the older one goes, and with it what was not
+    used since.
+    """
 
     __slots__ = ("_most", "_older", "_once", "_taken", "young")
 

@@ -1,6 +1,8 @@
-"""Makes answers of verdicts: what a held visitor is sent, the farewell, the outage, the page for an origin that fails.
+"""Makes answers of verdicts: what a held visitor is sent, the farewell, the outage, the page for an
+origin that fails.
 
-Apart from deciding, so that it can happen later and elsewhere: it needs the verdict and the arrival, and asks nothing again.
+Apart from deciding, so that it can happen later and elsewhere: it needs the verdict and the
+arrival, and asks nothing again.
 """
 
 from functools import lru_cache
@@ -42,8 +44,14 @@ _PLAIN = AnswerHeaders(
 _PLACELESS_TEXT = (
     b"There is a waiting room in front of this. Open the page itself to take a place in line.\n"
 )
-_FORM_TEXT = b"There is a waiting room in front of this, and what you sent was not kept. Please go back, and send it again later.\n"
-_PROBLEM_JSON = b'{"type":"about:blank","title":"Waiting room","status":503,"detail":"Open the page itself to wait.","retryAfter":%d}'
+_FORM_TEXT = (
+    b"There is a waiting room in front of this, and what you sent was not kept. Please go back, and"
+    b" send it again later.\n"
+)
+_PROBLEM_JSON = (
+    b'{"type":"about:blank","title":"Waiting room","status":503,"detail":"Open the page itself to'
+    b' wait.","retryAfter":%d}'
+)
 _ORIGIN_LATER = (b"Retry-After", b"%d" % ORIGIN_RETRY_S)
 _ORIGIN_REFRESH = (b"Refresh", b"%d" % ORIGIN_RETRY_S)
 _ORIGIN_JSON = AnswerHeaders(_JSON, *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), _ORIGIN_LATER)
@@ -61,7 +69,8 @@ OUTAGE = Answer(
 SEVERAL_ROOMS = Answer(
     400,
     _PLAIN,
-    b"400 Bad Request: the path can be read in several ways, which belong to different waiting rooms\n",
+    b"400 Bad Request: the path can be read in several ways, which belong to different waiting"
+    b" rooms\n",
 )
 
 
@@ -76,11 +85,13 @@ UNKNOWN_HOST = Answer(421, _PLAIN, b"421 Misdirected Request: this host is not c
 
 
 def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: bool = True) -> Answer:
-    """What a held request is answered: the waiting page in the right language, its JSON, or a short problem text.
+    """What a held request is answered: the waiting page in the right language, its JSON, or a short
+    problem text.
 
     A HEAD gets the answer to GET; front ends send it without the body, and with the body's length.
-    What shows no page (an image, an autosave, a preflight, a WebSocket) never gets a success, or it would be taken for the real thing.
-    `body` is that of a form that may be kept (core.kept_form.may_keep_form); None where the front end has not read it, or not to its end.
+    What shows no page (an image, an autosave, a preflight, a WebSocket) never gets a success, or it
+    would be taken for the real thing. `body` is that of a form that may be kept
+    (core.kept_form.may_keep_form); None where the front end has not read it, or not to its end.
     `cors`: with the headers that the room gives to origins that it lists.
     """
     held, page, status = hold.held, hold.page, hold.status
@@ -142,7 +153,9 @@ def _shown_to_all(
 
 
 def _without_page(hold: Hold, arrival: Arrival) -> Answer:
-    """For what has no place, or shows no page: 503 in words or as problem JSON. The page's status where the room wants one for all."""
+    """For what has no place, or shows no page: 503 in words or as problem JSON. The page's status
+    where the room wants one for all.
+    """
     status = hold.status if hold.uniform and not speculative(arrival) else 503
     retry_s = (hold.held.next_try_s if hold.held is not None else 0) or PLACELESS_RETRY_S
     if status == 503 and b"json" in (arrival.header(b"accept") or b""):
@@ -219,9 +232,11 @@ def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
 
 
 def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None = None) -> Answer:
-    """The page for 502, 503 or 504 of a visitor that may go on: keeps the place (the ticket goes out) and tries again by itself.
+    """The page for 502, 503 or 504 of a visitor that may go on: keeps the place (the ticket goes
+    out) and tries again by itself.
 
-    Only a request that is safe to repeat refreshes by itself. Programs that ask for JSON get JSON; the page is in the visitor's language.
+    Only a request that is safe to repeat refreshes by itself. Programs that ask for JSON get JSON;
+    the page is in the visitor's language.
     """
     answer = _origin_error(status, arrival, cookie, page)
     return for_scripts(answer, page, arrival) if page is not None else answer

@@ -1,8 +1,9 @@
 """One room through its events: the settings of this moment, and the next ones compiled ahead.
 
-On the request path this costs one comparison. The first event after the end of a stage, a request or a clock tick, switches to
-the next one; a draw that stands between the two is held then, and until it is written down the stage before goes on, which
-holds everybody. So a full disk at the start of a sale means a late sale, never one in the wrong order.
+On the request path this costs one comparison. The first event after the end of a stage, a request
+or a clock tick, switches to the next one; a draw that stands between the two is held then, and
+until it is written down the stage before goes on, which holds everybody. So a full disk at the
+start of a sale means a late sale, never one in the wrong order.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,15 +30,18 @@ RETRY_MS = 1_000
 """How often a draw that could not be written down is tried again."""
 
 Bypass = Callable[[Arrival, int], Rule | None]
-"""(arrival, now_ms) -> the bypass rule of the room that lets this arrival by, or None. A rule that cannot be evaluated does not match."""
+"""(arrival, now_ms) -> the bypass rule of the room that lets this arrival by, or None. A rule that
+cannot be evaluated does not match.
+"""
 
 
 class CompiledRoom(msgspec.Struct, frozen=True):
     """One room at one stage of its calendar, ready to be asked.
 
-    `room` are the settings of this stage; what every request asks of them stands beside it. `draw` is the draw of this stage's event, or
-    the last one before. `prompt` is the ledger where it knows its answers at once; `obeys_origin`: some origin command is enabled;
-    `tells_newcomers`: the page says how long the wait is before a visitor has a place, or something of this visitor alone.
+    `room` are the settings of this stage; what every request asks of them stands beside it. `draw`
+    is the draw of this stage's event, or the last one before. `prompt` is the ledger where it knows
+    its answers at once; `obeys_origin`: some origin command is enabled; `tells_newcomers`: the page
+    says how long the wait is before a visitor has a place, or something of this visitor alone.
     """
 
     room: Room
@@ -73,7 +77,9 @@ class RoomSchedule:
     def __init__(
         self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]
     ) -> None:
-        """`course`: (from when, the room compiled for it), ascending, at least one; the ledger must be set to the first one."""
+        """`course`: (from when, the room compiled for it), ascending, at least one; the ledger must
+        be set to the first one.
+        """
         self.now = course[0][1]
         self._later = list(course[1:])
         self._on_error = on_error
@@ -82,7 +88,9 @@ class RoomSchedule:
         self.until_ms = self._later[0][0] if self._later else NEVER_MS
 
     def hold_for_origin(self, down: bool) -> bool:
-        """Holds new visitors while the origin is unhealthy, or no longer; whether that is a change. Settings and events go on beneath."""
+        """Holds new visitors while the origin is unhealthy, or no longer; whether that is a change.
+        Settings and events go on beneath.
+        """
         if down is self._origin_down:
             return False
         self._origin_down = down
@@ -128,7 +136,9 @@ class RoomSchedule:
         return self.now
 
     def _drawn(self, stage: CompiledRoom, now_ms: int) -> bool:
-        """Whether this stage may begin: the draw that it begins with, if there is one, has been held."""
+        """Whether this stage may begin: the draw that it begins with, if there is one, has been
+        held.
+        """
         draw = stage.draw
         if draw is None or draw.drawn or stage.effective.phase is not Phase.RUNNING:
             return True
@@ -164,10 +174,11 @@ def compile_room(
     passes: MakePasses = lambda _: None,
     passes_well_known: bool = True,
 ) -> RoomSchedule:
-    """Prepares one room for now and for everything its events will bring; the templates must already have been checked.
+    """Prepares one room for now and for everything its events will bring; the templates must
+    already have been checked.
 
-    The ledger is to be configured for `now.effective` before the first request. Raises StorageFailed when the seed of a draw
-    cannot be had.
+    The ledger is to be configured for `now.effective` before the first request. Raises
+    StorageFailed when the seed of a draw cannot be had.
     """
     pages: dict[str, Page] = {}
     cookies, draw, stages = TicketCookies(room, always_use_https), None, []

@@ -1,4 +1,6 @@
-"""The rooms as the data path uses them: everything that can be prepared is prepared once, when the configuration changes."""
+"""The rooms as the data path uses them: everything that can be prepared is prepared once, when the
+configuration changes.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -9,7 +11,9 @@ from greenroom.request.hosts import KnownHosts
 from greenroom.request.routing import RouteTable
 
 PLACES_REMEMBERED = 4_096
-"""Hosts with paths whose room is remembered, 3 MB at most: in a rush everybody asks for the same pages."""
+"""Hosts with paths whose room is remembered, 3 MB at most: in a rush everybody asks for the same
+pages.
+"""
 
 PATH_REMEMBERED_MAX = 512
 
@@ -52,11 +56,15 @@ class RoomTable:
         return found
 
     def covering(self, host: str, paths: Iterable[str]) -> list[RoomSchedule | None]:
-        """Every room that covers one of these paths, None for those that none covers: readings of one path, which are not remembered."""
+        """Every room that covers one of these paths, None for those that none covers: readings of
+        one path, which are not remembered.
+        """
         return list(dict.fromkeys([self._routes.find(host, path) for path in paths]))
 
     def turn(self, now_ms: int, on_error: Callable[[BaseException], None]) -> int:
-        """Every room turns to the stage that holds now; when the next one does. What goes wrong in one room keeps no other waiting."""
+        """Every room turns to the stage that holds now; when the next one does. What goes wrong in
+        one room keeps no other waiting.
+        """
         next_ms = NEVER_MS
         for schedule in self.rooms.values():
             try:

@@ -1,7 +1,9 @@
-"""The decision service: finds the room of an arrival, opens its tickets, asks the ledger one question and gives a verdict.
+"""The decision service: finds the room of an arrival, opens its tickets, asks the ledger one
+question and gives a verdict.
 
-This is sequencing only. Which question to ask is `admission.decide`'s business, the answer is the ledger's, the wording is `render`'s, and
-counting is the observer's. One rule has precedence: when anything fails here, the visitor is held and never passed to the origin.
+This is sequencing only. Which question to ask is `admission.decide`'s business, the answer is the
+ledger's, the wording is `render`'s, and counting is the observer's. One rule has precedence: when
+anything fails here, the visitor is held and never passed to the origin.
 """
 
 import struct
@@ -86,9 +88,11 @@ class DecisionService:
         on_error: Callable[[BaseException], None],
         observe: Observer = lambda _: None,
     ) -> None:
-        """`entropy(n)` gives n unpredictable bytes; `on_error` is told of every exception that held a visitor.
+        """`entropy(n)` gives n unpredictable bytes; `on_error` is told of every exception that held
+        a visitor.
 
-        `observe` is told of every decision; it must be quick and must not raise (`observed_by` sees to that).
+        `observe` is told of every decision; it must be quick and must not raise (`observed_by` sees
+        to that).
         """
         self._holding = Holding(sealer, observe)
         self.use(table)
@@ -114,13 +118,17 @@ class DecisionService:
         """Names of the ticket cookies; they never reach an origin."""
 
     def receive(self, arrival: Arrival, done: Done) -> None:
-        """Calls `done` exactly once, now or later. Never raises: an error inside is an answer that holds the visitor."""
+        """Calls `done` exactly once, now or later. Never raises: an error inside is an answer that
+        holds the visitor.
+        """
         verdict = self.verdict(arrival, done)
         if verdict is not None:
             done(verdict)
 
     def verdict(self, arrival: Arrival, later: Done, late: Late | None = None) -> Verdict | None:
-        """The verdict where it is known at once; None: `later` is called exactly once, or `late` has taken the try. Never raises."""
+        """The verdict where it is known at once; None: `later` is called exactly once, or `late`
+        has taken the try. Never raises.
+        """
         tell_ms, compiled = self.now_ms, None
         now_ms = tell_ms()
         try:
@@ -149,7 +157,9 @@ class DecisionService:
             return self._failed(error, arrival, now_ms, compiled)
 
     def _otherwise(self, arrival: Arrival, now_ms: int, later: Done) -> Verdict | None:
-        """The readings of the path do not lead to the same room and rules: it is refused, or goes on in its one form."""
+        """The readings of the path do not lead to the same room and rules: it is refused, or goes
+        on in its one form.
+        """
         target = arrival.otherwise
         if not isinstance(target, Target):
             self._observe(DecisionEvent(now_ms, Decided.SEVERAL_ROOMS, None, arrival))
@@ -163,10 +173,11 @@ class DecisionService:
         return None if verdict is None else sent(verdict)
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """Obeys the origin's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the ticket, or empty.
+        """Obeys the origin's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the
+        ticket, or empty.
 
-        Only `revoke` is known: the session ends at once and its unit is free. Anything else is ignored, as is any command to
-        a room that did not enable it.
+        Only `revoke` is known: the session ends at once and its unit is free. Anything else is
+        ignored, as is any command to a room that did not enable it.
         """
         schedule = self.table.rooms.get(forward.room_id)
         if (
@@ -182,7 +193,9 @@ class DecisionService:
         return compiled.cookies.of(forward.scheme).expire()
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
-        """The session of a request that is under way for long; only for a Forward with a ticket. See `OpenSession` for `place`."""
+        """The session of a request that is under way for long; only for a Forward with a ticket.
+        See `OpenSession` for `place`.
+        """
         return OpenSession(forward, self, place)
 
     def _drawn_tickets(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Found:
@@ -209,13 +222,15 @@ class DecisionService:
         return tuple([ways[question] for question in sorted(ArrivalQuestion)])
 
     def _again(self, asked: Inquiry) -> Verdict | None:
-        """The session of the first ticket is gone: the question that the visitor's other tickets raise."""
+        """The session of the first ticket is gone: the question that the visitor's other tickets
+        raise.
+        """
         question, found = decide_among(
             asked.room, asked.arrival, asked.now_ms, asked.found[1:], True
         )
         return self._ways[question](replace(asked, found=found))
 
-    # -- one method for each question ------------------------------------------------------------------------------------------
+    # -- one method for each question --------------------------------------------------------------
 
     def _uncovered(self, arrival: Arrival, now_ms: int) -> Verdict:
         """No room."""
@@ -283,7 +298,9 @@ class DecisionService:
         return self._answered(ARRIVE, asked, ticket, outcome)
 
     def _provisional(self, asked: Inquiry) -> None:
-        """A request that cannot wait is let in for some seconds, or answered at once that it cannot."""
+        """A request that cannot wait is let in for some seconds, or answered at once that it
+        cannot.
+        """
         ticket = self._new_ticket(asked.now_ms)
 
         def answered(outcome: Outcome) -> None:
@@ -313,7 +330,9 @@ class DecisionService:
         return self._placed_nowhere(asked, self._new_ticket(asked.now_ms))
 
     def _placed_nowhere(self, asked: Inquiry, ticket: Ticket) -> Verdict | None:
-        """Held without a place. A HEAD is answered like GET, so where GET shows the page, the ledger is asked what is in it."""
+        """Held without a place. A HEAD is answered like GET, so where GET shows the page, the
+        ledger is asked what is in it.
+        """
         if not is_head_of_page(asked.room.room, asked.arrival):
             return self._holding.without_place(asked)
 
@@ -339,7 +358,8 @@ class DecisionService:
         if ticket is not None:
             room.ledger.leave(ticket.id, ticket.key)
         self._observe(DecisionEvent(asked.now_ms, Decided.LEFT, room.effective, arrival, ticket))
-        # A cookie that holds no genuine ticket is left alone: any page could send such a request, and delete what it did not set.
+        # A cookie that holds no genuine ticket is left alone: any page could send such a request,
+        # and delete what it did not set.
         return left_answer(
             room.page,
             arrival,
@@ -375,7 +395,7 @@ class DecisionService:
     def _not_asked(self, asked: Inquiry) -> Verdict:  # noqa: ARG002 - asked like the others
         raise ValueError("no room is asked about such an arrival")
 
-    # -- ledgers that may answer later -----------------------------------------------------------------------------------------
+    # -- ledgers that may answer later -------------------------------------------------------------
 
     def _hears(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket) -> LedgerAnswered:
         """What such a ledger calls with its answer."""
@@ -434,7 +454,7 @@ class DecisionService:
             trying.held_ms = 0
         return trying.give_up() or OUTAGE
 
-    # -- verdicts --------------------------------------------------------------------------------------------------------------
+    # -- verdicts ----------------------------------------------------------------------------------
 
     def _answered(
         self,

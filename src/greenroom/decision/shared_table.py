@@ -1,7 +1,9 @@
-"""The table of a room's line as it is sent: asked of the ledger once a second at most, and the same bytes for all who ask meanwhile.
+"""The table of a room's line as it is sent: asked of the ledger once a second at most, and the same
+bytes for all who ask meanwhile.
 
-It has nothing in it that depends on the visitor, and what a visitor sends changes nothing in it, so a shared cache may keep it for the
-second that it says. While a newer one is on its way from a distributed ledger, the one before is sent, for STALE_MS at most.
+It has nothing in it that depends on the visitor, and what a visitor sends changes nothing in it, so
+a shared cache may keep it for the second that it says. While a newer one is on its way from a
+distributed ledger, the one before is sent, for STALE_MS at most.
 """
 
 from collections.abc import Callable
@@ -35,7 +37,9 @@ _encode = msgspec.json.encode
 
 
 def body_of(table: LineTable) -> bytes:
-    """The table in JSON (docs/howto/very-large-rooms.md). Moments of arrival count from the first one, in milliseconds."""
+    """The table in JSON (docs/howto/very-large-rooms.md). Moments of arrival count from the first
+    one, in milliseconds.
+    """
     from_ms = table.knots[0].arrival_ms if table.knots else table.made_ms
     line = {
         "madeMs": table.made_ms,
@@ -53,7 +57,8 @@ def body_of(table: LineTable) -> bytes:
 
 
 def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
-    """The refresh that this visitor is told: the ledger's, but at most `refresh_max_seconds` give or take 10 % where the page does not
+    """The refresh that this visitor is told: the ledger's, but at most `refresh_max_seconds` give
+    or take 10 % where the page does not
 
     read the table, and so has to come by itself.
     """

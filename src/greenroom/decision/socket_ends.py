@@ -1,22 +1,28 @@
-"""Who is at the other end of a connection: an address, or a program of this machine that could open the file of a Unix socket.
+"""Who is at the other end of a connection: an address, or a program of this machine that could open
+the file of a Unix socket.
 
-A Unix socket has no addresses. Its file has an owner, a group and a mode instead, so the operator has said with them who may connect. Such
-a peer is trusted as a proxy (`ForwardedPolicy.trust_socket`), at every host. What it does not say about the visitor stays unknown: its
-visitors must not become one client with one share of the limits for each address.
+A Unix socket has no addresses. Its file has an owner, a group and a mode instead, so the operator
+has said with them who may connect. Such a peer is trusted as a proxy
+(`ForwardedPolicy.trust_socket`), at every host. What it does not say about the visitor stays
+unknown: its visitors must not become one client with one share of the limits for each address.
 """
 
 import asyncio
 from typing import NamedTuple
 
 SOCKET_PEER = "unix:"
-"""In the place of the address of such a peer, and of visitors of whom it says none. It is no address, so no rule and no network covers it.
+"""In the place of the address of such a peer, and of visitors of whom it says none. It is no
+address, so no rule and no network covers it.
 
-Only the kernel's word makes a peer one: the text alone, which a client could send, is trusted by no policy.
+Only the kernel's word makes a peer one: the text alone, which a client could send, is trusted by no
+policy.
 """
 
 
 class SocketEnds(NamedTuple):
-    """Both ends of one connection. `server` is the address and port of the listener; a Unix socket has a `path` instead."""
+    """Both ends of one connection. `server` is the address and port of the listener; a Unix socket
+    has a `path` instead.
+    """
 
     peer: str
     server: tuple[str, int]

@@ -1,8 +1,10 @@
 """Reads the valid tickets among the cookies of one request.
 
-A let-in visitor's browser sends the same Cookie header with every request, so what one header held is remembered while the keys stay the
-same. Only a header whose every candidate was a ticket is: time makes no ticket less possible, but may make a refused one good. A visitor
-in line gets a new ticket with each answer, so what held no accepted ticket is remembered apart: it must not push out the others.
+A let-in visitor's browser sends the same Cookie header with every request, so what one header held
+is remembered while the keys stay the same. Only a header whose every candidate was a ticket is:
+time makes no ticket less possible, but may make a refused one good. A visitor in line gets a new
+ticket with each answer, so what held no accepted ticket is remembered apart: it must not push out
+the others.
 """
 
 from typing import Protocol
@@ -16,7 +18,9 @@ HEADERS_REMEMBERED = 4_096
 """Cookie headers whose tickets are remembered."""
 
 WAITING_REMEMBERED = 512
-"""The same, of visitors in line: a page that loads again, or its parts, which all bring the same ticket within seconds."""
+"""The same, of visitors in line: a page that loads again, or its parts, which all bring the same
+ticket within seconds.
+"""
 
 HEADER_REMEMBERED_MAX = 2_048
 """Longer ones are parsed each time, so that clients can make greenroom remember at most 14 MB."""

@@ -1,11 +1,13 @@
 """Seals a visitor's ticket into a cookie value and opens it again.
 
-A sealed ticket is 81 bytes, 108 characters of base64url: key id (6), nonce (12), AES-256-GCM box of the packed ticket
-(47 + 16). Eighty-one is a multiple of three, so there is no padding and there are no spare bits: every ticket has exactly
-one spelling, and a value that is not 108 characters of the alphabet is refused before any cryptography. The room id is
-associated data: a ticket of one room opens in no other.
+A sealed ticket is 81 bytes, 108 characters of base64url: key id (6), nonce (12), AES-256-GCM box of
+the packed ticket (47 + 16). Eighty-one is a multiple of three, so there is no padding and there are
+no spare bits: every ticket has exactly one spelling, and a value that is not 108 characters of the
+alphabet is refused before any cryptography. The room id is associated data: a ticket of one room
+opens in no other.
 
-`open` answers None for anything that is not a ticket, and never says why: its caller treats the visitor as new.
+`open` answers None for anything that is not a ticket, and never says why: its caller treats the
+visitor as new.
 """
 
 import os
@@ -43,7 +45,9 @@ _FROM_URL = bytes.maketrans(
 
 
 class Sealer:
-    """Seals with the current key of a ring, opens with any key of it. Not for use by several threads at once."""
+    """Seals with the current key of a ring, opens with any key of it. Not for use by several
+    threads at once.
+    """
 
     def __init__(self, ring: KeyRing, entropy: Callable[[int], bytes] = os.urandom) -> None:
         """`entropy(n)` gives n unpredictable bytes; nonces come from it."""
@@ -52,7 +56,9 @@ class Sealer:
         self._entropy = entropy
 
     def seal(self, ticket: Ticket, room_id: bytes) -> bytes:
-        """The cookie value: SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a ticket that does not fit."""
+        """The cookie value: SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a
+        ticket that does not fit.
+        """
         ring, take = self.ring, self._entropy
         nonce = take(NONCE_BYTES)
         ring.seals += 1
@@ -71,7 +77,9 @@ class Sealer:
         ).translate(_TO_URL)
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:
-        """The ticket, or None for a value that this key ring did not seal for this room, or that is impossible at `now_ms`."""
+        """The ticket, or None for a value that this key ring did not seal for this room, or that is
+        impossible at `now_ms`.
+        """
         if len(value) != SEALED_LENGTH:
             return None
         try:
@@ -99,7 +107,8 @@ class Sealer:
             or refresh_ms > REFRESH_MAX_MS
         ):
             return None
-        # Two machines may stamp arrival and admission, so "before" allows for the same difference of clocks as "future".
+        # Two machines may stamp arrival and admission, so "before" allows for the same difference
+        # of clocks as "future".
         if accepted_ms and not arrival_ms - FUTURE_MAX_MS <= accepted_ms <= latest_ms:
             return None
         return Ticket(ticket_id, key, accepted_ms, checked_ms, refresh_ms, home)

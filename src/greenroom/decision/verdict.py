@@ -3,7 +3,8 @@
 | verdict | a front end |
 |---|---|
 | Forward | sends the request to the origin and adds `set_cookie` to the origin's answer |
-| Hold | answers with what `render.render` makes of it, now, later or elsewhere: rendering asks nothing again |
+| Hold | answers with what `render.render` makes of it, now, later or elsewhere: rendering asks
+nothing again |
 | Answer | sends it: a receipt, a farewell, an outage |
 """
 
@@ -15,13 +16,15 @@ from greenroom.pages import Page
 
 
 class Forward(msgspec.Struct, frozen=True, gc=False):
-    """Go on to the origin. `set_cookie` is a whole Set-Cookie value to add to the origin's answer, or empty.
+    """Go on to the origin. `set_cookie` is a whole Set-Cookie value to add to the origin's answer,
+    or empty.
 
-    `room_id` is empty and `ticket` None when no room covers the request or the room let it by without a ticket. `expires_ms` is when
-    the session ends unless it is renewed; `provisional`: it lives for some seconds only, because no ticket has come back yet.
-    `renews_early`: the visitor already has this ticket, with at least half of its time left, so an answer that may be kept by shared
-    caches goes out without it (the session is renewed all the same). `scheme` is the arrival's, on
-    which the attributes of the cookie depend.
+    `room_id` is empty and `ticket` None when no room covers the request or the room let it by
+    without a ticket. `expires_ms` is when the session ends unless it is renewed; `provisional`: it
+    lives for some seconds only, because no ticket has come back yet. `renews_early`: the visitor
+    already has this ticket, with at least half of its time left, so an answer that may be kept by
+    shared caches goes out without it (the session is renewed all the same). `scheme` is the
+    arrival's, on which the attributes of the cookie depend.
     """
 
     set_cookie: bytes = b""
@@ -42,15 +45,19 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
 
 
 SharedPages = dict[tuple[Page, bytes | None, int], tuple[AnswerHeaders, bytes]]
-"""Headers and body of answers that many visitors get, by the page in its language, Accept-Encoding and the status."""
+"""Headers and body of answers that many visitors get, by the page in its language, Accept-Encoding
+and the status.
+"""
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """The visitor waits. `held` are the facts of the waiting page; None for an arrival that has no place and can show no page.
+    """The visitor waits. `held` are the facts of the waiting page; None for an arrival that has no
+    place and can show no page.
 
-    `status` is the room's status code for held visitors; `json` whether the room answers JSON to those who prefer it; `uniform` whether
-    every held request is answered with the page and that status, as the original does. `shown`: answers to others who are shown the same
-    page at this moment; None: the page is for this visitor alone.
+    `status` is the room's status code for held visitors; `json` whether the room answers JSON to
+    those who prefer it; `uniform` whether every held request is answered with the page and that
+    status, as the original does. `shown`: answers to others who are shown the same page at this
+    moment; None: the page is for this visitor alone.
     """
 
     room_id: str

@@ -1,4 +1,6 @@
-"""A minimal browser: requests pages over HTTP/1.1, keeps cookies, and reports when a page wants to be loaded again."""
+"""A minimal browser: requests pages over HTTP/1.1, keeps cookies, and reports when a page wants to
+be loaded again.
+"""
 
 import asyncio
 from email.parser import BytesParser
@@ -13,8 +15,9 @@ ANSWER_MAX = 1 << 20
 """More than any page of the demo."""
 
 _HEADERS = (
-    "Host: {host}\r\nUser-Agent: greenroom-demo-crowd\r\nAccept: text/html,application/xhtml+xml\r\nSec-Fetch-Site: same-origin\r\n"
-    "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\nConnection: close\r\n"
+    "Host: {host}\r\nUser-Agent: greenroom-demo-crowd\r\nAccept:"
+    " text/html,application/xhtml+xml\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Mode:"
+    " navigate\r\nSec-Fetch-Dest: document\r\nConnection: close\r\n"
 )
 
 

@@ -29,7 +29,9 @@ _STYLE = (_HERE / "shop.css").read_text(encoding="utf-8")
 def console_routes(
     crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable[[], Mapping[str, Any]]
 ) -> list[Route]:
-    """`/demo` and what it needs; `room` gives the status of the demo's room, `shop_url` says where visitors go."""
+    """`/demo` and what it needs; `room` gives the status of the demo's room, `shop_url` says where
+    visitors go.
+    """
 
     async def page(_request: Request) -> Response:
         state = room()

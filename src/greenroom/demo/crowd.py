@@ -1,4 +1,6 @@
-"""A synthetic crowd: visitors who come, wait as their browser is told to, look around in the shop, buy and go."""
+"""A synthetic crowd: visitors who come, wait as their browser is told to, look around in the shop,
+buy and go.
+"""
 
 import asyncio
 import random

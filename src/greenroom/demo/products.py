@@ -29,7 +29,10 @@ PRODUCTS = (
         price=39,
         line="Warm light for late evenings",
         hue=38,
-        art=f'<path d="M50 12v10M34 30h32l6 44H28z" {_LINE}/><circle cx="50" cy="54" r="10" fill="currentColor"/>',
+        art=(
+            f'<path d="M50 12v10M34 30h32l6 44H28z" {_LINE}/><circle cx="50" cy="54" r="10"'
+            ' fill="currentColor"/>'
+        ),
     ),
     Product(
         slug="teapot",
@@ -37,9 +40,11 @@ PRODUCTS = (
         price=54,
         line="Holds six cups and a long talk",
         hue=200,
-        art=f'<path d="M26 46h44v14a20 20 0 0 1-20 20h-4a20 20 0 0 1-20-20zM70 50c14-2 14 18-2 18" {_LINE}/>'
-        f'<path d="M26 54 12 44M40 46c0-12 16-12 16 0" {_LINE}/>'
-        '<circle cx="48" cy="32" r="4" fill="currentColor"/>',
+        art=(
+            '<path d="M26 46h44v14a20 20 0 0 1-20 20h-4a20 20 0 0 1-20-20zM70 50c14-2 14 18-2 18"'
+            f' {_LINE}/><path d="M26 54 12 44M40 46c0-12 16-12 16 0" {_LINE}/><circle cx="48"'
+            ' cy="32" r="4" fill="currentColor"/>'
+        ),
     ),
     Product(
         slug="monstera",
@@ -47,8 +52,10 @@ PRODUCTS = (
         price=29,
         line="Grows whether you watch or not",
         hue=140,
-        art='<path d="M50 66V30M50 44C30 44 24 30 26 18c16 0 24 10 24 26zm0 8c18 0 26-12 24-26-16 0-24 12-24 26z" fill="currentColor"/>'
-        f'<path d="M34 66h32l-5 22H39z" {_LINE}/>',
+        art=(
+            '<path d="M50 66V30M50 44C30 44 24 30 26 18c16 0 24 10 24 26zm0 8c18 0 26-12 24-26-16'
+            f' 0-24 12-24 26z" fill="currentColor"/><path d="M34 66h32l-5 22H39z" {_LINE}/>'
+        ),
     ),
     Product(
         slug="records",
@@ -56,8 +63,11 @@ PRODUCTS = (
         price=189,
         line="Side B is the better one",
         hue=280,
-        art=f'<rect x="14" y="22" width="72" height="56" rx="6" {_LINE}/><circle cx="44" cy="50" r="18" {_LINE}/>'
-        f'<circle cx="44" cy="50" r="5" fill="currentColor"/><path d="M76 32v20l-10 12" {_LINE}/>',
+        art=(
+            f'<rect x="14" y="22" width="72" height="56" rx="6" {_LINE}/><circle cx="44" cy="50"'
+            f' r="18" {_LINE}/><circle cx="44" cy="50" r="5" fill="currentColor"/><path d="M76'
+            f' 32v20l-10 12" {_LINE}/>'
+        ),
     ),
     Product(
         slug="blanket",

@@ -1,4 +1,6 @@
-"""The shop of the demo: a few products, a basket, a checkout, and on each page how many visitors it serves right now."""
+"""The shop of the demo: a few products, a basket, a checkout, and on each page how many visitors it
+serves right now.
+"""
 
 import secrets
 from collections.abc import Callable
@@ -13,7 +15,9 @@ from starlette.routing import Route
 from greenroom.demo.products import PRODUCTS
 
 SERVED_SECONDS = 60.0
-"""A visitor who requested a page within the last minute is being served: the session of the demo's room."""
+"""A visitor who requested a page within the last minute is being served: the session of the demo's
+room.
+"""
 
 VISITORS_MAX = 10_000
 """The shop remembers no more; a demo has a few dozen."""
@@ -29,7 +33,9 @@ _BACK = '<p><a href="/">Back to the shop</a></p>'
 
 
 class Shop:
-    """An origin like any other. All it knows of waiting rooms: who has bought something makes room for the next visitor."""
+    """An origin like any other. All it knows of waiting rooms: who has bought something makes room
+    for the next visitor.
+    """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         """`now_s` counts seconds and never runs backwards."""
@@ -54,19 +60,29 @@ class Shop:
 
     async def _front(self, request: Request) -> Response:
         cards = "".join(
-            f'<a class="card" href="/products/{item.slug}" style="--hue:{item.hue}">{item.picture}<h2>{item.name}</h2>'
-            f"<p>{item.line}</p><b>{item.price} &euro;</b></a>"
+            f'<a class="card" href="/products/{item.slug}"'
+            f' style="--hue:{item.hue}">{item.picture}<h2>{item.name}</h2><p>{item.line}</p><b>{item.price}'
+            " &euro;</b></a>"
             for item in PRODUCTS
         )
-        intro = '<section class="intro"><h1>Opening day.</h1><p>Six good things, today only. Take your time: you are in.</p></section>'
+        intro = (
+            '<section class="intro"><h1>Opening day.</h1><p>Six good things, today only. Take your'
+            " time: you are in.</p></section>"
+        )
         return self._page(request, "Opening day", f'{intro}<div class="grid">{cards}</div>')
 
     async def _product(self, request: Request) -> Response:
         item = _BY_SLUG.get(request.path_params["slug"])
         if item is None:
             return await self._missing(request)
-        buy = f'<form method="post" action="/basket?add={item.slug}"><button>Put in basket</button></form>'
-        facts = f'<h1>{item.name}</h1><p>{item.line}.</p><p class="price">{item.price} &euro;</p>{buy}{_BACK}'
+        buy = (
+            f'<form method="post" action="/basket?add={item.slug}"><button>Put in'
+            " basket</button></form>"
+        )
+        facts = (
+            f'<h1>{item.name}</h1><p>{item.line}.</p><p class="price">{item.price}'
+            f" &euro;</p>{buy}{_BACK}"
+        )
         return self._page(
             request,
             item.name,
@@ -92,7 +108,10 @@ class Shop:
             return self._page(
                 request, "Checkout", f"<h1>Checkout</h1><p>Your basket is empty.</p>{_BACK}"
             )
-        thanks = "<h1>Thank you!</h1><p>Your order is on its way, and your place in the shop goes to the next visitor.</p>"
+        thanks = (
+            "<h1>Thank you!</h1><p>Your order is on its way, and your place in the shop goes to the"
+            " next visitor.</p>"
+        )
         answer = self._page(
             request,
             "Thank you",

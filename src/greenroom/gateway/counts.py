@@ -6,26 +6,38 @@ MEANINGS: dict[str, str] = {
     "connections_opened": "connections accepted from visitors",
     "connections_open": "open connections from visitors",
     "connections_refused": "connections closed at once because a connection limit was reached",
-    "connections_shed": "connections without a request under way that were closed because file descriptors ran short",
+    "connections_shed": (
+        "connections without a request under way that were closed because file descriptors ran"
+        " short"
+    ),
     "requests": "requests read, including refused ones",
     "refused": "requests refused as malformed, oversized or too slow (4xx and 505)",
     "answered": "requests answered by the waiting room",
     "forwarded": "requests allowed to go to an origin",
     "failed": "requests allowed to go to an origin that ended in 502, 503 or 504",
-    "cut": "responses cut off after they had begun, because the origin failed, the visitor stopped reading or its session ended",
+    "cut": (
+        "responses cut off after they had begun, because the origin failed, the visitor stopped"
+        " reading or its session ended"
+    ),
     "abandoned": "requests whose visitor disconnected before the end of the response",
     "errors": "exceptions inside the gateway (the visitor was held; see the log)",
     "origin_connects": "connections opened to origins",
     "origin_connect_failures": "connections to origins that failed or took too long",
-    "origin_connects_refused": "connections to origins not opened, because the address is greenroom's own or link-local",
+    "origin_connects_refused": (
+        "connections to origins not opened, because the address is greenroom's own or link-local"
+    ),
     "origin_connections_open": "open connections to origins",
     "origin_shares_used_up": (
-        "requests that had to wait, or got 503, because their client, ticket or kind had its share of the connections to an origin"
+        "requests that had to wait, or got 503, because their client, ticket or kind had its share"
+        " of the connections to an origin"
     ),
     "origin_retries": "requests sent again because the origin had closed a reused connection",
     "origin_invalid": "responses of origins that were not valid HTTP",
     "origin_answers": "responses of origins by the first digit of the status",
-    "origin_wait_seconds": "seconds from the first byte of a request to an origin until the head of its answer, summed up",
+    "origin_wait_seconds": (
+        "seconds from the first byte of a request to an origin until the head of its answer,"
+        " summed up"
+    ),
     "tunnels": "WebSocket tunnels opened",
     "tunnels_refused": "WebSockets refused because of a limit of tunnels",
     "tunnels_open": "open WebSocket tunnels",
@@ -40,7 +52,9 @@ GAUGES = frozenset(("connections_open", "origin_connections_open", "tunnels_open
 
 
 class Counts:
-    """Incremented where things happen. A class of its own, and no dataclass: compiled code adds to its numbers where they are."""
+    """Incremented where things happen. A class of its own, and no dataclass: compiled code adds to
+    its numbers where they are.
+    """
 
     def __init__(self) -> None:
         self.connections_opened = 0
@@ -73,7 +87,9 @@ class Counts:
         self.bytes_out = 0
 
     def described(self) -> Iterator[tuple[str, str, bool, float]]:
-        """Name, help, whether it is a gauge, and the value of every count; `origin_1xx` to `origin_5xx` for the answers."""
+        """Name, help, whether it is a gauge, and the value of every count; `origin_1xx` to
+        `origin_5xx` for the answers.
+        """
         for name, meaning in MEANINGS.items():
             if name != "origin_answers":
                 yield name, meaning, name in GAUGES, getattr(self, name)

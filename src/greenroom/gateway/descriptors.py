@@ -1,9 +1,12 @@
-"""File descriptors that run short: the connections that have waited longest for nothing make room for those that ask something.
+"""File descriptors that run short: the connections that have waited longest for nothing make room
+for those that ask something.
 
-Theory. The kernel gives a new socket the lowest free number. So the number of a connection that has just been accepted says how many
-descriptors are in use at least, without a look at all of them; the gateway knows how many of those are its own.
-From a line on (the limit of the process, less a reserve for origins, journals and operators) it closes connections on which no request
-is under way. A request that is under way is never closed for another: when nothing else is open, the new connection is refused.
+Theory. The kernel gives a new socket the lowest free number. So the number of a connection that has
+just been accepted says how many descriptors are in use at least, without a look at all of them; the
+gateway knows how many of those are its own. From a line on (the limit of the process, less a
+reserve for origins, journals and operators) it closes connections on which no request is under way.
+A request that is under way is never closed for another: when nothing else is open, the new
+connection is refused.
 """
 
 import asyncio
@@ -18,13 +21,17 @@ import structlog
 from greenroom.gateway.counts import Counts
 
 RESERVE_MOST = 1_024
-"""Descriptors kept for everything but visitors where the limit is high: four origins with the usual most connections."""
+"""Descriptors kept for everything but visitors where the limit is high: four origins with the usual
+most connections.
+"""
 
 ACCEPTED_MOST = 256
 """New connections in one iteration of the event loop, where there are descriptors enough."""
 
 QUIET_S = 60.0
-"""A shortage is over when no connection had to be closed for so long: one that comes and goes is told once, not every second."""
+"""A shortage is over when no connection had to be closed for so long: one that comes and goes is
+told once, not every second.
+"""
 
 log = structlog.get_logger(__name__)
 
@@ -54,14 +61,20 @@ class Descriptors:
         self.line = self._limit - self._reserve
         """Descriptors run short when so many are in use."""
         self.accepted_at_once = max(1, min(self._reserve // 8, ACCEPTED_MOST))
-        """New connections in one iteration of the event loop: a few iterations pass until one closed for them gives its number back."""
+        """New connections in one iteration of the event loop: a few iterations pass until one
+        closed for them gives its number back.
+        """
         self._going: set[ClosableConnection] = set()  # told to close, and not closed yet
-        self._others = 0  # descriptors in use that are no connections of the gateway: the most that numbers have shown lately
+        # descriptors in use that are no connections of the gateway: the most that numbers have
+        # shown lately
+        self._others = 0
         self._closed = 0  # in the present shortage
         self._last = 0.0
 
     def short(self, number: int, handshakes: int = 0) -> bool:
-        """Whether descriptors run short, now that a connection has come with this number; so many are not over with their handshake."""
+        """Whether descriptors run short, now that a connection has come with this number; so many
+        are not over with their handshake.
+        """
         held = self._counts.connections_open + self._counts.origin_connections_open + handshakes
         if (
             number > self._others + held
@@ -76,8 +89,9 @@ class Descriptors:
     def make_room(self, connections: Collection[ClosableConnection], now: float) -> bool:
         """Closes unused connections, as many as the reserve has; False when there are none.
 
-        Kept-alive ones come first, then those whose request has not come whole; the longest silent first in both. One pass through all
-        connections makes room for many, so that a flood of new ones does not cost a pass each.
+        Kept-alive ones come first, then those whose request has not come whole; the longest silent
+        first in both. One pass through all connections makes room for many, so that a flood of new
+        ones does not cost a pass each.
         """
         if self._going:
             return True

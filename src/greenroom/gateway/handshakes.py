@@ -1,8 +1,10 @@
-"""Connections that have not finished their TLS handshake: accepted here, so that the limits on connections hold for them too.
+"""Connections that have not finished their TLS handshake: accepted here, so that the limits on
+connections hold for them too.
 
-An event loop that is given a certificate tells of a connection when its handshake is over. Until then it counts nowhere, and takes a file
-descriptor: a client that sends nothing could take all of them. A handshake takes a browser milliseconds, so where descriptors run short the
-oldest half of those that are not over makes room.
+An event loop that is given a certificate tells of a connection when its handshake is over. Until
+then it counts nowhere, and takes a file descriptor: a client that sends nothing could take all of
+them. A handshake takes a browser milliseconds, so where descriptors run short the oldest half of
+those that are not over makes room.
 """
 
 import asyncio
@@ -44,7 +46,9 @@ class Handshakes:
         tls: ssl.SSLContext,
         seconds: float,
     ) -> None:
-        """One more; when it is over, `protocol` speaks on the connection. It has no `transport` before that."""
+        """One more; when it is over, `protocol` speaks on the connection. It has no `transport`
+        before that.
+        """
 
         async def shake() -> None:
             with contextlib.suppress(
@@ -60,7 +64,9 @@ class Handshakes:
         task.add_done_callback(self._over)
 
     def make_room(self) -> bool:
-        """Ends the oldest half of those that are not over; False when there are none. Those that are ending are enough for now."""
+        """Ends the oldest half of those that are not over; False when there are none. Those that
+        are ending are enough for now.
+        """
         if any(task.cancelling() for task in self._under_way):
             return True
         left = [
@@ -87,7 +93,9 @@ class Handshakes:
 
 
 class TlsListener:
-    """One listening socket. `taken` is given each new connection with its address, and closes or begins it."""
+    """One listening socket. `taken` is given each new connection with its address, and closes or
+    begins it.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""What became of one request at the gateway, for the access log: told once, when the answer is written or the connection is gone."""
+"""What became of one request at the gateway, for the access log: told once, when the answer is
+written or the connection is gone.
+"""
 
 from collections.abc import Callable
 
@@ -9,7 +11,8 @@ from greenroom.model.visit import Arrival
 
 
 class RequestRecord(msgspec.Struct, frozen=True):
-    """`status` is 0 when the visitor went away before an answer; `sent` counts the bytes of the body; `arrival` is None for a request
+    """`status` is 0 when the visitor went away before an answer; `sent` counts the bytes of the
+    body; `arrival` is None for a request
 
     that could not be read, and `client` is then the other end of the connection.
     """

@@ -1,4 +1,6 @@
-"""The gateway as a whole: its listeners, its connections, its pools, and the sweep that keeps everybody's time."""
+"""The gateway as a whole: its listeners, its connections, its pools, and the sweep that keeps
+everybody's time.
+"""
 
 import asyncio
 import email.utils
@@ -29,24 +31,32 @@ from greenroom.gateway.wire.request_head import read_head
 from greenroom.model.answer import Answer
 
 SWEEP_S = 0.5
-"""How often deadlines are looked at, so every time limit is met within half a second. 50,000 connections cost 3 ms a sweep."""
+"""How often deadlines are looked at, so every time limit is met within half a second. 50,000
+connections cost 3 ms a sweep.
+"""
 
 BACKLOG = 4_096
-"""Connections the kernel keeps for us while we are busy: one burst of a crowd that all start at the same second."""
+"""Connections the kernel keeps for us while we are busy: one burst of a crowd that all start at the
+same second.
+"""
 
 PROGRESS_S = 0.25
 
 FRESH_S = 1.0
-"""How long a gateway that ends waits for the first request of a connection that has just been opened."""
+"""How long a gateway that ends waits for the first request of a connection that has just been
+opened.
+"""
 
 
 class Gateway:
     """An HTTP/1.1 reverse proxy that asks before it forwards. Make it inside a running event loop.
 
-    `receiver` decides about every request; `origins` names the origin for an Arrival's host, or None when there is none (it is asked
-    per request, so it must be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none
-    of which reaches a visitor; `varying` are header lines whose values are other ones for each visitor (empty: the usual ones);
-    `read` reads heads in another way; `descriptors` is how many file descriptors the process may have (None: what the system allows).
+    `receiver` decides about every request; `origins` names the origin for an Arrival's host, or
+    None when there is none (it is asked per request, so it must be quick, and may be replaced
+    through the attribute at any time); `on_error` is told of exceptions, none of which reaches a
+    visitor; `varying` are header lines whose values are other ones for each visitor (empty: the
+    usual ones); `read` reads heads in another way; `descriptors` is how many file descriptors the
+    process may have (None: what the system allows).
     """
 
     def __init__(
@@ -72,7 +82,9 @@ class Gateway:
         self.read_head = read
         self.on_error = on_error
         self.on_request = on_request
-        """Told what became of each request, for an access log; None: there is none, and nothing is measured for it."""
+        """Told what became of each request, for an access log; None: there is none, and nothing is
+        measured for it.
+        """
         self.counts = Counts()
         self._descriptors = Descriptors(self.counts, descriptors)
         self.keeps = True  # connections go on after an answer; off while draining
@@ -107,11 +119,11 @@ class Gateway:
         tls: ssl.SSLContext | None = None,
         protocol: Callable[[], asyncio.BaseProtocol] | None = None,
     ) -> list[tuple[str, int]]:
-        """Listens on `host` and `port` (0: any free one), or on `sockets` that are already bound; gives the addresses (of a Unix socket
-        its path and 0).
+        """Listens on `host` and `port` (0: any free one), or on `sockets` that are already bound;
+        gives the addresses (of a Unix socket its path and 0).
 
-        `protocol` makes what speaks on a new connection, when that is not always `connection`. May be called again for another listener.
-        OSError when the address cannot be had.
+        `protocol` makes what speaks on a new connection, when that is not always `connection`. May
+        be called again for another listener. OSError when the address cannot be had.
         """
         speaks = self.connection if protocol is None else protocol
         listening = list(sockets) or await self._bound(host, port)
@@ -140,9 +152,11 @@ class Gateway:
         sock: socket.socket,
         address: str,
     ) -> None:
-        """A connection that begins with a TLS handshake; where as many are under way as there may be connections it is closed at once.
+        """A connection that begins with a TLS handshake; where as many are under way as there may
+        be connections it is closed at once.
 
-        When the handshake is over it counts as a connection (`admit`), and can be told that there are too many.
+        When the handshake is over it counts as a connection (`admit`), and can be told that there
+        are too many.
         """
         most, shakes = self.limits.connections_per_address, self._handshakes
         fits = len(shakes) < self.limits.connections
@@ -185,10 +199,12 @@ class Gateway:
         return bound
 
     async def drain(self, seconds: float, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Accepts nothing more, lets requests under way finish for at most `seconds`, then closes; gives how many were cut off.
+        """Accepts nothing more, lets requests under way finish for at most `seconds`, then closes;
+        gives how many were cut off.
 
-        Answers say `Connection: close` meanwhile. `progress` is told the number of requests still under way, first and last included.
-        Tunnels count as under way. A connection that has just been opened, for a request that is on its way, is served too.
+        Answers say `Connection: close` meanwhile. `progress` is told the number of requests still
+        under way, first and last included. Tunnels count as under way. A connection that has just
+        been opened, for a request that is on its way, is served too.
         """
         self.keeps = False
         self.late_tries.draining = True
@@ -211,7 +227,9 @@ class Gateway:
         return left
 
     def relimit(self, limits: Limits) -> None:
-        """Other limits from now on: towards origins at once, for visitors with their next connection."""
+        """Other limits from now on: towards origins at once, for visitors with their next
+        connection.
+        """
         self.limits = limits
         for pool in self._pools.values():
             pool.relimit(limits)
@@ -264,7 +282,9 @@ class Gateway:
         return fits
 
     def _has_descriptors(self, number: int) -> bool:
-        """Whether a new connection with this one leaves enough of them, if need be after others were closed."""
+        """Whether a new connection with this one leaves enough of them, if need be after others
+        were closed.
+        """
         descriptors, shakes = self._descriptors, self._handshakes
         return (
             not descriptors.short(number, len(shakes))
@@ -284,7 +304,9 @@ class Gateway:
                 del self._per_address[address]
 
     def answers(self, client: str, exchange: RecordedExchange | None, answer: Answer) -> None:
-        """For the access log: what is sent; told at once when there is no exchange whose end would tell it."""
+        """For the access log: what is sent; told at once when there is no exchange whose end would
+        tell it.
+        """
         if exchange is not None:
             exchange.status, exchange.sent = (
                 answer.status,
@@ -318,7 +340,9 @@ class Gateway:
         self.on_error(error)
 
     def _sweep(self) -> None:
-        """Everybody whose time is over is told; one exception must not stop the clock for the others."""
+        """Everybody whose time is over is told; one exception must not stop the clock for the
+        others.
+        """
         self.date_line = b"Date: %b\r\n" % email.utils.formatdate(time.time(), usegmt=True).encode()
         self.batch.decide()  # a request that has come is not late
         now = self.now()

@@ -1,4 +1,6 @@
-"""The two TLS contexts: the one visitors connect to and the one that connects to origins. HTTP/1.1 only, TLS 1.2 or newer."""
+"""The two TLS contexts: the one visitors connect to and the one that connects to origins. HTTP/1.1
+only, TLS 1.2 or newer.
+"""
 
 import ssl
 
@@ -6,7 +8,8 @@ ALPN = ["http/1.1"]
 
 
 def server_context(certificate: str, key: str) -> ssl.SSLContext:
-    """For the listener, from PEM files (the certificate with its chain). OSError or ssl.SSLError when they cannot be used.
+    """For the listener, from PEM files (the certificate with its chain). OSError or ssl.SSLError
+    when they cannot be used.
 
     Calling `load_cert_chain` again on the result renews the certificate for new connections.
     """

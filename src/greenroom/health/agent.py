@@ -1,8 +1,8 @@
 """A probe agent on another machine: it fetches its checks, probes them, and reports in batches.
 
-A change (a probe that fails after one that did not, or the other way round) is reported at once, the rest every few seconds. While
-greenroom cannot be reached the agent goes on probing, keeps what it found, and reports it later; the newest results are the last to
-be dropped.
+A change (a probe that fails after one that did not, or the other way round) is reported at once,
+the rest every few seconds. While greenroom cannot be reached the agent goes on probing, keeps what
+it found, and reports it later; the newest results are the last to be dropped.
 """
 
 import asyncio
@@ -22,7 +22,9 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import REPORTS_MAX, AgentOrders, AgentReport, ProbeReport, ProbeResult
 
 KEPT_MAX = 100_000
-"""Results that wait while greenroom cannot be reached, about 40 MB: ten minutes of ten thousand checks, a day of seventy."""
+"""Results that wait while greenroom cannot be reached, about 40 MB: ten minutes of ten thousand
+checks, a day of seventy.
+"""
 
 FIRST_REPORT_S = 1.0
 GATHER_S = 0.1
@@ -35,7 +37,9 @@ log = structlog.get_logger(__name__)
 
 
 class ReportFailed(GreenroomError):
-    """Greenroom did not accept a report. `hopeless`: trying again will not help (wrong token, wrong region)."""
+    """Greenroom did not accept a report. `hopeless`: trying again will not help (wrong token, wrong
+    region).
+    """
 
     def __init__(self, reason: str, *, hopeless: bool = False) -> None:
         super().__init__(reason)
@@ -108,7 +112,9 @@ class ProbeAgent:
         self._changed.clear()
 
     async def _report(self) -> None:
-        """Sends what waits. A batch that may have arrived is sent again as it was, so greenroom can tell."""
+        """Sends what waits. A batch that may have arrived is sent again as it was, so greenroom can
+        tell.
+        """
         if self._unsent is None:
             self._number += 1
             self._taken = min(len(self._kept), REPORTS_MAX)

@@ -1,4 +1,6 @@
-"""How an agent reaches greenroom: one call of the management API, over a connection that stays open."""
+"""How an agent reaches greenroom: one call of the management API, over a connection that stays
+open.
+"""
 
 import asyncio
 import ssl

@@ -5,7 +5,9 @@ from typing import NamedTuple
 from greenroom.errors import AgentNameTaken
 
 TAKEN_MS = 12_000
-"""So long after its last report the name of an agent belongs to it: two reports, and time for a slow one."""
+"""So long after its last report the name of an agent belongs to it: two reports, and time for a
+slow one.
+"""
 
 
 class _Session(NamedTuple):
@@ -21,11 +23,14 @@ class AgentSessions:
         self._known: dict[str, _Session] = {}
 
     def again(self, name: str, session: str, number: int, now_ms: int) -> bool:
-        """Whether this batch was taken already. Raises AgentNameTaken when another agent uses the name at the moment."""
+        """Whether this batch was taken already. Raises AgentNameTaken when another agent uses the
+        name at the moment.
+        """
         known = self._known.get(name)
         if known and known.id != session and now_ms - known.heard_ms < TAKEN_MS:
             raise AgentNameTaken(
-                f"another agent reports as {name!r}; give each its own name, or wait {TAKEN_MS // 1000} s after a crash"
+                f"another agent reports as {name!r}; give each its own name, or wait"
+                f" {TAKEN_MS // 1000} s after a crash"
             )
         repeated = known is not None and known.id == session and number <= known.number
         self._known[name] = _Session(

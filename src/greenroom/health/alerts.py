@@ -26,7 +26,9 @@ class Placed(NamedTuple):
 def status_alert(
     placed: Placed, turn: Turn, vote: Vote, failing: tuple[str, ...], now_ms: int
 ) -> Alert | None:
-    """The alert for a change; None for the first verdict on an origin that is healthy. `vote` is one that the verdict rests on."""
+    """The alert for a change; None for the first verdict on an origin that is healthy. `vote` is
+    one that the verdict rests on.
+    """
     if turn.event not in STATES:
         return None
     check, bad = placed.check, turn.new == UNHEALTHY
@@ -35,9 +37,11 @@ def status_alert(
         "status": turn.new.capitalize(),
         "reason": vote.reason if bad else NO_FAILURES,
         "name": check.name,
-        "expected_codes": f"[{' '.join(check.http_config.expected_codes)}]"
-        if check.http_config and check.type != "TCP"
-        else "",
+        "expected_codes": (
+            f"[{' '.join(check.http_config.expected_codes)}]"
+            if check.http_config and check.type != "TCP"
+            else ""
+        ),
         "actual_code": vote.code,
         "health_check_id": check.id,
         "account_name": ACCOUNT_NAME,

@@ -340,7 +340,9 @@ def _show_preview(view: HealthView, check: HealthCheck, made_ms: int) -> Json:
 
 
 def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
-    """The whole document after an edit. A port that was the default of the old type becomes that of the new one."""
+    """The whole document after an edit. A port that was the default of the old type becomes that of
+    the new one.
+    """
     before = show(entry, NoStates())
     merged = overlaid(before, document)
     kind = merged.get("type") if isinstance(merged, dict) else None

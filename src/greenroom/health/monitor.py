@@ -1,8 +1,9 @@
-"""Where reports become verdicts: the votes of all agents, the condition of every check, and what is written down about it.
+"""Where reports become verdicts: the votes of all agents, the condition of every check, and what is
+written down about it.
 
-Everything here runs in one event loop. A report changes votes and, at once, the condition of its check; the rest (an agent that is lost,
-a vote that has grown old) is noticed by looking at every check now and then. What is to be remembered is collected and written
-by `writer.HealthWriter`.
+Everything here runs in one event loop. A report changes votes and, at once, the condition of its
+check; the rest (an agent that is lost, a vote that has grown old) is noticed by looking at every
+check now and then. What is to be remembered is collected and written by `writer.HealthWriter`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -57,7 +58,9 @@ class HealthMonitor:
     def __init__(
         self, now_ms: Callable[[], int], pending: Pending, replan: Callable[[], None] = lambda: None
     ) -> None:
-        """`pending` collects what is to be written down; `replan` is called when another agent is to probe some check."""
+        """`pending` collects what is to be written down; `replan` is called when another agent is
+        to probe some check.
+        """
         self._now_ms = now_ms
         self._pending = pending
         self._replan = replan
@@ -73,10 +76,12 @@ class HealthMonitor:
         self.plan_number = 0
         """Grows whenever other agents may be asked."""
 
-    # -- what there is ------------------------------------------------------------------------------------------------------------
+    # -- what there is -----------------------------------------------------------------------------
 
     def load(self, memory: HealthMemory) -> None:
-        """What was known before. Agents count as heard of now: they have had no chance to report to this process yet."""
+        """What was known before. Agents count as heard of now: they have had no chance to report to
+        this process yet.
+        """
         now_ms = self._now_ms()
         self._conditions = dict(memory.conditions)
         self._roster |= {
@@ -85,7 +90,9 @@ class HealthMonitor:
         self._plan_agents()
 
     def configure(self, placed: Mapping[str, Placed]) -> None:
-        """From now on these checks. Incidents of a check that is removed end with it; a changed check begins without votes."""
+        """From now on these checks. Incidents of a check that is removed end with it; a changed
+        check begins without votes.
+        """
         now_ms = self._now_ms()
         for key in self._placed.keys() - placed.keys():
             self._drop(key, now_ms)
@@ -142,21 +149,21 @@ class HealthMonitor:
         """Every check with its zone."""
         return self._placed
 
-    # -- what the API asks ----------------------------------------------------------------------------------------------------------
+    # -- what the API asks -------------------------------------------------------------------------
 
     def condition(self, check_id: str) -> Condition | None:
-        """See `health.view.HealthView`."""
         return self._conditions.get(check_id)
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        """See `health.view.HealthView`."""
         verdict = self._verdicts.get(check_id)
         return verdict.regions if verdict else {}
 
-    # -- what happens ---------------------------------------------------------------------------------------------------------------
+    # -- what happens ------------------------------------------------------------------------------
 
     def take(self, agent: str, reports: Iterable[Report]) -> None:
-        """The reports of an agent that was heard of; those of checks that are not here any more are left out."""
+        """The reports of an agent that was heard of; those of checks that are not here any more are
+        left out.
+        """
         now_ms = self._now_ms()
         region = self._roster[agent].region if agent in self._roster else ""
         for report in reports:
@@ -271,7 +278,9 @@ class HealthMonitor:
 
 
 def _lasting(condition: Condition) -> Condition:
-    """What is worth a row: when verdicts became undecided and when the last failure was seen change all the time."""
+    """What is worth a row: when verdicts became undecided and when the last failure was seen change
+    all the time.
+    """
     return msgspec.structs.replace(
         condition, undecided_ms=0, failed_ms=condition.failed_ms // 60_000
     )

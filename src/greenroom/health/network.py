@@ -1,7 +1,8 @@
-"""The connections of a probe: guarded addresses, the server name as the check wants it, and the time of the first byte.
+"""The connections of a probe: guarded addresses, the server name as the check wants it, and the
+time of the first byte.
 
-httpcore asks this backend for its connections. It connects only to addresses that the outbound guard allowed a moment ago, and nothing is
-resolved a second time.
+httpcore asks this backend for its connections. It connects only to addresses that the outbound
+guard allowed a moment ago, and nothing is resolved a second time.
 """
 
 import asyncio
@@ -19,14 +20,18 @@ from greenroom.outbound import OutboundPolicy, OutboundRefused, Resolve
 from greenroom.outbound.policy import NEVER, PRIVATE
 
 RESOLVERS = 32
-"""Names that are resolved at once. A resolver that hangs takes one of these threads and none of anyone else's."""
+"""Names that are resolved at once. A resolver that hangs takes one of these threads and none of
+anyone else's.
+"""
 
 ADDRESSES_TRIED = 3
 """Addresses of one name that are tried, one after the other, within the time of one try."""
 
 
 def probe_policy(*, private: bool = True) -> OutboundPolicy:
-    """What probes may connect to: every port of every public address, and of private ones unless they are forbidden."""
+    """What probes may connect to: every port of every public address, and of private ones unless
+    they are forbidden.
+    """
     return OutboundPolicy(ports=(), allowed=PRIVATE if private else (), denied=NEVER)
 
 
@@ -78,7 +83,9 @@ class Course:
 
 
 class ProbeNetwork(httpcore.AsyncNetworkBackend):
-    """Connects to one of these addresses. `name` is what the certificate must be for, `sent` the name that is sent, or empty for none."""
+    """Connects to one of these addresses. `name` is what the certificate must be for, `sent` the
+    name that is sent, or empty for none.
+    """
 
     def __init__(
         self,

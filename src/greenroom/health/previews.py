@@ -18,7 +18,9 @@ PREVIEW_MS = 10 * 60_000
 
 
 class PreviewChecks:
-    """The previews of one process. `run` and `sweep` belong to its event loop, and so does everything else here."""
+    """The previews of one process. `run` and `sweep` belong to its event loop, and so does
+    everything else here.
+    """
 
     def __init__(self, probe: Probe, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms

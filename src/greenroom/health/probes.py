@@ -1,7 +1,8 @@
 """One probe of a health check: connect, perhaps ask, and judge the answer.
 
-A probe has a number of tries. Each has the whole `timeout` of the check, from the name to the end of the body; the next one begins at once,
-and only after a timeout. An answer is judged by its code, then by the first 10 KB of its body.
+A probe has a number of tries. Each has the whole `timeout` of the check, from the name to the end
+of the body; the next one begins at once, and only after a timeout. An answer is judged by its code,
+then by the first 10 KB of its body.
 """
 
 import asyncio
@@ -26,7 +27,9 @@ from greenroom.outbound import Guard, OutboundRefused, OutboundTarget, read_targ
 from greenroom.outbound.policy import is_outside, outside_only
 
 REDIRECTS_MAX = 5
-"""Redirects that are followed; a browser gives up after twenty, a health check should lead to its page."""
+"""Redirects that are followed; a browser gives up after twenty, a health check should lead to its
+page.
+"""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -91,7 +94,9 @@ def _reason(check: HealthCheck, course: Course, error: Exception) -> Reason:
         and course.phase == "dns"
         and not is_address(check.address)
     ):
-        return Reason.RESTRICTED  # a name that leads to a forbidden address, other than a forbidden address that was written down
+        # a name that leads to a forbidden address, other than a forbidden address that was written
+        # down
+        return Reason.RESTRICTED
     return reason_of(error)
 
 
@@ -122,7 +127,9 @@ async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) ->
 
 
 async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
-    """The answer to one request, or to the last one of a chain of redirects: (code, reason or empty)."""
+    """The answer to one request, or to the last one of a chain of redirects: (code, reason or
+    empty).
+    """
     config = check.http_config or HttpCheck()
     target = OutboundTarget(check.type.lower(), check.address.lower(), check.port, config.path)
     outside = False
@@ -149,7 +156,9 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
 def _following(
     check: HealthCheck, config: HttpCheck, before: OutboundTarget, where: str
 ) -> OutboundTarget:
-    """Where a redirect leads. The host of the Host header is the checked server itself: its public address may be someone else's."""
+    """Where a redirect leads. The host of the Host header is the checked server itself: its public
+    address may be someone else's.
+    """
     found = read_target(urljoin(before.url, where))
     return replace(found, host=check.address.lower()) if found.host == _own_host(config) else found
 
@@ -200,7 +209,9 @@ async def _asked(
 
 
 def _names(config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> tuple[str, str]:
-    """(name that TLS sends, name that the certificate must be for); a name is sent only when there is a Host header, as published."""
+    """(name that TLS sends, name that the certificate must be for); a name is sent only when there
+    is a Host header, as published.
+    """
     host = _own_host(config) if same_host else target.host
     sent = "" if is_address(host) else host
     return sent, "" if config.allow_insecure else host or target.host
@@ -217,7 +228,9 @@ def _own_host(config: HttpCheck) -> str:
 def _headers(
     check: HealthCheck, config: HttpCheck, target: OutboundTarget, *, same_host: bool
 ) -> list[tuple[str, str]]:
-    """Headers of the check are for its own host: they may hold secrets, and a redirect may lead anywhere."""
+    """Headers of the check are for its own host: they may hold secrets, and a redirect may lead
+    anywhere.
+    """
     own = {name: values for name, values in (config.header or {}).items() if same_host}
     given = {name.lower() for name in own}
     fixed = [
@@ -232,7 +245,9 @@ def _headers(
 
 
 async def _beginning(response: httpcore.Response) -> bytes:
-    """The first BODY_READ bytes, decoded: some servers compress whatever was asked for. What cannot be decoded is left out."""
+    """The first BODY_READ bytes, decoded: some servers compress whatever was asked for. What cannot
+    be decoded is left out.
+    """
     encoding = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
     decode = _decoder(encoding.strip().lower())
     body = b""
@@ -247,7 +262,9 @@ async def _beginning(response: httpcore.Response) -> bytes:
 
 
 def _decoder(encoding: bytes) -> Callable[[bytes, int], bytes]:
-    """(part, most bytes that come out) -> decoded. `deflate` is zlib's form, or the bare one that some servers send."""
+    """(part, most bytes that come out) -> decoded. `deflate` is zlib's form, or the bare one that
+    some servers send.
+    """
     if encoding in (b"gzip", b"x-gzip"):
         return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress
     if encoding != b"deflate":
@@ -285,4 +302,6 @@ PROBES: Mapping[str, Callable[[HealthCheck, Equipment, Course], Awaitable[tuple[
     "HTTPS": probe_http,
     "TCP": probe_tcp,
 }
-"""What a probe of each type does: (code of the answer or 0, reason or empty); it may raise anything."""
+"""What a probe of each type does: (code of the answer or 0, reason or empty); it may raise
+anything.
+"""

@@ -65,7 +65,9 @@ LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errn
 
 
 def lacking(error: BaseException) -> str:
-    """What this machine lacks, when that is why the probe could not be made; empty when the error is about the origin."""
+    """What this machine lacks, when that is why the probe could not be made; empty when the error
+    is about the origin.
+    """
     found = (
         cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno in LACKS
     )

@@ -13,8 +13,8 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult
 
 PROBES_AT_ONCE = 3_000
-"""Probes under way at once: ten thousand checks a minute on servers that swallow everything, with three tries of five seconds each, are
-2,500. Each takes a socket and about 30 KB."""
+"""Probes under way at once: ten thousand checks a minute on servers that swallow everything, with
+three tries of five seconds each, are 2,500. Each takes a socket and about 30 KB."""
 
 log = structlog.get_logger(__name__)
 
@@ -24,7 +24,9 @@ ReportProbe = Callable[[HealthCheck, int, ProbeResult], None]
 
 
 class RunnerFigures(NamedTuple):
-    """How the probes of this process are doing. `late_ms` is the greatest delay of the last minute or so."""
+    """How the probes of this process are doing. `late_ms` is the greatest delay of the last minute
+    or so.
+    """
 
     checks: int = 0
     running: int = 0

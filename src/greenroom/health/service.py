@@ -1,7 +1,9 @@
-"""The health checks of an installation in one process: it leads (probes, takes reports, decides), or follows and shows what was written.
+"""The health checks of an installation in one process: it leads (probes, takes reports, decides),
+or follows and shows what was written.
 
-The leader holds a lease in the health store and prolongs it; the next one begins with the conditions that were written last. While the
-store cannot be reached no process can take the lead over, so the leader goes on and writes later.
+The leader holds a lease in the health store and prolongs it; the next one begins with the
+conditions that were written last. While the store cannot be reached no process can take the lead
+over, so the leader goes on and writes later.
 """
 
 import asyncio
@@ -59,7 +61,9 @@ class HealthService:
         *,
         holder: str = "",
     ) -> None:
-        """`holder` names this process among those that share the store: the same after a restart, or it would wait for its own lease."""
+        """`holder` names this process among those that share the store: the same after a restart,
+        or it would wait for its own lease.
+        """
         self._store = store
         self._now_ms = now_ms
         self._here: str | None = ""
@@ -76,10 +80,12 @@ class HealthService:
         self._sessions = AgentSessions()
         self._told: dict[str, tuple[int, str, list[HealthCheck]]] = {}
 
-    # -- for the rest of the process -------------------------------------------------------------------------------------------
+    # -- for the rest of the process ---------------------------------------------------------------
 
     def configure(self, placed: Mapping[str, Placed], here: str | None = "") -> None:
-        """From now on these checks. `here`: the region that probes from here count for, empty for all of them; None: none are made."""
+        """From now on these checks. `here`: the region that probes from here count for, empty for
+        all of them; None: none are made.
+        """
         moved, self._here = here != self._here, here
         changed, self._placed = placed != self._placed, placed
         if self.leads and moved:
@@ -94,7 +100,6 @@ class HealthService:
             self._monitor.hear(LOCAL, self._here, REPORT_EVERY_MS)
 
     def condition(self, check_id: str) -> Condition | None:
-        """See `health.view.HealthView`."""
         if self.previews.monitor.condition(check_id):
             return self.previews.monitor.condition(check_id)
         return (
@@ -102,7 +107,7 @@ class HealthService:
         )
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        """See `health.view.HealthView`. Only the leader knows."""
+        """Only the leader knows."""
         return self.previews.monitor.regions(check_id) or (
             self._monitor.regions(check_id) if self.leads else {}
         )
@@ -122,7 +127,7 @@ class HealthService:
         """Events that were never written down."""
         return self._writer.pending.lost
 
-    # -- for agents ---------------------------------------------------------------------------------------------------------------
+    # -- for agents --------------------------------------------------------------------------------
 
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
         """An agent reports; what it is to do from now on. Raises AgentRefused."""
@@ -158,7 +163,7 @@ class HealthService:
         lost = self._monitor.lost()
         return [(agent, agent.name in lost) for agent in self._monitor.agents()]
 
-    # -- what was --------------------------------------------------------------------------------------------------------------------
+    # -- what was ----------------------------------------------------------------------------------
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
         """See `health.rules.memory.HealthStore`; blocks."""
@@ -174,7 +179,7 @@ class HealthService:
         """See `health.rules.memory.HealthStore`; blocks."""
         return self._store.uptimes(check_ids, since_day)
 
-    # -- loops ----------------------------------------------------------------------------------------------------------------------
+    # -- loops -------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Until cancelled."""

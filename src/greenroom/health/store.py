@@ -1,7 +1,8 @@
 """The health checks' memory in a database: conditions, events, daily sums, and alerts on their way.
 
-It is apart from the configuration: an event for every probe is written once a second in one transaction, and none of it is anything
-that an operator wrote. With PostgreSQL it is in the database of the configuration, so that several machines share it.
+It is apart from the configuration: an event for every probe is written once a second in one
+transaction, and none of it is anything that an operator wrote. With PostgreSQL it is in the
+database of the configuration, so that several machines share it.
 """
 
 import datetime
@@ -49,7 +50,9 @@ from greenroom.model.alert import Alert
 from greenroom.model.probe import CheckEvent, ProbeResult
 
 EVENTS_KEPT = 3_000_000
-"""Newest events that are kept, about 600 MB: ten thousand checks a minute for five hours, a hundred checks for three weeks."""
+"""Newest events that are kept, about 600 MB: ten thousand checks a minute for five hours, a hundred
+checks for three weeks.
+"""
 
 EVENTS_MS = 31 * 86_400_000
 DAYS_KEPT = 400
@@ -138,10 +141,10 @@ def default_url(data: Path) -> str:
 
 
 class SqlHealthStore:
-    """See `health.rules.memory.HealthStore`."""
-
     def __init__(self, url: str) -> None:
-        """Does not connect yet. Raises InvalidConfig for an invalid address, StorageFailed when its driver is missing."""
+        """Does not connect yet. Raises InvalidConfig for an invalid address, StorageFailed when its
+        driver is missing.
+        """
         address = read_url(url)
         self.name = shown(address)
         self._engine = connect(address)
@@ -150,7 +153,6 @@ class SqlHealthStore:
         self._writes = 0
 
     def load(self) -> HealthMemory:
-        """See `health.rules.memory.HealthStore`."""
         self._prepare()
         with transaction(self._engine, writes=False) as connection:
             found = {
@@ -164,7 +166,6 @@ class SqlHealthStore:
         return HealthMemory(found, known)
 
     def save(self, batch: HealthBatch, now_ms: int) -> None:
-        """See `health.rules.memory.HealthStore`."""
         self._prepare()
         with transaction(self._engine, writes=True) as connection:
             self._save_conditions(connection, batch)
@@ -187,19 +188,16 @@ class SqlHealthStore:
                 self._prune(connection, now_ms)
 
     def alerts(self) -> list[tuple[int, Alert]]:
-        """See `health.rules.memory.HealthStore`."""
         self._prepare()
         with transaction(self._engine, writes=False) as connection:
             rows = connection.execute(select(alerts).order_by(alerts.c.number).limit(1_000)).all()
         return [(row.number, msgspec.json.decode(row.body, type=Alert)) for row in rows]
 
     def handed_on(self, numbers: Sequence[int]) -> None:
-        """See `health.rules.memory.HealthStore`."""
         with transaction(self._engine, writes=True) as connection:
             connection.execute(delete(alerts).where(alerts.c.number.in_(numbers)))
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """See `health.rules.memory.HealthStore`."""
         self._prepare()
         wanted = select(events).where(
             events.c.at_ms >= question.since_ms, events.c.at_ms < question.until_ms
@@ -220,7 +218,6 @@ class SqlHealthStore:
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
     ) -> list[tuple[str, str, str, int]]:
-        """See `health.rules.memory.HealthStore`."""
         self._prepare()
         of = (events.c.region, events.c.scope, events.c.reason)
         wanted = select(*of, func.count()).where(
@@ -230,7 +227,6 @@ class SqlHealthStore:
             return [tuple(row) for row in connection.execute(wanted.group_by(*of).order_by(*of))]
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """See `health.rules.memory.HealthStore`."""
         self._prepare()
         wanted = (
             select(days)
@@ -251,7 +247,6 @@ class SqlHealthStore:
         ]
 
     def lead(self, holder: str, term_ms: int) -> bool:
-        """See `health.rules.memory.HealthStore`."""
         self._prepare()
         with transaction(self._engine, writes=True) as connection:
             now_ms = int(
@@ -271,7 +266,6 @@ class SqlHealthStore:
         return True
 
     def close(self) -> None:
-        """See `health.rules.memory.HealthStore`."""
         self._engine.dispose()
 
     def _prepare(self) -> None:
@@ -344,7 +338,9 @@ class SqlHealthStore:
 
 
 def _insert_of(dialect: str) -> Callable[[Table], Any]:
-    """SQLAlchemy's insert that can update instead; PostgreSQL's dialect is imported only where it is used, because it takes its time."""
+    """SQLAlchemy's insert that can update instead; PostgreSQL's dialect is imported only where it
+    is used, because it takes its time.
+    """
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as insert_or_update
 

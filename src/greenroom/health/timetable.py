@@ -1,4 +1,6 @@
-"""Which check is due when. Knows no clock: the time is an argument, so a day with ten thousand checks is a test of seconds."""
+"""Which check is due when. Knows no clock: the time is an argument, so a day with ten thousand
+checks is a test of seconds.
+"""
 
 import heapq
 from collections.abc import Mapping
@@ -8,7 +10,9 @@ from greenroom.health.rules.schedule import next_due_ms
 from greenroom.model.health_check import HealthCheck
 
 SOON_MAX = 100
-"""So many checks that are new or changed at once are probed right away; more of them wait for their places, or all would come at once."""
+"""So many checks that are new or changed at once are probed right away; more of them wait for their
+places, or all would come at once.
+"""
 
 SOON_STEP_MS = 20
 
@@ -21,7 +25,9 @@ class DueCheck(NamedTuple):
 
 
 class Timetable:
-    """The checks of one agent. A check that is under way is not due again before it has ended: then its turn is left out, and counted."""
+    """The checks of one agent. A check that is under way is not due again before it has ended: then
+    its turn is left out, and counted.
+    """
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
@@ -42,7 +48,9 @@ class Timetable:
         return len(self._checks)
 
     def plan(self, checks: Mapping[str, HealthCheck], now_ms: int) -> None:
-        """From now on these checks; suspended ones are never due. A check that did not change keeps its place."""
+        """From now on these checks; suspended ones are never due. A check that did not change keeps
+        its place.
+        """
         wanted = {key: check for key, check in checks.items() if not check.suspended}
         fresh = [key for key, check in wanted.items() if self._checks.get(key) != check]
         for key in self._checks.keys() - wanted.keys():
@@ -90,7 +98,9 @@ class Timetable:
         self._running.discard(check_id)
 
     def _following(self, check: HealthCheck, after_ms: int) -> int:
-        """The next place. The first one after a probe out of turn is at least half an interval away."""
+        """The next place. The first one after a probe out of turn is at least half an interval
+        away.
+        """
         interval_ms = check.interval * 1000
         due_ms = next_due_ms(check.id, self._agent, interval_ms, after_ms)
         return (

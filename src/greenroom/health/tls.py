@@ -13,7 +13,9 @@ class NameMismatch(Exception):
 
 
 class TlsContexts:
-    """Made once, when they are first needed: reading the certificates of a machine takes longer than a probe. TLS 1.2 or later."""
+    """Made once, when they are first needed: reading the certificates of a machine takes longer
+    than a probe. TLS 1.2 or later.
+    """
 
     def __init__(self, ca_file: str | None = None) -> None:
         """Trusts the certificates of this machine, or those of a file."""
@@ -28,7 +30,9 @@ class TlsContexts:
 
     @cached_property
     def unnamed(self) -> ssl.SSLContext:
-        """No name is sent; the certificate must be a trusted one, and `require_name` looks at its name."""
+        """No name is sent; the certificate must be a trusted one, and `require_name` looks at its
+        name.
+        """
         context = ssl.create_default_context(cafile=self._ca_file)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = False
@@ -53,7 +57,9 @@ def is_address(host: str) -> bool:
 
 
 def require_name(certificate: Mapping[str, Any], name: str) -> None:
-    """Raises NameMismatch unless the certificate (as ssl gives it) is for this host name; `*` matches one whole first label."""
+    """Raises NameMismatch unless the certificate (as ssl gives it) is for this host name; `*`
+    matches one whole first label.
+    """
     wanted = name.rstrip(".").lower()
     names = [
         value.lower() for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"

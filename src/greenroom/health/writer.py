@@ -1,7 +1,9 @@
-"""Writes the monitor's data and passes alerts on: once a second, and at once when there is an alert.
+"""Writes the monitor's data and passes alerts on: once a second, and at once when there is an
+alert.
 
-An alert is first written in one transaction with the condition that caused it, then handed on, then crossed out. A process that
-dies in between hands it on again at its next start; the sink knows it by its correlation id and state.
+An alert is first written in one transaction with the condition that caused it, then handed on, then
+crossed out. A process that dies in between hands it on again at its next start; the sink knows it
+by its correlation id and state.
 """
 
 import asyncio

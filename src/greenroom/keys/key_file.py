@@ -1,4 +1,6 @@
-"""A file of keys that several processes share: mode 600, replaced as a whole, and never repaired by guessing."""
+"""A file of keys that several processes share: mode 600, replaced as a whole, and never repaired by
+guessing.
+"""
 
 import contextlib
 import fcntl
@@ -40,7 +42,9 @@ KeyFileStamp = tuple[int, int, int]
 
 
 class KeysOnDisk:
-    """One such file. Methods raise StorageFailed when the disk refuses, InvalidConfig when it is not keys or others can read it."""
+    """One such file. Methods raise StorageFailed when the disk refuses, InvalidConfig when it is
+    not keys or others can read it.
+    """
 
     def __init__(self, path: Path, what: str, loss: str) -> None:
         """`what` they are keys of, and what is lost with the file: both for messages."""
@@ -92,7 +96,9 @@ class KeysOnDisk:
 
     @contextlib.contextmanager
     def alone(self, *, wait: bool) -> Iterator[None]:
-        """One process at a time reads, changes and replaces the file. Without `wait` StorageFailed when another one does."""
+        """One process at a time reads, changes and replaces the file. Without `wait` StorageFailed
+        when another one does.
+        """
         with self.disk():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(
@@ -124,7 +130,8 @@ class KeysOnDisk:
         )
         beside = self.path.with_suffix(".new")
         with contextlib.suppress(FileNotFoundError):
-            beside.unlink()  # left by a process that died here; the lock proves that no other process uses it
+            # left by a process that died here; the lock proves that no other process uses it
+            beside.unlink()
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(file, "wb") as out:
@@ -189,7 +196,9 @@ def by_activation(keys: Iterable[Key]) -> tuple[Key, ...]:
 
 
 def _give_to_owner_of(path: Path, file: int) -> None:
-    """A command of root must leave the file readable for the service, which runs as another user and owns the data directory."""
+    """A command of root must leave the file readable for the service, which runs as another user
+    and owns the data directory.
+    """
     owner = os.stat(path)
     if owner.st_uid != os.geteuid():
         os.fchown(file, owner.st_uid, owner.st_gid)

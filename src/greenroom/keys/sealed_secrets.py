@@ -1,7 +1,9 @@
-"""Seals secrets that the configuration store keeps and greenroom has to read again, so that a copy of the database alone gives none away.
+"""Seals secrets that the configuration store keeps and greenroom has to read again, so that a copy
+of the database alone gives none away.
 
-The key is in `secrets.json` in the data directory, made when the first secret is sealed. A rotation adds another one, and machines that
-share a Redis exchange their keys (`ledgers.redis.key_exchange`), so a file may hold several: the newest one seals, any opens.
+The key is in `secrets.json` in the data directory, made when the first secret is sealed. A rotation
+adds another one, and machines that share a Redis exchange their keys
+(`ledgers.redis.key_exchange`), so a file may hold several: the newest one seals, any opens.
 """
 
 import base64
@@ -32,7 +34,7 @@ NONCE_BYTES = 12
 
 
 class SealedSecrets:
-    """See `ports.SecretBox`. The key file is read again whenever it has changed."""
+    """The key file is read again whenever it has changed."""
 
     def __init__(
         self, data: Path, now_ms: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom
@@ -43,13 +45,12 @@ class SealedSecrets:
         self._read: tuple[tuple[Key, ...], KeyFileStamp] | None = None
 
     def seal(self, secret: str, of: str) -> str:
-        """See `ports.SecretBox`. Raises StorageFailed or InvalidConfig when there is no key and none can be made."""
+        """Raises StorageFailed or InvalidConfig when there is no key and none can be made."""
         key, nonce = self._sealing(), self._entropy(NONCE_BYTES)
         box = key.cipher.encrypt(nonce, secret.encode(), of.encode())
         return f"sealed:{key.id.hex()}:{base64.urlsafe_b64encode(nonce + box).decode().rstrip('=')}"
 
     def open(self, sealed: str, of: str) -> str:
-        """See `ports.SecretBox`."""
         if not is_sealed(sealed):
             return sealed
         key_id, text = key_of_sealed(sealed), sealed.rpartition(":")[2]
@@ -65,7 +66,9 @@ class SealedSecrets:
             raise StorageFailed("it is damaged, or belongs to another record") from None
 
     def rotate(self) -> str:
-        """Makes another key, which seals from now on; the others still open. Its id. Raises StorageFailed or InvalidConfig."""
+        """Makes another key, which seals from now on; the others still open. Its id. Raises
+        StorageFailed or InvalidConfig.
+        """
         with self._file.alone(wait=True):
             return self._add(self._keys()).id.hex()
 
@@ -94,7 +97,8 @@ class SealedSecrets:
 
 
 def exchange_secret_keys(data: Path, theirs: Iterable[Any]) -> list[dict[str, Any]]:
-    """Adds rows of the key files of other machines; returns all rows. What is no row is ignored, and no key is ever forgotten.
+    """Adds rows of the key files of other machines; returns all rows. What is no row is ignored,
+    and no key is ever forgotten.
 
     Raises InvalidConfig or StorageFailed.
     """
@@ -112,5 +116,8 @@ def exchange_secret_keys(data: Path, theirs: Iterable[Any]) -> list[dict[str, An
 
 
 def _file(data: Path) -> KeysOnDisk:
-    loss = "two-step sign-in has then to be reset, and webhooks and PagerDuty services have to be entered again"
+    loss = (
+        "two-step sign-in has then to be reset, and webhooks and PagerDuty services have to be"
+        " entered again"
+    )
     return KeysOnDisk(data / SECRETS_FILE, "secret", loss)

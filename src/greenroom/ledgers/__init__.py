@@ -1,1 +1,3 @@
-"""Where the ledger of a room lives: memory and journal, or Redis; and the sync between data centers."""
+"""Where the ledger of a room lives: memory and journal, or Redis; and the sync between data
+centers.
+"""

@@ -1,8 +1,10 @@
-"""Seeds and results of draws in the data directory: one secret, and one file for each draw that was held.
+"""Seeds and results of draws in the data directory: one secret, and one file for each draw that was
+held.
 
-A seed is HMAC(secret, draw id). So there is nothing to write down before a draw and nothing to lose in a crash, a published seed tells
-nothing about another one, and processes that share the secret share the seeds. A person who can read the secret can compute every
-order before it is drawn: it is readable by its owner only, and never leaves this folder.
+A seed is HMAC(secret, draw id). So there is nothing to write down before a draw and nothing to lose
+in a crash, a published seed tells nothing about another one, and processes that share the secret
+share the seeds. A person who can read the secret can compute every order before it is drawn: it is
+readable by its owner only, and never leaves this folder.
 """
 
 import contextlib
@@ -21,7 +23,9 @@ SECRET_FILE = "draw.secret"  # noqa: S105  the name of the file
 FOLDER = "draws"
 SECRET_BYTES = 32
 KEPT_AT_HAND = 4
-"""Draws kept in memory, newest last: a reload in the middle of a sale does not read a large file again."""
+"""Draws kept in memory, newest last: a reload in the middle of a sale does not read a large file
+again.
+"""
 
 DRAW_MAX_BYTES = 1 << 30
 """Over ten million receipts; what is larger was not written by us."""
@@ -41,7 +45,6 @@ class DrawFiles:
         self._at_hand: dict[str, Draw] = {}
 
     def seed(self, draw_id: str) -> bytes:
-        """See `ports.DrawStore`."""
         return hmac.digest(self.secret(), f"greenroom draw {draw_id}".encode(), "sha256")
 
     def secret(self) -> bytes:
@@ -51,7 +54,9 @@ class DrawFiles:
         return self._secret
 
     def adopt(self, secret: bytes) -> None:
-        """From now on this secret counts, which several machines have agreed on. Raises StorageFailed, or ValueError for no secret."""
+        """From now on this secret counts, which several machines have agreed on. Raises
+        StorageFailed, or ValueError for no secret.
+        """
         if len(secret) != SECRET_BYTES:
             raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(secret)}")
         if secret != self.secret():
@@ -76,7 +81,6 @@ class DrawFiles:
         hold: Callable[[Collection[str]], Draw],
         then: Callable[[Draw | StorageFailed], None],
     ) -> None:
-        """See `ports.DrawStore`."""
         try:
             answer: Draw | StorageFailed = self.held(draw_id) or self.keep(hold(here))
         except StorageFailed as error:
@@ -96,7 +100,9 @@ class DrawFiles:
             raise StorageFailed(f"{self._where(draw_id)} is not a draw: {error}") from None
 
     def keep(self, draw: Draw) -> Draw:
-        """Writes the file of a draw; the one that counts, which is the first that was kept. Raises StorageFailed."""
+        """Writes the file of a draw; the one that counts, which is the first that was kept. Raises
+        StorageFailed.
+        """
         new = self._folder / f".{draw.draw}.{os.getpid()}"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -156,7 +162,9 @@ class DrawFiles:
         return draw
 
     def _read_secret(self) -> bytes:
-        """Empty when there is none yet. A file that is not one is never replaced: the seeds already promised hang on it."""
+        """Empty when there is none yet. A file that is not one is never replaced: the seeds already
+        promised hang on it.
+        """
         try:
             secret = bytes.fromhex(self._path.read_text("ascii"))
         except FileNotFoundError:
@@ -168,7 +176,9 @@ class DrawFiles:
         return secret
 
     def _make_secret(self) -> bytes:
-        """Written down and synced before any seed is made from it; of two processes at once one wins, and both use that one."""
+        """Written down and synced before any seed is made from it; of two processes at once one
+        wins, and both use that one.
+        """
         new = self._path.with_name(f".{SECRET_FILE}.{os.getpid()}")
         try:
             _write(new, self._entropy(SECRET_BYTES).hex().encode() + b"\n", 0o600)

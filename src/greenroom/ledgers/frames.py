@@ -1,7 +1,8 @@
 """The journal's format: a header, then frames; and how to find the intact ones in a damaged file.
 
-Header: magic (8 bytes), version (u32), CRC-32 of both. Frame: length (u32), CRC-32 of the payload begun at the length (u32),
-payload. Big-endian. A length of zero is no frame, so a stretch of zeros, which a power cut may leave, is never read as one.
+Header: magic (8 bytes), version (u32), CRC-32 of both. Frame: length (u32), CRC-32 of the payload
+begun at the length (u32), payload. Big-endian. A length of zero is no frame, so a stretch of zeros,
+which a power cut may leave, is never read as one.
 """
 
 import os
@@ -17,7 +18,9 @@ PAYLOAD_MAX = 4 * 1024 * 1024
 """Bytes in one frame; a reader uses one window of a little more, for files of any size."""
 
 RESYNC_BYTES_MAX = 1 << 30
-"""Bytes checked in one search for the next intact frame behind damage: about a second; then the rest counts as damaged."""
+"""Bytes checked in one search for the next intact frame behind damage: about a second; then the
+rest counts as damaged.
+"""
 
 FRAME_HEAD = struct.Struct(">II")
 HEADER_SIZE = 16
@@ -51,7 +54,9 @@ def framed(payload: bytes) -> bytes:
 
 
 def scan(file: int, at: int, end: int, damaged: list[Stretch]) -> Iterator[bytes]:
-    """Payloads of the intact frames between two offsets, in order; every stretch between them is added to `damaged`."""
+    """Payloads of the intact frames between two offsets, in order; every stretch between them is
+    added to `damaged`.
+    """
     unpack, head_size, crc32 = FRAME_HEAD.unpack_from, FRAME_HEAD.size, zlib.crc32
     while at < end:
         window = os.pread(file, min(_WINDOW, end - at), at)
@@ -72,7 +77,9 @@ def scan(file: int, at: int, end: int, damaged: list[Stretch]) -> Iterator[bytes
 
 
 def torn(file: int, at: int, end: int) -> bool:
-    """Whether the end of the file, which holds no intact frame, is what a kill or a power cut leaves of the last write."""
+    """Whether the end of the file, which holds no intact frame, is what a kill or a power cut
+    leaves of the last write.
+    """
     head = os.pread(file, FRAME_HEAD.size, at)
     if len(head) < FRAME_HEAD.size:
         return True
@@ -116,7 +123,9 @@ def _next_intact(file: int, at: int, end: int) -> int:
 
 
 def _candidates(window: bytes) -> Iterator[tuple[int, int]]:
-    """(place, length) wherever the four bytes could be the length of a frame; its first byte is always zero."""
+    """(place, length) wherever the four bytes could be the length of a frame; its first byte is
+    always zero.
+    """
     place = window.find(b"\0")
     last = len(window) - FRAME_HEAD.size
     while 0 <= place < last:

@@ -1,13 +1,17 @@
-"""The journal on disk, which survives `kill -9`: frames appended to one file, replayed at the next start.
+"""The journal on disk, which survives `kill -9`: frames appended to one file, replayed at the next
+start.
 
-`append` returns when the frame is in the page cache: the death of this process cannot take it away any more. A power cut can,
-up to the last `sync`, which the runtime calls once a second. What the disk refused is cut off again before anything else is
-written, so no reader ever meets half a frame with others behind it.
+`append` returns when the frame is in the page cache: the death of this process cannot take it away
+any more. A power cut can, up to the last `sync`, which the runtime calls once a second. What the
+disk refused is cut off again before anything else is written, so no reader ever meets half a frame
+with others behind it.
 
-Reading: an incomplete frame at the very end is what a kill during a write leaves; it was never acknowledged and is cut off.
-Anything else that does not check is damage. Then the intact frames on both sides of it are kept, because a lost record costs
-one visitor a place, while dropping everything behind it would cost everybody; the damaged file stays beside as
-`<name>.corrupt-<n>`, and `damage` says where and how much. A file that is no journal at all is refused, never overwritten.
+Reading: an incomplete frame at the very end is what a kill during a write leaves; it was never
+acknowledged and is cut off. Anything else that does not check is damage. Then the intact frames on
+both sides of it are kept, because a lost record costs one visitor a place, while dropping
+everything behind it would cost everybody; the damaged file stays beside as `<name>.corrupt-<n>`,
+and `damage` says where and how much. A file that is no journal at all is refused, never
+overwritten.
 """
 
 import contextlib
@@ -34,14 +38,18 @@ from greenroom.ledgers.frames import (
 )
 
 CORRUPT_COPIES_MAX = 8
-"""Damaged files kept beside the journal; after that the last one is replaced, so a dying disk is not filled with copies."""
+"""Damaged files kept beside the journal; after that the last one is replaced, so a dying disk is
+not filled with copies.
+"""
 
 _WRITE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stretch of the file, in bytes, that holds no intact frame; `copy` is where the damaged file was kept, or None."""
+    """A stretch of the file, in bytes, that holds no intact frame; `copy` is where the damaged file
+    was kept, or None.
+    """
 
     offset: int
     length: int
@@ -53,16 +61,19 @@ class Damage:
 
 
 class FileJournal:
-    """One journal, used by one process. `append`, `sync` and `compact` may be called from different threads.
+    """One journal, used by one process. `append`, `sync` and `compact` may be called from different
+    threads.
 
-    Replay first: an append before `replay` was read to its end reads the file itself, because the end has to be found.
+    Replay first: an append before `replay` was read to its end reads the file itself, because the
+    end has to be found.
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes the file (mode 600, directory mode 700). On a read-only disk an existing file can still be replayed.
+        """Opens or makes the file (mode 600, directory mode 700). On a read-only disk an existing
+        file can still be replayed.
 
-        Raises StorageFailed when another process uses it, when it can be neither opened nor made, and when it is not a journal
-        of this version.
+        Raises StorageFailed when another process uses it, when it can be neither opened nor made,
+        and when it is not a journal of this version.
         """
         self.path = path
         self.damage: tuple[Damage, ...] = ()
@@ -84,14 +95,17 @@ class FileJournal:
 
     @property
     def size(self) -> int:
-        """Bytes up to the end of the last good frame, header included; 0 for a new file. Exact once replayed."""
+        """Bytes up to the end of the last good frame, header included; 0 for a new file. Exact once
+        replayed.
+        """
         return self._end
 
     def append(self, payload: bytes) -> None:
         """Adds one frame; once this has returned, killing the process cannot lose it.
 
-        Raises StorageFailed when the disk refuses, having added nothing, and may be called again: it works as soon as the disk
-        does. Raises ValueError for an empty payload or one above frames.PAYLOAD_MAX.
+        Raises StorageFailed when the disk refuses, having added nothing, and may be called again:
+        it works as soon as the disk does. Raises ValueError for an empty payload or one above
+        frames.PAYLOAD_MAX.
         """
         frame = framed(payload)
         if not self._replayed:
@@ -102,7 +116,8 @@ class FileJournal:
             self._write(frame)
 
     def replay(self) -> Iterator[bytes]:
-        """Payloads in the order they were appended; settles a torn end and damage when read to the end.
+        """Payloads in the order they were appended; settles a torn end and damage when read to the
+        end.
 
         Raises StorageFailed when the disk cannot be read.
         """
@@ -122,10 +137,12 @@ class FileJournal:
             os.close(file)
 
     def sync(self) -> None:
-        """Waits until everything appended is on the disk itself; for a background thread, once a second.
+        """Waits until everything appended is on the disk itself; for a background thread, once a
+        second.
 
-        Raises StorageFailed when the disk refuses: frames since the last success may not outlive a power cut. Also when the file
-        was removed, so that the caller can report it; it has been written again by then, or appends are refused until a `sync` can do so.
+        Raises StorageFailed when the disk refuses: frames since the last success may not outlive a
+        power cut. Also when the file was removed, so that the caller can report it; it has been
+        written again by then, or appends are refused until a `sync` can do so.
         """
         with self._guard:
             if self._file < 0:
@@ -149,10 +166,12 @@ class FileJournal:
             os.close(file)
 
     def compact(self, payloads: Iterable[bytes], since: int | None = None) -> None:
-        """Replaces everything up to `since` by these payloads; a kill at any instant leaves the old file or the new one, whole.
+        """Replaces everything up to `since` by these payloads; a kill at any instant leaves the old
+        file or the new one, whole.
 
-        `since` is what `size` was when the payloads were collected (default: now); frames appended later are carried over, so a
-        thread may compact while others append. Raises StorageFailed when the disk refuses; the old file then stays in use.
+        `since` is what `size` was when the payloads were collected (default: now); frames appended
+        later are carried over, so a thread may compact while others append. Raises StorageFailed
+        when the disk refuses; the old file then stays in use.
         """
         if not self._replayed:
             self._read_through()
@@ -161,7 +180,9 @@ class FileJournal:
             self._replace(payloads, self._end if since is None else since)
 
     def close(self) -> None:
-        """Gives the file and its lock back; call `sync` before if a power cut matters. May be called twice."""
+        """Gives the file and its lock back; call `sync` before if a power cut matters. May be
+        called twice.
+        """
         with self._compacting, self._guard:
             if self._lock >= 0:
                 with contextlib.suppress(
@@ -193,7 +214,9 @@ class FileJournal:
             self._sync_folder()
 
     def _take_lock(self) -> None:
-        """The lock is a file of its own, because compaction replaces the journal. A read-only disk without one needs none."""
+        """The lock is a file of its own, because compaction replaces the journal. A read-only disk
+        without one needs none.
+        """
         path = self.path.with_name(self.path.name + ".lock")
         try:
             self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -222,7 +245,8 @@ class FileJournal:
             return
         if version:
             raise StorageFailed(
-                f"{self.path}: is a journal of version {version}, but this greenroom reads version {VERSION}"
+                f"{self.path}: is a journal of version {version}, but this greenroom reads version"
+                f" {VERSION}"
             )
         if header().startswith(head) or all_zero(
             self._file, 0, self._end
@@ -231,7 +255,8 @@ class FileJournal:
             self._end = 0
         elif next(scan(self._file, HEADER_SIZE, self._end, []), None) is None:
             raise StorageFailed(
-                f"{self.path}: is not a greenroom journal; move it away or choose another data directory"
+                f"{self.path}: is not a greenroom journal; move it away or choose another data"
+                " directory"
             )
 
     def _read_through(self) -> None:
@@ -272,7 +297,9 @@ class FileJournal:
         return copy
 
     def _prepare(self) -> None:
-        """Makes the file fit for the next frame: writable, nothing behind the last good frame, a header."""
+        """Makes the file fit for the next frame: writable, nothing behind the last good frame, a
+        header.
+        """
         self._refuse_closed()
         try:
             if not self._writable:
@@ -359,7 +386,9 @@ class FileJournal:
             os.close(folder)
 
     def _duplicate(self, otherwise: str) -> int:
-        """For a thread that works on the file while others append: a compaction may close the first descriptor."""
+        """For a thread that works on the file while others append: a compaction may close the first
+        descriptor.
+        """
         try:
             return os.dup(self._file)
         except OSError as error:  # the process has used up its file descriptors

@@ -1,4 +1,6 @@
-"""A journal that is created on the first write: a room without visitors needs no file, and a thousand of them no time."""
+"""A journal that is created on the first write: a room without visitors needs no file, and a
+thousand of them no time.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,31 +14,28 @@ class LateJournal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.emptied = path.exists() and not path.stat().st_size
-        """Whether the file was there without a byte in it: a journal is never left like that, but by a kill while it is being made."""
+        """Whether the file was there without a byte in it: a journal is never left like that, but
+        by a kill while it is being made.
+        """
         self._file = FileJournal(path) if path.exists() else None
 
     @property
     def size(self) -> int:
-        """See `FileJournal`."""
         return self._file.size if self._file else 0
 
     @property
     def damage(self) -> tuple[Damage, ...]:
-        """See `FileJournal`."""
         return self._file.damage if self._file else ()
 
     def append(self, payload: bytes) -> None:
-        """See `FileJournal`."""
         if self._file is None:
             self._file = FileJournal(self.path)
         self._file.append(payload)
 
     def replay(self) -> Iterator[bytes]:
-        """See `FileJournal`."""
         return self._file.replay() if self._file else iter(())
 
     def sync(self) -> None:
-        """See `FileJournal`."""
         if self._file:
             self._file.sync()
 
@@ -46,6 +45,5 @@ class LateJournal:
             self._file.compact(payloads, since)
 
     def close(self) -> None:
-        """See `FileJournal`."""
         if self._file:
             self._file.close()

@@ -1,8 +1,10 @@
-"""The ledger of one room inside this process: a pure ledger, its own coordinator, a clock, and a journal that remembers.
+"""The ledger of one room inside this process: a pure ledger, its own coordinator, a clock, and a
+journal that remembers.
 
-No answer is given before its record is in the journal. When the disk refuses, the newest admission is undone and admissions stop from
-then on; everything else goes on in memory. Each second the disk is tried again, and when it takes a note, the whole room is written
-down afresh before admissions go on. So the file never has a hole: it is either complete or not written.
+No answer is given before its record is in the journal. When the disk refuses, the newest admission
+is undone and admissions stop from then on; everything else goes on in memory. Each second the disk
+is tried again, and when it takes a note, the whole room is written down afresh before admissions go
+on. So the file never has a hole: it is either complete or not written.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +26,9 @@ HERE = "here"
 """The name of the only data center."""
 
 DRY_MS = 50
-"""At most one extra sync in this time when permits ran out: cheap, but not free, and a flood asks for it with every request."""
+"""At most one extra sync in this time when permits ran out: cheap, but not free, and a flood asks
+for it with every request.
+"""
 
 SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
 RETRY_MS = 1_000
@@ -56,7 +60,9 @@ class MemoryLedger:
         getrandbits: Callable[[int], int],
         journal: Journal | None = None,
     ) -> None:
-        """An empty room. `getrandbits(64)` gives 64 random bits; without a journal nothing survives this process."""
+        """An empty room. `getrandbits(64)` gives 64 random bits; without a journal nothing survives
+        this process.
+        """
         now_ms = clock.now_ms()
         self._room = room
         self._now_ms = clock.now_ms
@@ -78,9 +84,11 @@ class MemoryLedger:
         journal: Journal | None,
         records: Iterable[bytes] | LedgerMemory,
     ) -> "MemoryLedger":
-        """A room that remembers: `records` are its payloads from the journal, oldest first, or what `remember` made of them.
+        """A room that remembers: `records` are its payloads from the journal, oldest first, or what
+        `remember` made of them.
 
-        The clock must not be behind `LedgerMemory.latest_ms`. Raises ValueError for payloads that are not records.
+        The clock must not be behind `LedgerMemory.latest_ms`. Raises ValueError for payloads that
+        are not records.
         """
         memory = records if isinstance(records, LedgerMemory) else remember(records)
         ledger = cls(room, clock, getrandbits, journal)
@@ -92,14 +100,12 @@ class MemoryLedger:
         ledger._exchange(now_ms)
         return ledger
 
-    # -- the Ledger port ------------------------------------------------------------------------------------------------------
+    # -- the Ledger port ---------------------------------------------------------------------------
 
     def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:  # noqa: ARG002 - a newcomer's key counts when the ticket comes back
-        """See `ports.LedgerPort`."""
         then(self.arrive_now(ticket_id, self._now_ms()))
 
     def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:  # noqa: ARG002 - there is no place to take
-        """See `ports.LedgerPort`."""
         now_ms = self._now_ms()
         ledger = self.ledger
         if now_ms >= self._dry_ms and ledger.wants_permits():
@@ -108,15 +114,12 @@ class MemoryLedger:
         then(self._written(outcome, now_ms, self._getrandbits(64)) if ledger.log else outcome)
 
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         then(self.poll_now(ticket_id, key, self._now_ms()))
 
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         then(self.peek_now(ticket_id, key, self._now_ms()))
 
     def view(self, ticket_id: bytes, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         then(self.view_now(ticket_id, self._now_ms()))
 
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:  # noqa: ARG002 - there is no other one
@@ -124,24 +127,23 @@ class MemoryLedger:
         then(Outcome(Standing.GONE))
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
-        """See `ports.LedgerPort`. Not written down: a restart gives all waiters a whole refresh."""
+        """Not written down: a restart gives all waiters a whole refresh."""
         self.ledger.keep(ticket_id, gap_ms, self._now_ms())
 
     def line_table(self, then: TableThen) -> None:
-        """See `ports.LedgerPort`."""
         table = self.ledger.line_table(self._now_ms())
         self._write_log()
         then(table)
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:  # noqa: ARG002 - this ledger finds the place by its id
-        """See `ports.LedgerPort`."""
         self.ledger.leave(ticket_id, self._now_ms())
         if self.ledger.lease.freed:
-            self._dry_ms = 0  # the next newcomer gets the unit, however recent the last sync; each one was an admission, so no flood
+            # the next newcomer gets the unit, however recent the last sync; each one was an
+            # admission, so no flood
+            self._dry_ms = 0
         self._write_log()
 
     def configure(self, room: Room) -> None:
-        """See `ports.LedgerPort`."""
         now_ms = self._now_ms()
         self._room = room
         self.ledger.configure(room, now_ms)
@@ -150,20 +152,17 @@ class MemoryLedger:
         self.tick()
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """See `ports.LedgerPort`."""
         self.ledger.sweep(self._now_ms())
         self._write_log()
         then([ticket_id for ticket_id, theirs in self.ledger.line.in_order() if theirs < key])
 
     def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        """See `ports.LedgerPort`."""
         self.ledger.rekey(keys)
         then(self._write_log())
 
-    # -- the PromptLedger port ------------------------------------------------------------------------------------------------
+    # -- the PromptLedger port ---------------------------------------------------------------------
 
     def arrive_now(self, ticket_id: bytes, now_ms: int, told: bool = True) -> Outcome:
-        """See `ports.PromptLedger`."""
         ledger = self.ledger
         if now_ms >= self._dry_ms and ledger.wants_permits():
             self._exchange(now_ms)
@@ -173,7 +172,6 @@ class MemoryLedger:
         return self._written(outcome, now_ms, random_bits) if ledger.log else outcome
 
     def poll_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome:
-        """See `ports.PromptLedger`."""
         ledger = self.ledger
         if now_ms >= self._dry_ms and ledger.wants_permits():
             self._exchange(now_ms)
@@ -183,18 +181,16 @@ class MemoryLedger:
         return self._written(outcome, now_ms, random_bits) if ledger.log else outcome
 
     def peek_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome:
-        """See `ports.PromptLedger`."""
         return self.ledger.peek(ticket_id, key, now_ms, self._getrandbits(64))
 
     def view_now(self, ticket_id: bytes, now_ms: int) -> Outcome:
-        """See `ports.PromptLedger`."""
         ledger = self.ledger
         outcome = ledger.view(ticket_id, now_ms)
         if ledger.log:
             self._write_log()
         return outcome
 
-    # -- for the process around it --------------------------------------------------------------------------------------------
+    # -- for the process around it -----------------------------------------------------------------
 
     @property
     def room(self) -> Room:
@@ -207,9 +203,11 @@ class MemoryLedger:
         return self.ledger.halted
 
     def tick(self) -> int:
-        """Everything that time alone brings about: ends of sessions, ghosts, new permits, another trial of the disk.
+        """Everything that time alone brings about: ends of sessions, ghosts, new permits, another
+        trial of the disk.
 
-        Returns when to tick next, in milliseconds of the clock: now, when so much is due that visitors are served in between.
+        Returns when to tick next, in milliseconds of the clock: now, when so much is due that
+        visitors are served in between.
         """
         now_ms = self._now_ms()
         ledger = self.ledger
@@ -223,7 +221,9 @@ class MemoryLedger:
         return now_ms if more else self._tick_ms
 
     def gauges(self) -> Gauges:
-        """Counts of this moment; active may include sessions that ended within the last quarter of a second."""
+        """Counts of this moment; active may include sessions that ended within the last quarter of
+        a second.
+        """
         ledger, now_ms = self.ledger, self._now_ms()
         ledger.lease.trim(now_ms)
         return Gauges(
@@ -236,7 +236,9 @@ class MemoryLedger:
         return self.ledger.sessions.tally.take()
 
     def snapshot(self) -> Iterator[bytes]:
-        """Payloads equivalent to everything written so far; they describe this moment, even if they are read later."""
+        """Payloads equivalent to everything written so far; they describe this moment, even if they
+        are read later.
+        """
         memory = self.ledger.memory(self._now_ms())
         memory.spent = dict(memory.spent)
         return _payloads(memory)
@@ -257,10 +259,12 @@ class MemoryLedger:
         """Which laws of conservation do not hold; always empty."""
         return problems(self.coordinator, [self.ledger])
 
-    # -- inside -----------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _exchange(self, now_ms: int) -> None:
-        """A sync; in one process the messages are handed over. Once more when the answer called something back."""
+        """A sync; in one process the messages are handed over. Once more when the answer called
+        something back.
+        """
         ledger = self.ledger
         for _ in range(3):
             ledger.apply(

@@ -1,4 +1,6 @@
-"""Lookups of a visitor's address from local data: its location, and whether it is a verified crawler."""
+"""Lookups of a visitor's address from local data: its location, and whether it is a verified
+crawler.
+"""
 
 from greenroom.lookups.crawlers import Crawlers
 from greenroom.lookups.places import Places

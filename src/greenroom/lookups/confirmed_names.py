@@ -1,11 +1,14 @@
-"""The name of an address, confirmed: asked backwards (address to name) and forwards again (name to address), never while a visitor waits.
+"""The name of an address, confirmed: asked backwards (address to name) and forwards again (name to
+address), never while a visitor waits.
 
-The owner of an address controls its reverse lookup, so a name counts only when it resolves to the address. The
-first request of an address gets "not known yet" and the question is put in the background; the answer is there for the next one.
+The owner of an address controls its reverse lookup, so a name counts only when it resolves to the
+address. The first request of an address gets "not known yet" and the question is put in the
+background; the answer is there for the next one.
 
-Theory of the limits. A liar can send requests that pretend to be a crawler from as many addresses as he has, and his own name servers
-can be slow. So everything is bounded: questions waiting, questions under way, one per network at a time, answers kept (good and bad ones
-apart, so that bad ones push no good one out), and a time for each.
+Theory of the limits. A liar can send requests that pretend to be a crawler from as many addresses
+as he has, and his own name servers can be slow. So everything is bounded: questions waiting,
+questions under way, one per network at a time, answers kept (good and bad ones apart, so that bad
+ones push no good one out), and a time for each.
 """
 
 import asyncio
@@ -20,13 +23,17 @@ from typing import Protocol, TypeVar, cast
 DnsAnswer = TypeVar("DnsAnswer")
 
 UNDER_WAY_MAX = 8
-"""Questions at the resolver at once: it answers from its cache in a millisecond, and a liar's slow server holds one place each."""
+"""Questions at the resolver at once: it answers from its cache in a millisecond, and a liar's slow
+server holds one place each.
+"""
 
 PENDING_MAX = 256
-"""Questions that wait; beyond it they are dropped, and the next request of that address asks again."""
+"""Questions that wait; beyond it they are dropped, and the next request of that address asks again.
+"""
 
 KNOWN_MAX = 20_000
-"""Answers kept of each kind, at most about 5 MB: the largest crawlers use some thousand addresses."""
+"""Answers kept of each kind, at most about 5 MB: the largest crawlers use some thousand addresses.
+"""
 
 TIMEOUT_S = 5.0
 GOOD_FOR_MS = 24 * 3600 * 1000
@@ -50,9 +57,11 @@ class Resolves(Protocol):
 
 
 class Resolver:
-    """The system's resolver, each query in its own daemon thread, which does not delay the end of greenroom.
+    """The system's resolver, each query in its own daemon thread, which does not delay the end of
+    greenroom.
 
-    A question cannot be taken back, so a thread may outlive its answer being wanted; beyond UNDER_WAY_MAX threads nothing is asked.
+    A question cannot be taken back, so a thread may outlive its answer being wanted; beyond
+    UNDER_WAY_MAX threads nothing is asked.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,6 @@
-"""Verified crawlers: the User-Agent must name the crawler AND the address must belong to its operator."""
+"""Verified crawlers: the User-Agent must name the crawler AND the address must belong to its
+operator.
+"""
 
 import json
 import re
@@ -23,7 +25,9 @@ class UnusableRanges(ValueError):
 
 
 def read_ranges(path: Path) -> tuple[str, ...]:
-    """The networks in a file as crawlers' operators publish them: JSON with `prefixes`, or one to a line. Raises UnusableRanges."""
+    """The networks in a file as crawlers' operators publish them: JSON with `prefixes`, or one to a
+    line. Raises UnusableRanges.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(RANGES_FILE_MAX).decode()
@@ -62,10 +66,14 @@ def networks(ranges: Iterable[str]) -> Covers:
 
 
 class Crawlers:
-    """All known crawlers for one configuration; `name_of` gives the confirmed name of an address, or nothing yet."""
+    """All known crawlers for one configuration; `name_of` gives the confirmed name of an address,
+    or nothing yet.
+    """
 
     def __init__(self, own: Iterable[Crawler], name_of: Callable[[str], str]) -> None:
-        """`own` are the operator's; each replaces the built-in one of its name. Raises UnusableRanges."""
+        """`own` are the operator's; each replaces the built-in one of its name. Raises
+        UnusableRanges.
+        """
         table: Mapping[str, Crawler] = {crawler.name: crawler for crawler in (*CRAWLERS, *own)}
         self._known = [
             (crawler, networks(crawler.ranges) if crawler.ranges else None)
@@ -77,7 +85,9 @@ class Crawlers:
         self._claimed = lru_cache(AGENTS_REMEMBERED)(self._claims)
 
     def category(self, client: str, user_agent: str) -> str:
-        """The category of the crawler that this is, or empty: also while its name is still being asked for."""
+        """The category of the crawler that this is, or empty: also while its name is still being
+        asked for.
+        """
         for crawler, covers in self._claimed(user_agent[:AGENT_MAX]):
             key = client_key(client)
             if covers is not None and key is not None and covers(key):

@@ -1,4 +1,6 @@
-"""The location of an address: the country from built-in data, and more from .mmdb files that operators supply."""
+"""The location of an address: the country from built-in data, and more from .mmdb files that
+operators supply.
+"""
 
 import os
 from collections.abc import Mapping
@@ -15,17 +17,28 @@ PLACES_REMEMBERED = 8_192
 """Addresses whose place is remembered, at most about 8 MB: the busiest visitors of a moment."""
 
 DATABASE_MAX = 2 << 30
-"""Bytes of a database that is read into memory: the largest published one for cities has a tenth of it."""
+"""Bytes of a database that is read into memory: the largest published one for cities has a tenth of
+it.
+"""
 
 CONTINENTS = {
-    "AF": "AO BF BI BJ BW CD CF CG CI CM CV DJ DZ EG EH ER ET GA GH GM GN GQ GW KE KM LR LS LY MA MG ML MR MU MW MZ NA NE NG RE RW SC SD "
-    "SH SL SN SO SS ST SZ TD TG TN TZ UG YT ZA ZM ZW",
+    "AF": (
+        "AO BF BI BJ BW CD CF CG CI CM CV DJ DZ EG EH ER ET GA GH GM GN GQ GW KE KM LR LS LY MA MG"
+        " ML MR MU MW MZ NA NE NG RE RW SC SD SH SL SN SO SS ST SZ TD TG TN TZ UG YT ZA ZM ZW"
+    ),
     "AN": "AQ BV GS HM TF",
-    "AS": "AE AF AM AZ BD BH BN BT CC CN CX GE HK ID IL IN IO IQ IR JO JP KG KH KP KR KW KZ LA LB LK MM MN MO MV MY NP OM PH PK PS QA SA "
-    "SG SY TH TJ TL TM TR TW UZ VN YE",
-    "EU": "AD AL AT AX BA BE BG BY CH CY CZ DE DK EE ES FI FO FR GB GG GI GR HR HU IE IM IS IT JE LI LT LU LV MC MD ME MK MT NL NO PL PT "
-    "RO RS RU SE SI SJ SK SM UA VA XK",
-    "NA": "AG AI AW BB BL BM BQ BS BZ CA CR CU CW DM DO GD GL GP GT HN HT JM KN KY LC MF MQ MS MX NI PA PM PR SV SX TC TT US VC VG VI",
+    "AS": (
+        "AE AF AM AZ BD BH BN BT CC CN CX GE HK ID IL IN IO IQ IR JO JP KG KH KP KR KW KZ LA LB LK"
+        " MM MN MO MV MY NP OM PH PK PS QA SA SG SY TH TJ TL TM TR TW UZ VN YE"
+    ),
+    "EU": (
+        "AD AL AT AX BA BE BG BY CH CY CZ DE DK EE ES FI FO FR GB GG GI GR HR HU IE IM IS IT JE LI"
+        " LT LU LV MC MD ME MK MT NL NO PL PT RO RS RU SE SI SJ SK SM UA VA XK"
+    ),
+    "NA": (
+        "AG AI AW BB BL BM BQ BS BZ CA CR CU CW DM DO GD GL GP GT HN HT JM KN KY LC MF MQ MS MX NI"
+        " PA PM PR SV SX TC TT US VC VG VI"
+    ),
     "OC": "AS AU CK FJ FM GU KI MH MP NC NF NR NU NZ PF PG PN PW SB TK TO TV UM VU WF WS",
     "SA": "AR BO BR CL CO EC FK GF GY PE PY SR UY VE",
 }
@@ -115,7 +128,9 @@ class Places:
 
 
 def _record(reader: maxminddb.Reader, client: str) -> Mapping[str, Any]:
-    """What one database knows; nothing for what is no address, or for an IPv6 one in a database of IPv4."""
+    """What one database knows; nothing for what is no address, or for an IPv6 one in a database of
+    IPv4.
+    """
     try:
         found = reader.get(client)
     except ValueError:
@@ -124,7 +139,9 @@ def _record(reader: maxminddb.Reader, client: str) -> Mapping[str, Any]:
 
 
 def _text(said: Any, *keys: str) -> str:
-    """The value under these keys as text; empty where anything on the way is missing or of another shape."""
+    """The value under these keys as text; empty where anything on the way is missing or of another
+    shape.
+    """
     for key in keys:
         said = said.get(key) if isinstance(said, dict) else None
     return str(said) if isinstance(said, str | int | float) else ""

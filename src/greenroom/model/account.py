@@ -1,4 +1,6 @@
-"""A local account of the dashboard as stored: its role, its zones, and the argon2 hash of the password, never the password."""
+"""A local account of the dashboard as stored: its role, its zones, and the argon2 hash of the
+password, never the password.
+"""
 
 import hashlib
 from dataclasses import dataclass, fields
@@ -8,10 +10,14 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import check_value, plain_type, spec, specs
 
 ROLES = ("viewer", "operator", "admin")
-"""Each may do what the ones before it may: look; change rooms and all that belongs to them; manage accounts, tokens and keys."""
+"""Each may do what the ones before it may: look; change rooms and all that belongs to them; manage
+accounts, tokens and keys.
+"""
 
 PASSWORD_LEAST, PASSWORD_LONGEST = 12, 256
-"""Characters of a password. Length is what counts; argon2 would take a megabyte for one too, and that would be an attack."""
+"""Characters of a password. Length is what counts; argon2 would take a megabyte for one too, and
+that would be an attack.
+"""
 
 ACCOUNT_ZONES_MAX = 1_000
 
@@ -40,7 +46,10 @@ class Account:
     name: str = spec(
         "user name",
         pattern=r"[a-z0-9][a-z0-9._@+-]*",
-        pattern_words="have only lower-case letters (a to z), digits, and after the first one also . _ @ + and -",
+        pattern_words=(
+            "have only lower-case letters (a to z), digits, and after the first one also . _ @ +"
+            " and -"
+        ),
         low=1,
         high=100,
         example="ada",
@@ -50,7 +59,8 @@ class Account:
         "the zones it is valid for; empty: all zones", (), high=ACCOUNT_ZONES_MAX
     )
     password_hash: str = spec(
-        "argon2id hash of the password in its usual text form; empty: it cannot sign in with a password",
+        "argon2id hash of the password in its usual text form; empty: it cannot sign in with a"
+        " password",
         "",
         high=512,
     )
@@ -91,7 +101,9 @@ class Account:
 
     @property
     def credentials(self) -> str:
-        """A short hash of the password and of when two-step sign-in was turned on: when it changes, every session ends."""
+        """A short hash of the password and of when two-step sign-in was turned on: when it changes,
+        every session ends.
+        """
         steps = str(self.two_step_since_ms) if self.totp_secret else ""
         return hashlib.sha256((self.password_hash + steps).encode()).hexdigest()[:16]
 
@@ -102,5 +114,7 @@ class Account:
 
 
 def recovery_hash(code: str) -> str:
-    """What is kept of a recovery code, written without its hyphens: 80 random bits need no slow hash."""
+    """What is kept of a recovery code, written without its hyphens: 80 random bits need no slow
+    hash.
+    """
     return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()

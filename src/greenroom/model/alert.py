@@ -23,9 +23,10 @@ ID_MAX = 200
 class Alert:
     """One alert. Making one with anything wrong raises InvalidConfig with every problem.
 
-    The start and the end of one incident share a `correlation_id`, and no other incident may use it. Two alerts of the same
-    type, correlation id and state are the same alert told twice: the second one is ignored. So a source that cannot know whether its alert
-    was kept raises it again under the same correlation id.
+    The start and the end of one incident share a `correlation_id`, and no other incident may use
+    it. Two alerts of the same type, correlation id and state are the same alert told twice: the
+    second one is ignored. So a source that cannot know whether its alert was kept raises it again
+    under the same correlation id.
     """
 
     type: str
@@ -39,7 +40,9 @@ class Alert:
     zone_id: str = ""
     """Empty: it does not belong to one zone."""
     subject_id: str = ""
-    """Id of the room, the health check or the data center it is about; empty when it is about the installation."""
+    """Id of the room, the health check or the data center it is about; empty when it is about the
+    installation.
+    """
     subject_name: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
     """Facts for programs, as JSON values; each alert type says which ones. Never a secret."""

@@ -1,7 +1,8 @@
 """Every type of alert that greenroom raises: one row is its filters, fields, text and example.
 
-A source calls `make` with the facts of the row; the text is written here, so that all channels say the same. `{name}` in a text is a
-field of the row, `{subject}` the name of the room, check or data center.
+A source calls `make` with the facts of the row; the text is written here, so that all channels say
+the same. `{name}` in a text is a field of the row, `{subject}` the name of the room, check or data
+center.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,9 +14,11 @@ from greenroom.model.alert import TEXT_MAX, Alert, AlertState
 
 @dataclass(frozen=True, slots=True)
 class PolicyFilter:
-    """One way to narrow a policy. `read` gives the values of an alert; it passes when one of them is wanted.
+    """One way to narrow a policy. `read` gives the values of an alert; it passes when one of them
+    is wanted.
 
-    `bound`: the value is a number that the source compares with; it needs one value, and `default` counts where it is left out.
+    `bound`: the value is a number that the source compares with; it needs one value, and `default`
+    counts where it is left out.
     """
 
     help: str
@@ -210,10 +213,11 @@ _ROWS = (
     _room_type(
         "greenroom_newcomers_confirmed",
         "Tickets of new visitors do not come back",
-        'Requests without cookies hold their share of a waiting room with `confirm_newcomers = "auto"`, and new visitors are let in only after '
-        "their ticket came back; or no longer so.",
-        "New visitors of waiting room {subject} who do not bring their ticket back, such as monitors or a flood of requests without cookies, hold "
-        "a quarter of a limit. Others are let in only after their ticket came back; {active} visitors are on the site.",
+        "Requests without cookies hold their share of a waiting room with `confirm_newcomers ="
+        ' "auto"`, and new visitors are let in only after their ticket came back; or no longer so.',
+        "New visitors of waiting room {subject} who do not bring their ticket back, such as"
+        " monitors or a flood of requests without cookies, hold a quarter of a limit. Others are"
+        " let in only after their ticket came back; {active} visitors are on the site.",
         "New visitors of waiting room {subject} are let in at once again.",
         fields={"active": "visitors on the site"},
         example={"active": 1200},
@@ -222,7 +226,8 @@ _ROWS = (
     _room_type(
         "greenroom_rejecting",
         "All new visitors are turned away",
-        "The queueing method of a waiting room, or of its event, is `reject` and visitors are turned away, or no longer so.",
+        "The queueing method of a waiting room, or of its event, is `reject` and visitors are"
+        " turned away, or no longer so.",
         "Waiting room {subject} turns all new visitors away (queueing method reject).",
         "Waiting room {subject} accepts new visitors again.",
         severity="warning",
@@ -252,8 +257,10 @@ _ROWS = (
         "greenroom_origin_errors",
         SYSTEM,
         "Origin errors above a limit",
-        "Too large a part of the requests of one minute could not be handed to the origin, or no longer so. Needs 20 requests a minute.",
-        "{percent} % of {requests} requests to the origin failed within a minute, more than {limit} %.",
+        "Too large a part of the requests of one minute could not be handed to the origin, or no"
+        " longer so. Needs 20 requests a minute.",
+        "{percent} % of {requests} requests to the origin failed within a minute, more than"
+        " {limit} %.",
         "No more than {limit} % of the requests to the origin fail.",
         fields={
             "percent": "part that failed",
@@ -268,7 +275,8 @@ _ROWS = (
         "greenroom_admissions_stopped",
         SYSTEM,
         "Admissions stopped",
-        "A waiting room cannot write down whom it lets in (disk full, Redis not reachable), so it lets no one in; or it can again.",
+        "A waiting room cannot write down whom it lets in (disk full, Redis not reachable), so it"
+        " lets no one in; or it can again.",
         "Waiting room {subject} lets no one in: {reason}.",
         "Waiting room {subject} lets visitors in again.",
         fields={**_ROOM_FIELDS, "reason": "what is in the way"},
@@ -291,10 +299,11 @@ _ROWS = (
         "greenroom_data_center_silent",
         SYSTEM,
         "Data center silent",
-        "The coordinator has not heard from a data center for 15 seconds, or hears from it again. Its capacity is out of use meanwhile; an "
-        "operator who knows that nothing runs there can give it up.",
-        "Data center {subject} has been silent since {since} and holds {held} units of capacity. If nothing runs there any more, "
-        "give it up on the page “Processes and data centers”.",
+        "The coordinator has not heard from a data center for 15 seconds, or hears from it again."
+        " Its capacity is out of use meanwhile; an operator who knows that nothing runs there can"
+        " give it up.",
+        "Data center {subject} has been silent since {since} and holds {held} units of capacity. If"
+        " nothing runs there any more, give it up on the page “Processes and data centers”.",
         "Data center {subject} is heard again.",
         fields={
             "data_center": "name of the data center",
@@ -309,9 +318,10 @@ _ROWS = (
         "greenroom_config_refused",
         SYSTEM,
         "Configuration refused",
-        "A changed configuration file or a revision of the store, or a room, zone, list or the like in it, cannot be used; or it has been "
-        "corrected.",
-        "The configuration cannot be used, and the last good one stays, or only a part of it runs: {problems}.",
+        "A changed configuration file or a revision of the store, or a room, zone, list or the like"
+        " in it, cannot be used; or it has been corrected.",
+        "The configuration cannot be used, and the last good one stays, or only a part of it runs:"
+        " {problems}.",
         "The configuration can be used again.",
         fields={"source": "file or store", "problems": "what is wrong with it"},
         filters={},
@@ -357,7 +367,9 @@ def make(
     subject_name: str = "",
     zone_id: str = "",
 ) -> Alert:
-    """An alert with its text. Raises KeyError for a type that has no row, and when `data` lacks a field of the row or has others."""
+    """An alert with its text. Raises KeyError for a type that has no row, and when `data` lacks a
+    field of the row or has others.
+    """
     row = ALERTS[type]
     differing = set(row.fields) ^ set(data)
     if differing:

@@ -1,4 +1,6 @@
-"""A response made by greenroom, in a form that every front end can send: status, header pairs, body, cookie."""
+"""A response made by greenroom, in a form that every front end can send: status, header pairs,
+body, cookie.
+"""
 
 import msgspec
 
@@ -6,10 +8,12 @@ HeaderPairs = tuple[tuple[bytes, bytes], ...]
 
 
 class AnswerHeaders:
-    """Header pairs that many answers share, without Content-Length, Connection, Date and Set-Cookie.
+    """Header pairs that many answers share, without Content-Length, Connection, Date and
+    Set-Cookie.
 
-    Made once and compared by identity, so that a front end can keep the form in which it sends them and find it again at no cost. Of those
-    that are made for one answer (`with_own`) that is `shared`, and `own` is the rest.
+    Made once and compared by identity, so that a front end can keep the form in which it sends them
+    and find it again at no cost. Of those that are made for one answer (`with_own`) that is
+    `shared`, and `own` is the rest.
     """
 
     __slots__ = ("own", "pairs", "shared")
@@ -37,7 +41,9 @@ class AnswerHeaders:
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """A whole answer. `set_cookie` is a Set-Cookie value, or empty: it stands apart, because the rest is the same for many visitors."""
+    """A whole answer. `set_cookie` is a Set-Cookie value, or empty: it stands apart, because the
+    rest is the same for many visitors.
+    """
 
     status: int
     headers: AnswerHeaders

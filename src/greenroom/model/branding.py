@@ -1,4 +1,6 @@
-"""How the built-in page shows which site it belongs to. Everything is optional, and what is empty shows nothing."""
+"""How the built-in page shows which site it belongs to. Everything is optional, and what is empty
+shows nothing.
+"""
 
 import base64
 import binascii
@@ -11,7 +13,9 @@ from greenroom.errors import Problem
 from greenroom.model.fields import spec, specs
 
 LOGO_BYTES_MAX = 16_384
-"""Bytes of a logo: it is part of every waiting page, so a large one would cost visitors and the gateway more than the page itself."""
+"""Bytes of a logo: it is part of every waiting page, so a large one would cost visitors and the
+gateway more than the page itself.
+"""
 
 TEXT = r"[^\x00-\x1f\x7f{}]*"
 """Texts on one line. Braces are for templates."""
@@ -26,7 +30,9 @@ _BEGINS = {
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/svg+xml": (b"<svg", b"<?xml"),
 }
-"""How files of each type begin; browsers run no scripts in a picture, so an SVG is as safe as the others."""
+"""How files of each type begin; browsers run no scripts in a picture, so an SVG is as safe as the
+others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,8 @@ class Branding:
         pattern_words=TEXT_WORDS,
     )
     logo: str = spec(
-        f"logo as a `data:` URL in base64: PNG, JPEG, WebP, GIF or SVG of at most {LOGO_BYTES_MAX // 1024} KiB",
+        "logo as a `data:` URL in base64: PNG, JPEG, WebP, GIF or SVG of at most"
+        f" {LOGO_BYTES_MAX // 1024} KiB",
         "",
         high=2 * LOGO_BYTES_MAX,
     )
@@ -109,7 +116,8 @@ def message_problems(
             found.append(
                 Problem(
                     f"{at}.language",
-                    f"must be one of the built-in languages, once, not {str(message.language)[:20]!r}",
+                    "must be one of the built-in languages, once, not"
+                    f" {str(message.language)[:20]!r}",
                 )
             )
         elif (
@@ -131,7 +139,10 @@ def message_problems(
 def _logo_problem(logo: str) -> str:
     found = _LOGO.fullmatch(logo)
     if not found:
-        return "must be a data: URL in base64 with the type image/png, image/jpeg, image/webp, image/gif or image/svg+xml"
+        return (
+            "must be a data: URL in base64 with the type image/png, image/jpeg, image/webp,"
+            " image/gif or image/svg+xml"
+        )
     try:
         picture = base64.b64decode(found[2], validate=True)
     except binascii.Error:

@@ -1,4 +1,6 @@
-"""Changes of the configuration: what is written to the store, its effect on a configuration, and its audit entry."""
+"""Changes of the configuration: what is written to the store, its effect on a configuration, and
+its audit entry.
+"""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +17,9 @@ AUTHOR_MAX = 200
 """Characters kept of who made a change."""
 
 AUDIT_VALUE_MAX = 65_536
-"""Bytes of JSON kept of one field before and after a change; templates are longer now and then, and two of each would pile up."""
+"""Bytes of JSON kept of one field before and after a change; templates are longer now and then, and
+two of each would pile up.
+"""
 
 NAMED_BY = {"list_item": "value", "status_page": "title"}
 """The field that tells people which record it is, where that is not `name`."""
@@ -26,7 +30,9 @@ UNIQUE = ("zone", "room", "event", "list", "list_item", "account")
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Makes this record, or replaces the one of the same kind and id. `parent` is the id of what it belongs to (see KINDS)."""
+    """Makes this record, or replaces the one of the same kind and id. `parent` is the id of what it
+    belongs to (see KINDS).
+    """
 
     record: Record
     parent: str = ""
@@ -34,7 +40,9 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Takes a record away, and everything that belongs to it. An id that is not there is an error of the caller: KeyError."""
+    """Takes a record away, and everything that belongs to it. An id that is not there is an error
+    of the caller: KeyError.
+    """
 
     kind: str
     id: str
@@ -45,7 +53,9 @@ Change = Put | Remove
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One entry before and after a write: made when there is no `before`, taken away when there is no `after`."""
+    """One entry before and after a write: made when there is no `before`, taken away when there is
+    no `after`.
+    """
 
     kind: str
     before: Entry[Any] | None
@@ -74,9 +84,10 @@ class Step:
 class AuditEntry:
     """One record changed by one write.
 
-    `number` only grows and is where a page of the log goes on; entries of one write share a `revision`. `action` is created, changed
-    or removed. `before` and `after` hold the fields that differ, all of them when the record was made or taken away (then one
-    side is None); secrets are left out, and a value too long to keep is told by its length and hash.
+    `number` only grows and is where a page of the log goes on; entries of one write share a
+    `revision`. `action` is created, changed or removed. `before` and `after` hold the fields that
+    differ, all of them when the record was made or taken away (then one side is None); secrets are
+    left out, and a value too long to keep is told by its length and hash.
     """
 
     number: int
@@ -100,9 +111,11 @@ def name_of(kind: str, record: Record) -> str:
 def applied(
     configuration: Configuration, changes: Sequence[Change], now_ms: int
 ) -> tuple[Configuration, list[Step]]:
-    """The configuration after these changes, one revision later, and every entry they touched; itself when nothing differs.
+    """The configuration after these changes, one revision later, and every entry they touched;
+    itself when nothing differs.
 
-    Raises KeyError when a parent or what is to be removed is not there, and InvalidConfig when one name is taken twice.
+    Raises KeyError when a parent or what is to be removed is not there, and InvalidConfig when one
+    name is taken twice.
     """
     draft = Draft(configuration)
     carry_out(changes, draft, now_ms)

@@ -1,8 +1,10 @@
-"""The whole configuration as one immutable value at one revision: it is edited, stored, and sent to every edge.
+"""The whole configuration as one immutable value at one revision: it is edited, stored, and sent to
+every edge.
 
-A record is what an operator configured (a room, an event ...); an Entry is a record with the data of the store; an EntryIndex has
-all entries of one kind; a Configuration is all indexes at one revision. A new revision shares every index and every entry
-that did not change with the one before, so `is` tells what has to be compiled again.
+A record is what an operator configured (a room, an event ...); an Entry is a record with the data
+of the store; an EntryIndex has all entries of one kind; a Configuration is all indexes at one
+revision. A new revision shares every index and every entry that did not change with the one before,
+so `is` tells what has to be compiled again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +50,9 @@ R = TypeVar("R", bound=Record)
 
 
 class RecordKind(NamedTuple):
-    """A kind of record: its class, the kind of its parent (empty: no parent), and its secret fields, which the audit log leaves out."""
+    """A kind of record: its class, the kind of its parent (empty: no parent), and its secret
+    fields, which the audit log leaves out.
+    """
 
     record: type[Any]
     parent: str = ""
@@ -90,7 +94,8 @@ KIND_OF: Mapping[type, str] = {kind.record: name for name, kind in KINDS.items()
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[R]):
-    """One record in the store. Times are Unix milliseconds; `revision` is the one that last changed it.
+    """One record in the store. Times are Unix milliseconds; `revision` is the one that last changed
+    it.
 
     `read_only`: it stands in a configuration file, and only there it can be changed.
     """
@@ -148,8 +153,8 @@ def _empty_index() -> EntryIndex[Any]:
 class Configuration:
     """All that is written down, at one revision; revision 0 is the empty one.
 
-    A host and path, a name or a cookie is unique within the whole configuration, so a change is planned on one
-    Configuration, and the store takes it only while that is still the newest.
+    A host and path, a name or a cookie is unique within the whole configuration, so a change is
+    planned on one Configuration, and the store takes it only while that is still the newest.
     """
 
     revision: int = 0
@@ -182,7 +187,9 @@ class Configuration:
     def changed(
         self, revision: int, put: Iterable[Entry[Any]], removed: Iterable[tuple[str, str]] = ()
     ) -> "Configuration":
-        """The configuration at `revision`: these (kind, id) taken away, then these entries in it or in their old place."""
+        """The configuration at `revision`: these (kind, id) taken away, then these entries in it or
+        in their old place.
+        """
         indexes: dict[str, dict[str, Entry[Any]]] = {}
 
         def opened(kind: str) -> dict[str, Entry[Any]]:
@@ -199,7 +206,9 @@ class Configuration:
     def with_indexes(
         self, revision: int, indexes: Mapping[str, Mapping[str, Entry[Any]]]
     ) -> "Configuration":
-        """The configuration at `revision` with these kinds replaced as a whole; what is an index already is used as it is."""
+        """The configuration at `revision` with these kinds replaced as a whole; what is an index
+        already is used as it is.
+        """
         made = {
             kind: found if isinstance(found, EntryIndex) else EntryIndex(found)
             for kind, found in indexes.items()
@@ -209,7 +218,9 @@ class Configuration:
         )
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
-        """(kind, id) of everything that belongs to a record, directly or not, children behind their parents."""
+        """(kind, id) of everything that belongs to a record, directly or not, children behind their
+        parents.
+        """
         found = []
         for name, described in KINDS.items():
             if described.parent == kind:

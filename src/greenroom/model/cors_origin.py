@@ -1,4 +1,6 @@
-"""Origins of pages (scheme, host and port) whose scripts may call what a room covers, in the one form in which browsers send them."""
+"""Origins of pages (scheme, host and port) whose scripts may call what a room covers, in the one
+form in which browsers send them.
+"""
 
 import re
 from collections.abc import Sequence
@@ -10,14 +12,18 @@ CORS_ORIGINS_MAX = 20
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 CORS_ORIGIN = rf"[Hh][Tt][Tt][Pp][Ss]?://(?:{_LABEL}\.)*{_LABEL}(?::[0-9]{{1,5}})?/?"
-"""What may be written: no `*`, because the answers are for requests with cookies, and no `null`, which pages of every site can send."""
+"""What may be written: no `*`, because the answers are for requests with cookies, and no `null`,
+which pages of every site can send.
+"""
 
 _PARTS = re.compile(r"(https?)://([a-z0-9.-]{1,253})(?::([0-9]+))?/?")
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def normal_origin(written: str) -> str:
-    """The origin as browsers send it: in lower case, without the usual port and the slash at the end. Empty for what is no origin."""
+    """The origin as browsers send it: in lower case, without the usual port and the slash at the
+    end. Empty for what is no origin.
+    """
     found = _PARTS.fullmatch(written.lower()) if re.fullmatch(CORS_ORIGIN, written) else None
     if found is None:
         return ""
@@ -34,7 +40,10 @@ def cors_origin_problems(pointer: str, origins: Sequence[object]) -> list[Proble
     for index, origin in enumerate(origins):
         normal = normal_origin(origin) if isinstance(origin, str) else ""
         if not normal:
-            allowed = "an origin such as https://www.example.com or http://localhost:3000, without a path; not * and not null"
+            allowed = (
+                "an origin such as https://www.example.com or http://localhost:3000, without a"
+                " path; not * and not null"
+            )
             problems.append(
                 Problem(f"{pointer}[{index}]", f"must be {allowed}, not {str(origin)[:60]!r}")
             )

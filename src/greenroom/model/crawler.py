@@ -12,7 +12,9 @@ SEARCH = "Search Engine Crawler"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawler:
-    """One crawler. It is verified by an address in `ranges`, or by a name under `domains` that leads back to the address."""
+    """One crawler. It is verified by an address in `ranges`, or by a name under `domains` that
+    leads back to the address.
+    """
 
     name: str = spec(
         "unique name; it replaces a built-in crawler of the same name",
@@ -29,7 +31,8 @@ class Crawler:
         "addresses and networks published by its operator", (), high=10_000
     )
     ranges_file: str = spec(
-        "file with the networks published by its operator, as JSON (`prefixes` with `ipv4Prefix` and `ipv6Prefix`) or one to a line",
+        "file with the networks published by its operator, as JSON (`prefixes` with `ipv4Prefix`"
+        " and `ipv6Prefix`) or one to a line",
         "",
         high=4096,
     )

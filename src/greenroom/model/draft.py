@@ -1,7 +1,7 @@
 """A configuration while it is being changed: each change costs the same, however much is in it.
 
-A kind is copied when it is first changed. Afterwards its entries, and those of each parent, are changed in place, so that thousands of
-changes need one copy and not one each.
+A kind is copied when it is first changed. Afterwards its entries, and those of each parent, are
+changed in place, so that thousands of changes need one copy and not one each.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,9 @@ class GrowingIndex(EntryIndex[R]):
         self._groups: dict[str, dict[str, Entry[R]]] | None = None
 
     def of(self, parent: str) -> list[Entry[R]]:
-        """The entries that belong to this parent now, oldest first; one that came from another parent is last."""
+        """The entries that belong to this parent now, oldest first; one that came from another
+        parent is last.
+        """
         return list(self._grouped().get(parent, {}).values())
 
     def put(self, entry: Entry[R]) -> None:
@@ -49,7 +51,9 @@ class GrowingIndex(EntryIndex[R]):
         return old
 
     def settled(self, before: EntryIndex[R]) -> dict[str, Entry[R]]:
-        """A copy with everything that was there `before` in its old place, also what was taken away and made again."""
+        """A copy with everything that was there `before` in its old place, also what was taken away
+        and made again.
+        """
         return {key: self._entries[key] for key in before if key in self._entries} | self._entries
 
     def _grouped(self) -> dict[str, dict[str, Entry[R]]]:
@@ -69,7 +73,9 @@ class Draft:
         self._touched: dict[tuple[str, str], None] = {}
 
     def live(self) -> Configuration:
-        """The configuration as it is now. It changes with the draft: only for questions between two changes."""
+        """The configuration as it is now. It changes with the draft: only for questions between two
+        changes.
+        """
         return self._old.with_indexes(
             self._old.revision + 1, {kind: self._opened(kind) for kind in KINDS}
         )
@@ -90,7 +96,9 @@ class Draft:
         self._touched[kind, record.id] = None
 
     def remove(self, kind: str, id: str) -> None:
-        """Takes a record away, and everything that belongs to it. Raises KeyError when it is not there."""
+        """Takes a record away, and everything that belongs to it. Raises KeyError when it is not
+        there.
+        """
         if self._opened(kind).pop(id) is None:
             raise KeyError(f"{kind} {id}")
         self._touched[kind, id] = None
@@ -100,7 +108,9 @@ class Draft:
                     self.remove(name, child.id)
 
     def differences(self) -> Iterator[tuple[str, Entry[Any] | None, Entry[Any] | None]]:
-        """(kind, before, after) of every entry that is not what it was, in the order in which they were touched."""
+        """(kind, before, after) of every entry that is not what it was, in the order in which they
+        were touched.
+        """
         for kind, key in self._touched:
             before, after = self._old.index_of(kind).get(key), self._indexes[kind].get(key)
             if before is not after:

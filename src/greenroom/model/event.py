@@ -39,8 +39,9 @@ OVERRIDES = (
 class Event:
     """One event. Making one with anything wrong raises InvalidConfig with every problem.
 
-    Times are whole milliseconds of Unix time (the API speaks ISO 8601). Names, bounds and defaults as published by
-    Cloudflare; the API's own minimum of 200 for the two limits is checked by the API.
+    Times are whole milliseconds of Unix time (the API speaks ISO 8601). Names, bounds and defaults
+    as published by Cloudflare; the API's own minimum of 200 for the two limits is checked by the
+    API.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -158,7 +159,9 @@ def _together_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]
 
 
 def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
-    """What is wrong with the events of one room taken together: too many, one name twice, overlapping spans."""
+    """What is wrong with the events of one room taken together: too many, one name twice,
+    overlapping spans.
+    """
     problems = []
     if len(events) > EVENTS_PER_ROOM:
         problems.append(
@@ -183,14 +186,17 @@ def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[
             problems.append(
                 Problem(
                     at,
-                    f"{after.name!r} opens before {before.name!r} has ended; events of one room must not overlap",
+                    f"{after.name!r} opens before {before.name!r} has ended; events of one room"
+                    " must not overlap",
                 )
             )
     return problems
 
 
 def draws_by(event: Event) -> str:
-    """The field by which this event draws places, instead of keeping the order of arrival; empty: it draws none."""
+    """The field by which this event draws places, instead of keeping the order of arrival; empty:
+    it draws none.
+    """
     if event.shuffle_at_event_start:
         return "shuffle_at_event_start"
     return "queueing_method" if event.queueing_method == "random" else ""

@@ -1,4 +1,6 @@
-"""The description of a record's field: bounds, unit, help. Validation, schemas, documents and forms use it."""
+"""The description of a record's field: bounds, unit, help. Validation, schemas, documents and forms
+use it.
+"""
 
 import re
 from dataclasses import MISSING, dataclass, field, fields
@@ -18,9 +20,11 @@ NAME_WORDS = "have only letters (a to z, A to Z), digits, - and _"
 class Spec:
     """What one field accepts.
 
-    `low` and `high` are inclusive; for a string they bound its length. `pattern_words` tells people what `pattern` allows, after "must".
-    `extension` marks what Cloudflare does not have. `one_line`: a string without control characters, as names are. `sealed`: a
-    secret that lies sealed on disks, and stays so in memory where its key is missing; the limits are those of the secret itself.
+    `low` and `high` are inclusive; for a string they bound its length. `pattern_words` tells people
+    what `pattern` allows, after "must". `extension` marks what Cloudflare does not have.
+    `one_line`: a string without control characters, as names are. `sealed`: a secret that lies
+    sealed on disks, and stays so in memory where its key is missing; the limits are those of the
+    secret itself.
     """
 
     help: str
@@ -39,7 +43,9 @@ class Spec:
 
 
 def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
-    """A dataclass field with its Spec in the metadata; a list or dict default is copied for each record."""
+    """A dataclass field with its Spec in the metadata; a list or dict default is copied for each
+    record.
+    """
     metadata = {SPEC: Spec(help, **limits)}
     if isinstance(default, (list, dict)):
         return field(default_factory=default.copy, metadata=metadata)
@@ -57,7 +63,9 @@ def written(choice: Any) -> str:
 
 
 def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) -> Problem | None:
-    """The first thing wrong with one value, or None. `kind` is the plain Python type wanted; of several there are only `choices`."""
+    """The first thing wrong with one value, or None. `kind` is the plain Python type wanted; of
+    several there are only `choices`.
+    """
     if value is None:
         return None if rule.nullable else Problem(pointer, "must not be null")
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -71,7 +79,8 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
     if isinstance(value, str) and not value.isascii() and re.search("[\ud800-\udfff]", value):
         return Problem(
             pointer,
-            "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or sent",
+            "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or"
+            " sent",
         )
     if rule.choices and value not in rule.choices:
         return Problem(pointer, _one_of(rule, value))
@@ -101,7 +110,9 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
 
 
 def plain_type(annotation: Any) -> Any:
-    """The plain type behind an annotation: `int | None` is int, `tuple[Route, ...]` is tuple, `bool | str` itself."""
+    """The plain type behind an annotation: `int | None` is int, `tuple[Route, ...]` is tuple, `bool
+    | str` itself.
+    """
     origin = get_origin(annotation)
     if origin is UnionType and NoneType not in get_args(annotation):
         return annotation

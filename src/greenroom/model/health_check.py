@@ -1,7 +1,8 @@
 """A health check as configured: the address, the interval, the regions, and what counts as healthy.
 
-Names and defaults are those of the published API. There, 0 means "the default" in every number; `effective` puts the default in its
-place, so a record holds (and the API answers) the values that count.
+Names and defaults are those of the published API. There, 0 means "the default" in every number;
+`effective` puts the default in its place, so a record holds (and the API answers) the values that
+count.
 """
 
 import re
@@ -33,11 +34,15 @@ ALL_REGIONS = "ALL_REGIONS"
 STATUSES = ("unknown", "healthy", "unhealthy", "suspended")
 
 CHECKS_MAX = 10_000
-"""Health checks of an installation: as many as one process can run every minute without falling behind (`bench/health_checks.py`)."""
+"""Health checks of an installation: as many as one process can run every minute without falling
+behind (`bench/health_checks.py`).
+"""
 
 CODES_MAX = 20
 HEADERS_MAX = 20
-"""Names of headers, and values of one name: together with HEADER_VALUE_MAX they keep a request below 64 KB for most servers."""
+"""Names of headers, and values of one name: together with HEADER_VALUE_MAX they keep a request
+below 64 KB for most servers.
+"""
 HEADER_VALUE_MAX = 2_048
 BODY_READ = 10_240
 """Bytes of a body that are read; the published 10 KB."""
@@ -101,7 +106,8 @@ class TcpCheck:
 class HealthCheck:
     """One health check. Making one with anything wrong raises InvalidConfig with every problem.
 
-    Holds effective values only: see `effective`. `check_regions` None means one region, chosen by greenroom.
+    Holds effective values only: see `effective`. `check_regions` None means one region, chosen by
+    greenroom.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -170,7 +176,9 @@ class HealthCheck:
 
     @property
     def served_host(self) -> str:
-        """The host name that the checked server serves: that of the Host header, else the address; lower case, without a port."""
+        """The host name that the checked server serves: that of the Host header, else the address;
+        lower case, without a port.
+        """
         authority = (
             self.http_config.header_value("host") if self.http_config else ""
         ) or self.address
@@ -182,7 +190,9 @@ class HealthCheck:
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """The chosen regions, each once, in the order of REGIONS; empty when greenroom is to choose."""
+        """The chosen regions, each once, in the order of REGIONS; empty when greenroom is to
+        choose.
+        """
         chosen = self.check_regions or ()
         return (
             REGIONS
@@ -206,7 +216,9 @@ CONFIGS: Mapping[str, tuple[str, type]] = {
 
 
 def effective(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that count: zeros and missing parts filled in, the type in capitals. What has a wrong type stays as it is."""
+    """The values that count: zeros and missing parts filled in, the type in capitals. What has a
+    wrong type stays as it is.
+    """
     found = dict(values)
     defaults = {item.name: item.default for item in fields(HealthCheck)}
     for name in ZERO_IS_DEFAULT:
@@ -235,7 +247,9 @@ def effective(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def health_check_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one health check, each with its pointer; `pointer` ends with a dot."""
+    """Everything wrong with the fields of one health check, each with its pointer; `pointer` ends
+    with a dot.
+    """
     problems = _field_problems(HealthCheck, values, pointer)
     wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
     if "address" in values and "address" not in wrong and not _is_address(values["address"]):
@@ -277,7 +291,9 @@ def _is_address(text: str) -> bool:
 
 
 def _looks_like_a_number(name: str) -> bool:
-    """`127.1`, `0x7f.1` or `2130706433`: some resolvers read them as addresses, and no host name ends like that."""
+    """`127.1`, `0x7f.1` or `2130706433`: some resolvers read them as addresses, and no host name
+    ends like that.
+    """
     last = name.rstrip(".").rpartition(".")[2].lower()
     return last.isdigit() or bool(re.fullmatch(r"0x[0-9a-f]*", last))
 
@@ -300,7 +316,8 @@ def _http_problems(config: HttpCheck, pointer: str) -> list[Problem]:
         problems.append(
             Problem(
                 f"{pointer}path",
-                "must begin with / and hold printable ASCII without blanks and # (percent-encode them)",
+                "must begin with / and hold printable ASCII without blanks and # (percent-encode"
+                " them)",
             )
         )
     if "expected_codes" not in wrong:

@@ -1,13 +1,16 @@
-"""The table of the line: which arrival has how many visitors ahead, the same for all who wait, so that each finds its own place in it.
+"""The table of the line: which arrival has how many visitors ahead, the same for all who wait, so
+that each finds its own place in it.
 
-It names no visitor: moments of arrival, numbers of people, waits. How it is made is in `admission.queueing.line_table`, how it is sent
-in `decision.shared_table`.
+It names no visitor: moments of arrival, numbers of people, waits. How it is made is in
+`admission.queueing.line_table`, how it is sent in `decision.shared_table`.
 """
 
 import msgspec
 
 CHECK_IN_S = 60
-"""Longest time between two check-ins of a visitor whose page reads the table: the table wakes it when its turn comes."""
+"""Longest time between two check-ins of a visitor whose page reads the table: the table wakes it
+when its turn comes.
+"""
 
 LOOK_S = 10
 """How often a page reads the table."""
@@ -34,8 +37,9 @@ class Knot(msgspec.Struct, frozen=True, gc=False):
 class LineTable(msgspec.Struct, frozen=True, gc=False):
     """One room's line in one data center. Times are on the coordinator's clock, like keys.
 
-    `due` is how many visitors should check in now, those who arrived up to `up_to_ms`: their permits are there, or will be before they
-    look again. `open` is false while no visitor is let in. Knots are in order; the last one is the last in line.
+    `due` is how many visitors should check in now, those who arrived up to `up_to_ms`: their
+    permits are there, or will be before they look again. `open` is false while no visitor is let
+    in. Knots are in order; the last one is the last in line.
     """
 
     made_ms: int

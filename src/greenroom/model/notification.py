@@ -1,4 +1,6 @@
-"""Who is notified about which alerts: policies, their webhooks and services, silences, and notes on incidents."""
+"""Who is notified about which alerts: policies, their webhooks and services, silences, and notes on
+incidents.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -57,7 +59,8 @@ class AlertPolicy(_Checked):
         high=100,
     )
     alert_interval: str = spec(
-        "minimum time between two notifications about the same subject, such as 30m or 1h30m; empty: notify of every incident",
+        "minimum time between two notifications about the same subject, such as 30m or 1h30m;"
+        " empty: notify of every incident",
         "",
         high=20,
         pattern=r"([0-9]+(ms|s|m|h))*",
@@ -79,7 +82,9 @@ class AlertPolicy(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Webhook(_Checked):
-    """A URL that is called. `url` and `secret` are never shown to anyone; `shown_url` is the URL without what is secret in it."""
+    """A URL that is called. `url` and `secret` are never shown to anyone; `shown_url` is the URL
+    without what is secret in it.
+    """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("name; every call sends it", low=1, high=200, one_line=True)
@@ -127,7 +132,9 @@ class PagerdutyService(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Silence(_Checked):
-    """A time in which a policy sends nothing. Times are kept as they were written, and as Unix milliseconds."""
+    """A time in which a policy sends nothing. Times are kept as they were written, and as Unix
+    milliseconds.
+    """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     policy_id: str = spec("the policy that is silenced; empty: all policies", "", high=64)
@@ -155,7 +162,9 @@ class IncidentNote(_Checked):
 
 
 def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one of these records as plain values; `pointer` ends with a dot."""
+    """Everything wrong with the fields of one of these records as plain values; `pointer` ends with
+    a dot.
+    """
     rules = specs(record)
     problems = []
     for item in fields(record):

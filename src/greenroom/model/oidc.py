@@ -1,4 +1,6 @@
-"""Sign-in through an OpenID Connect provider: the settings, what is kept of a person, and which role the settings give them."""
+"""Sign-in through an OpenID Connect provider: the settings, what is kept of a person, and which
+role the settings give them.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +33,8 @@ class OidcEntry:
     )
     client_secret_file: str = spec("file with the client secret", "", high=4096)
     client_secret_env: str = spec(
-        "environment variable with the client secret; without a secret greenroom is a public client",
+        "environment variable with the client secret; without a secret greenroom is a public"
+        " client",
         "",
         pattern=r"[A-Za-z0-9_]*",
         pattern_words="have only letters (a to z, A to Z), digits and _",
@@ -81,7 +84,8 @@ class OidcRole:
     """
 
     claim: str = spec(
-        "name of a claim, such as `groups` or `sub`; `email` counts when the provider has verified it",
+        "name of a claim, such as `groups` or `sub`; `email` counts when the provider has"
+        " verified it",
         low=1,
         high=200,
         one_line=True,
@@ -95,7 +99,9 @@ class OidcRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """The checked settings, with the client secret (empty: a public client) and the certificates of `ca_file` (empty: the system's)."""
+    """The checked settings, with the client secret (empty: a public client) and the certificates of
+    `ca_file` (empty: the system's).
+    """
 
     entry: OidcEntry
     roles: tuple[OidcRole, ...] = ()
@@ -109,7 +115,9 @@ class OidcSettings:
 
 
 class OidcPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session keeps of a person: who they are, and those of their claims that the settings mention."""
+    """What a session keeps of a person: who they are, and those of their claims that the settings
+    mention.
+    """
 
     iss: str
     sub: str
@@ -145,7 +153,9 @@ def oidc_person(settings: OidcSettings, claims: Mapping[str, Any]) -> OidcPerson
 
 
 def oidc_role(settings: OidcSettings, person: OidcPerson) -> OidcRole | None:
-    """The first row that fits; None: no access. Settings that changed since the sign-in count at once."""
+    """The first row that fits; None: no access. Settings that changed since the sign-in count at
+    once.
+    """
     entry = settings.entry
     if person.iss != entry.issuer:
         return None
@@ -189,7 +199,9 @@ def role_problems(roles: Iterable[OidcRole], pointer: str) -> list[Problem]:
 
 
 def _values(claim: Any) -> set[str]:
-    """A claim is one value or a list of values; true and false are written as in JSON, numbers in decimal."""
+    """A claim is one value or a list of values; true and false are written as in JSON, numbers in
+    decimal.
+    """
     items = claim if isinstance(claim, list) else [claim]
     return {
         str(item).lower() if isinstance(item, bool) else str(item)

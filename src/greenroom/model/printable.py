@@ -1,9 +1,13 @@
-"""Text from outside as it may be printed: control characters could move the cursor, fake a line of a log, or hide what stands there."""
+"""Text from outside as it may be printed: control characters could move the cursor, fake a line of
+a log, or hide what stands there.
+"""
 
 import re
 
 CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-"""Control characters of ASCII and Latin-1, line separators, and the marks that change the direction of what follows."""
+"""Control characters of ASCII and Latin-1, line separators, and the marks that change the direction
+of what follows.
+"""
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
 

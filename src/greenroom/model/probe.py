@@ -41,8 +41,9 @@ Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
 class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """One probe. `reason` is empty when all was well.
 
-    `tcp_ms` and `tls_ms` are the two handshakes by themselves; `ttfb_ms` and `rtt_ms` run from the moment the connection was ready
-    to the first byte and to the end of what is read of the page, so `rtt_ms` is never the smaller one. What did not happen is 0.
+    `tcp_ms` and `tls_ms` are the two handshakes by themselves; `ttfb_ms` and `rtt_ms` run from the
+    moment the connection was ready to the first byte and to the end of what is read of the page, so
+    `rtt_ms` is never the smaller one. What did not happen is 0.
     """
 
     reason: str = ""
@@ -94,8 +95,8 @@ class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 class AgentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an agent sends now and then.
 
-    `session` is another one after every start; `number` grows with every batch, and one that comes again is known by it. `checks` is the
-    revision of the checks that the agent has.
+    `session` is another one after every start; `number` grows with every batch, and one that comes
+    again is known by it. `checks` is the revision of the checks that the agent has.
     """
 
     region: str
@@ -106,7 +107,9 @@ class AgentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentOrders(msgspec.Struct, frozen=True):
-    """What an agent is told: when to report again, and the checks it is to probe, or None when it has them already."""
+    """What an agent is told: when to report again, and the checks it is to probe, or None when it
+    has them already.
+    """
 
     report_every_s: float
     revision: str
@@ -116,7 +119,8 @@ class AgentOrders(msgspec.Struct, frozen=True):
 class CheckEvent(msgspec.Struct, frozen=True):
     """One row of the event log: a probe of an agent, or (`scope` overall) what all of them come to.
 
-    Where greenroom's own agent stands in for all regions its probes are the overall rows. `region` is a code, or Global for those.
+    Where greenroom's own agent stands in for all regions its probes are the overall rows. `region`
+    is a code, or Global for those.
     """
 
     at_ms: int

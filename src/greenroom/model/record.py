@@ -1,4 +1,6 @@
-"""What all records have in common, whichever kind of class they are: msgspec's, or native ones in the compiled wheel."""
+"""What all records have in common, whichever kind of class they are: msgspec's, or native ones in
+the compiled wheel.
+"""
 
 from typing import Any, TypeVar
 

@@ -1,4 +1,6 @@
-"""A waiting room as configured: field names, bounds and defaults of the published API, plus marked extensions."""
+"""A waiting room as configured: field names, bounds and defaults of the published API, plus marked
+extensions.
+"""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +16,9 @@ from greenroom.model.line_table import CHECK_IN_S
 LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576
 SESSION_LONGEST = 24 * 60
-"""Minutes. Cloudflare ends at 30, and so does the API unless a zone's session_ceiling says more; keys of tickets are kept that long."""
+"""Minutes. Cloudflare ends at 30, and so does the API unless a zone's session_ceiling says more;
+keys of tickets are kept that long.
+"""
 HOST = (
     r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
 )
@@ -26,19 +30,23 @@ METHODS = ("fifo", "random", "passthrough", "reject")
 TURNSTILE_MODES = ("off", "invisible", "visible_non_interactive", "visible_managed")
 TURNSTILE_ACTIONS = ("log", "infinite_queue")
 LANGUAGES = tuple(
-    "en-US es-ES de-DE fr-FR it-IT ja-JP ko-KR pt-BR zh-CN zh-TW nl-NL pl-PL id-ID tr-TR ar-EG ru-RU fa-IR bg-BG hr-HR "
-    "cs-CZ da-DK fi-FI lt-LT lv-LV ms-MY nb-NO ro-RO el-GR he-IL hi-IN hu-HU sr-BA sk-SK sl-SI sv-SE tl-PH th-TH uk-UA "
-    "vi-VN".split()
+    "en-US es-ES de-DE fr-FR it-IT ja-JP ko-KR pt-BR zh-CN zh-TW nl-NL pl-PL id-ID tr-TR ar-EG"
+    " ru-RU fa-IR bg-BG hr-HR cs-CZ da-DK fi-FI lt-LT lv-LV ms-MY nb-NO ro-RO el-GR he-IL hi-IN"
+    " hu-HU sr-BA sk-SK sl-SI sv-SE tl-PH th-TH uk-UA vi-VN".split()
 )
 
 
 OPERATED = ("sessions_ended_ms", "let_in", "let_in_until_ms")
-"""Fields of a room that are no settings: operators' actions write them, and other changes keep them."""
+"""Fields of a room that are no settings: operators' actions write them, and other changes keep
+them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A host and the path prefix below it that a room covers, on segment boundaries (`/shop` covers `/shop/x`, not `/shopping`)."""
+    """A host and the path prefix below it that a room covers, on segment boundaries (`/shop` covers
+    `/shop/x`, not `/shopping`).
+    """
 
     host: str = spec("host name that is covered")
     path: str = spec("path prefix that is covered", "/")
@@ -58,7 +66,8 @@ class CookieAttributes:
 class Room:
     """One waiting room. Making one with anything wrong raises InvalidConfig with every problem.
 
-    Names, bounds and defaults are as published by Cloudflare, but for the minimum of the two limits: 200 there, 1 here.
+    Names, bounds and defaults are as published by Cloudflare, but for the minimum of the two
+    limits: 200 there, 1 here.
     """
 
     id: str = spec("unique, stable identifier that tickets are bound to", "", read_only=True)
@@ -66,7 +75,8 @@ class Room:
         "unique name", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200
     )
     host: str = spec(
-        "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it; in a file, `*` covers every host",
+        "host name that is covered, without scheme or port; `*.example.com` covers the hosts below"
+        " it; in a file, `*` covers every host",
         low=1,
         high=253,
         example="shop.example.com",
@@ -143,61 +153,74 @@ class Room:
         "ignore case when matching path prefixes", False, extension=True
     )
     confirm_newcomers: bool | str = spec(
-        "let a new visitor in only when the ticket has come back, so that requests without cookies do not use up the room; "
-        "`auto`: while visitors whose ticket has not come back hold a quarter of either limit",
+        "let a new visitor in only when the ticket has come back, so that requests without cookies"
+        " do not use up the room; `auto`: while visitors whose ticket has not come back hold a"
+        " quarter of either limit",
         "auto",
         choices=(False, True, "auto"),
         extension=True,
     )
     provisional_sessions: bool = spec(
-        "while there is room to spare, let requests in for some seconds that could not wait: images, scripts, HEAD, webhooks, WebSockets",
+        "while there is room to spare, let requests in for some seconds that could not wait:"
+        " images, scripts, HEAD, webhooks, WebSockets",
         True,
         extension=True,
     )
     frame_ancestors: str = spec(
-        "sites that may show the waiting page in a frame, as in Content-Security-Policy: `'self'`, `https://partner.example`, "
-        "`https://*.example.com`, `*`, separated by blanks; empty: none, and a frame on another site takes no place in line",
+        "sites that may show the waiting page in a frame, as in Content-Security-Policy: `'self'`,"
+        " `https://partner.example`, `https://*.example.com`, `*`, separated by blanks; empty:"
+        " none, and a frame on another site takes no place in line",
         "",
         pattern=rf"(?:{FRAME_SOURCE}(?: {FRAME_SOURCE})*)?",
-        pattern_words="be 'self', *, or origins such as https://partner.example without a path, separated by blanks",
+        pattern_words=(
+            "be 'self', *, or origins such as https://partner.example without a path, separated by"
+            " blanks"
+        ),
         high=1_000,
         extension=True,
     )
     cors_origins: tuple[str, ...] = spec(
-        "origins of pages whose scripts may read that a visitor waits, with credentials (CORS), such as https://www.example.com; their "
-        "preflights go on to the application without a place",
+        "origins of pages whose scripts may read that a visitor waits, with credentials (CORS),"
+        " such as https://www.example.com; their preflights go on to the application without a"
+        " place",
         (),
         high=CORS_ORIGINS_MAX,
         extension=True,
     )
     same_status_for_all: bool = spec(
-        "answer every held request with the waiting page and its status; false: what shows no page gets 503, crawlers too",
+        "answer every held request with the waiting page and its status; false: what shows no page"
+        " gets 503, crawlers too",
         False,
         extension=True,
     )
     pace_admissions: bool = spec(
-        "spread admissions evenly when a crowd comes after a quiet time; otherwise as many are let in at once as the limits allow",
+        "spread admissions evenly when a crowd comes after a quiet time; otherwise as many are let"
+        " in at once as the limits allow",
         True,
         extension=True,
     )
     keep_streams_open: bool = spec(
-        "leave WebSockets, event streams, downloads and uploads open when their session ends; false: they are closed with it",
+        "leave WebSockets, event streams, downloads and uploads open when their session ends;"
+        " false: they are closed with it",
         False,
         extension=True,
     )
     strong_sessions: bool = spec(
-        "hold a visitor who moves to another data center until the session has moved too; false: serve them meanwhile",
+        "hold a visitor who moves to another data center until the session has moved too; false:"
+        " serve them meanwhile",
         False,
         extension=True,
     )
     on_unhealthy_origin: str = spec(
-        "while a health check finds the origin unhealthy: `ignore` it, or `hold` new visitors; places and sessions are kept",
+        "while a health check finds the origin unhealthy: `ignore` it, or `hold` new visitors;"
+        " places and sessions are kept",
         "ignore",
         choices=("ignore", "hold"),
         extension=True,
     )
     native_pass: str = spec(
-        "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT (hs256, es256) or nginx's secure_link",
+        "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT"
+        " (hs256, es256) or nginx's secure_link",
         "off",
         choices=("off", *ANY_PASS),
         extension=True,
@@ -211,14 +234,19 @@ class Room:
         extension=True,
     )
     line_table: bool = spec(
-        "waiting pages find their place in a public table of the line, the same for all, and check in once a minute; only for fifo",
+        "waiting pages find their place in a public table of the line, the same for all, and check"
+        " in once a minute; only for fifo",
         False,
         extension=True,
     )
     sessions_ended_ms: int = 0
-    """When an operator last ended all sessions; 0: never. Not a setting: no file and no request says it (`configuration.ended_sessions`)."""
+    """When an operator last ended all sessions; 0: never. Not a setting: no file and no request
+    says it (`configuration.ended_sessions`).
+    """
     let_in: int = 0
-    """By how many an operator raised both limits for a short time, which ends at `let_in_until_ms`. Not a setting either."""
+    """By how many an operator raised both limits for a short time, which ends at `let_in_until_ms`.
+    Not a setting either.
+    """
     let_in_until_ms: int = 0
 
     def __post_init__(self) -> None:
@@ -247,7 +275,9 @@ class Room:
 
     @property
     def check_in_max_s(self) -> int:
-        """Longest time between two check-ins that a ledger expects of a waiting visitor, in seconds."""
+        """Longest time between two check-ins that a ledger expects of a waiting visitor, in
+        seconds.
+        """
         return CHECK_IN_S if self.line_table else self.refresh_max_seconds
 
     @property
@@ -299,7 +329,8 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
         problems.append(
             Problem(
                 f"{pointer}line_table",
-                f"needs queueing_method fifo, not {method}: only there an arrival has a place in line",
+                f"needs queueing_method fifo, not {method}: only there an arrival has a place in"
+                " line",
             )
         )
     problems += _route_problems(values, wrong, pointer) + _cookie_problems(values, wrong, pointer)
@@ -373,23 +404,30 @@ def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -
 def host_problems(pointer: str, host: Any) -> list[Problem]:
     """What is wrong with a host to cover: lower-case name, no scheme or port.
 
-    Extensions: `*.` before a name covers every host below it (not the name itself), and a lone `*` covers every host.
+    Extensions: `*.` before a name covers every host below it (not the name itself), and a lone `*`
+    covers every host.
     """
     if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host.removeprefix("*."))):
         return []
-    allowed = "a host name in lower case without scheme, port and path: shop.example.com, *.example.com (every host below it), in a file also *"
+    allowed = (
+        "a host name in lower case without scheme, port and path: shop.example.com, *.example.com"
+        " (every host below it), in a file also *"
+    )
     return [Problem(pointer, f"must be {allowed}, not {str(host)[:60]!r}")]
 
 
 def path_problems(pointer: str, path: Any) -> list[Problem]:
-    """What is wrong with a path prefix to cover: absolute, printable ASCII in canonical form, no query, no wildcard."""
+    """What is wrong with a path prefix to cover: absolute, printable ASCII in canonical form, no
+    query, no wildcard.
+    """
     if not isinstance(path, str) or not path.startswith("/"):
         return [Problem(pointer, "must begin with /")]
     if re.search(r"[?#*;\\\s]|[^\x21-\x7e]", path):
         return [
             Problem(
                 pointer,
-                "must not contain ?, #, *, ;, backslash, blanks or non-ASCII characters (percent-encode them)",
+                "must not contain ?, #, *, ;, backslash, blanks or non-ASCII characters"
+                " (percent-encode them)",
             )
         ]
     if "//" in path or re.search(r"/\.{1,2}(/|$)", path):

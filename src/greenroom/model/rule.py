@@ -15,7 +15,8 @@ RULES_MAX = 200
 """Rules of one room: every enabled one may be evaluated for every request of the room."""
 
 LIST_ITEMS_MAX = 100_000
-"""Items of one named list: about 20 MB while it is compiled, and a lookup stays one binary search."""
+"""Items of one named list: about 20 MB while it is compiled, and a lookup stays one binary search.
+"""
 
 ITEM_MAX = 255
 """Longest item of a list in characters: a host name with its wildcard."""
@@ -25,7 +26,9 @@ BYPASS = "bypass_waiting_room"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One bypass rule. Making one with anything wrong but the expression's own syntax raises InvalidConfig with every problem."""
+    """One bypass rule. Making one with anything wrong but the expression's own syntax raises
+    InvalidConfig with every problem.
+    """
 
     id: str = spec("opaque identifier, unique in the room", "", read_only=True)
     version: str = spec("version; it increases with every change", "1", read_only=True)
@@ -51,13 +54,17 @@ class Rule:
 
 
 def rule_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one rule as plain values, the expression's syntax apart; `pointer` ends with a dot."""
+    """Everything wrong with the fields of one rule as plain values, the expression's syntax apart;
+    `pointer` ends with a dot.
+    """
     return _field_problems(Rule, values, pointer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleList:
-    """A named list that expressions reach as `$name`. The store keeps its items apart (ListItem), and `items` empty."""
+    """A named list that expressions reach as `$name`. The store keeps its items apart (ListItem),
+    and `items` empty.
+    """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
@@ -78,7 +85,9 @@ class RuleList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListItem:
-    """One item of a stored list; whether it is one of the list's kind is for core.rules.lists to say."""
+    """One item of a stored list; whether it is one of the list's kind is for core.rules.lists to
+    say.
+    """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     value: str = spec("address, network, host name or number, as text", low=1, high=ITEM_MAX)
@@ -111,12 +120,16 @@ def list_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Pr
 
 
 def item_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of a list's item as plain values, whether it is one of the list's kind apart."""
+    """Everything wrong with the fields of a list's item as plain values, whether it is one of the
+    list's kind apart.
+    """
     return _field_problems(ListItem, values, pointer)
 
 
 def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of a list, its items apart (core.rules.lists); `pointer` ends with a dot."""
+    """Everything wrong with the fields of a list, its items apart (core.rules.lists); `pointer`
+    ends with a dot.
+    """
     return _field_problems(
         RuleList, {item.name: getattr(named, item.name) for item in fields(named)}, pointer
     )
@@ -136,7 +149,9 @@ def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> li
 
 @cache
 def _described(record: type) -> tuple[tuple[str, type, Spec, bool], ...]:
-    """(name, plain type, what it accepts, whether it is required) of every field: looked up once, because lists are long."""
+    """(name, plain type, what it accepts, whether it is required) of every field: looked up once,
+    because lists are long.
+    """
     rules = specs(record)
     return tuple(
         (

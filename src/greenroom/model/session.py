@@ -11,16 +11,17 @@ SESSION, LINK, DEVICE, SECOND, USED, FAILED, LISTENERS = (
     "failed",
     "listeners",
 )
-"""Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has signed in before; a
-sign-in whose password was right and whose code is missing; something that counts once and was used, kept until it would not
-count anyway; wrong attempts of one address, account or device; the listeners of a process."""
+"""Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has
+signed in before; a sign-in whose password was right and whose code is missing; something that
+counts once and was used, kept until it would not count anyway; wrong attempts of one address,
+account or device; the listeners of a process."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row. Times are Unix milliseconds.
 
-    `owner` says whose it is: `account:<id>`, `token:<id>`, `oidc:<hash>` or `link`; `id` names the row to people who may
-    revoke it, and is not secret.
+    `owner` says whose it is: `account:<id>`, `token:<id>`, `oidc:<hash>` or `link`; `id` names the
+    row to people who may revoke it, and is not secret.
     """
 
     kind: str
@@ -33,4 +34,6 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     agent: str = ""
     facts: str = ""
-    """JSON of the OidcPerson behind the owner; how many attempts failed; JSON of listeners; empty for the others."""
+    """JSON of the OidcPerson behind the owner; how many attempts failed; JSON of listeners; empty
+    for the others.
+    """

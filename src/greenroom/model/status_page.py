@@ -22,7 +22,10 @@ class PageSettings:
         "path of the page on the status listener",
         "/",
         pattern=r"/([A-Za-z0-9_.~-]+(/[A-Za-z0-9_.~-]+)*)?",
-        pattern_words="be / or a path such as /shop without / at the end, of letters (a to z, A to Z), digits and _ . ~ -",
+        pattern_words=(
+            "be / or a path such as /shop without / at the end, of letters (a to z, A to Z), digits"
+            " and _ . ~ -"
+        ),
         low=1,
         high=200,
     )
@@ -53,7 +56,9 @@ class PageSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class StatusPage(PageSettings):
-    """A page in the configuration store. Making one with anything wrong raises InvalidConfig with every problem."""
+    """A page in the configuration store. Making one with anything wrong raises InvalidConfig with
+    every problem.
+    """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
 
@@ -85,9 +90,11 @@ def name_problems(pointer: str, names: Any) -> list[Problem]:
     return [
         Problem(
             f"{pointer}[{index}]",
-            "must be a string of 1 to 200 characters"
-            if isinstance(name, str)
-            else "must be a string",
+            (
+                "must be a string of 1 to 200 characters"
+                if isinstance(name, str)
+                else "must be a string"
+            ),
         )
         for index, name in enumerate(listed)
         if not isinstance(name, str) or not 1 <= len(name) <= 200

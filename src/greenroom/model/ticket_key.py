@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 
 class TicketKey(NamedTuple):
-    """`seals_from_ms`: when it begins to seal. `opens_until_ms`: when it stops to open tickets; None while no newer key has followed."""
+    """`seals_from_ms`: when it begins to seal. `opens_until_ms`: when it stops to open tickets;
+    None while no newer key has followed.
+    """
 
     id: str
     made_ms: int

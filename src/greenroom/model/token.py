@@ -7,7 +7,9 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import check_value, plain_type, spec, specs
 
 SCOPES = ("read", "edit", "analytics", "probe")
-"""What a token may do: look at everything but analytics, change it (which includes looking), ask for analytics, report as a probe agent."""
+"""What a token may do: look at everything but analytics, change it (which includes looking), ask
+for analytics, report as a probe agent.
+"""
 
 TOKEN_PREFIX = "grt_"  # noqa: S105  # says to people and secret scanners what it is
 """Before 256 random bits in URL-safe base64: so many that a plain SHA-256 is enough to keep."""

@@ -1,7 +1,9 @@
-"""The data of one visit: the arrival, the ticket, the visitor's standing, and what a held visitor is told.
+"""The data of one visit: the arrival, the ticket, the visitor's standing, and what a held visitor
+is told.
 
-These records are made for every request, so they are msgspec structs (about 0.1 us each; none can be part of a cycle, so the garbage
-collector need not look at them) and times are whole milliseconds of Unix time (`_ms`).
+These records are made for every request, so they are msgspec structs (about 0.1 us each; none can
+be part of a cycle, so the garbage collector need not look at them) and times are whole milliseconds
+of Unix time (`_ms`).
 """
 
 from enum import IntEnum
@@ -11,23 +13,30 @@ import msgspec
 from greenroom.model.arrival_kind import HeaderSigns
 
 TIE_BITS = 12
-"""Low bits of a key that break ties between visitors of the same millisecond at random; a key is exact in double precision until 2039."""
+"""Low bits of a key that break ties between visitors of the same millisecond at random; a key is
+exact in double precision until 2039.
+"""
 
 TICKET_ID_BYTES = 12
 """96 random bits: a collision among 10^12 tickets is less likely than 10^-4."""
 
 PLACE_KEPT_MS = 300_000
-"""A waiting ticket is good for five minutes after its last check-in (as published by Cloudflare)."""
+"""A waiting ticket is good for five minutes after its last check-in (as published by Cloudflare).
+"""
 
 CHANGES = ("slower", "faster", "stale")
-"""Why an estimate changed much: the site is busier than expected, the line moves faster, nothing new has been heard for a while."""
+"""Why an estimate changed much: the site is busier than expected, the line moves faster, nothing
+new has been heard for a while.
+"""
 
 
 RAY_BYTES = 7
 """Random bytes of the ray that a process begins to count at."""
 
 RAY_SPREAD, RAY_MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
-"""Multiplying by this odd number (2^64 / golden ratio) is one to one and spreads numbers that follow each other."""
+"""Multiplying by this odd number (2^64 / golden ratio) is one to one and spreads numbers that
+follow each other.
+"""
 
 
 def make_key(arrival_ms: int, tie: int) -> int:
@@ -43,13 +52,16 @@ def arrival_ms_of(key: int) -> int:
 class Arrival(msgspec.Struct, frozen=True, gc=False):
     """The facts of one HTTP request, in the one canonical form that is matched and forwarded.
 
-    `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded (core.canonical);
-    `query` is what stands behind `?`, without it; header names are lower case; `client` is the visitor's real address
-    after trusted proxies; `scheme` is "http" or "https" as the visitor saw it. The rest is read by bypass rules only: `target` is
-    the request target as it was sent (empty: not kept), `server` the address and port of the listener (port 0: unknown),
-    `ray` a number that no other request has (0: none was given). `readings` is empty, but for a path that programs may read differently:
-    then it is every path that one may read (core.path_readings), `path` first, and `otherwise` is a `request.canonical.Target` or `Refusal`
-    that counts where they do not lead to the same room and rules; None: then the room of any reading counts.
+    `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded
+    (core.canonical); `query` is what stands behind `?`, without it; header names are lower case;
+    `client` is the visitor's real address after trusted proxies; `scheme` is "http" or "https" as
+    the visitor saw it. The rest is read by bypass rules only: `target` is the request target as it
+    was sent (empty: not kept), `server` the address and port of the listener (port 0: unknown),
+    `ray` a number that no other request has (0: none was given). `readings` is empty, but for a
+    path that programs may read differently: then it is every path that one may read
+    (core.path_readings), `path` first, and `otherwise` is a `request.canonical.Target` or `Refusal`
+    that counts where they do not lead to the same room and rules; None: then the room of any
+    reading counts.
     """
 
     method: str
@@ -71,7 +83,8 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
         b""  # the header lines as the visitor sent them, each with CRLF in front; empty: not kept
     )
     signs: HeaderSigns | None = (
-        None  # what the headers say of its kind, where that is known already (core.admissible.signs_in)
+        # what the headers say of its kind, where that is known already (core.admissible.signs_in)
+        None
     )
     asker: object | None = (
         None  # whose request it is, where a front end knows that already (dialects.askers)
@@ -80,7 +93,9 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ray_id(self) -> str:
-        """`ray` as 16 hexadecimal digits, every digit equally likely to be any (requests can be sampled by one); or empty."""
+        """`ray` as 16 hexadecimal digits, every digit equally likely to be any (requests can be
+        sampled by one); or empty.
+        """
         return f"{self.ray * RAY_SPREAD & RAY_MASK:016x}" if self.ray else ""
 
     def header(self, name: bytes) -> bytes | None:
@@ -107,9 +122,10 @@ NO_HOME = bytes(HOME_BYTES)
 class Ticket(msgspec.Struct, frozen=True, gc=False):
     """What a visitor carries, sealed, in the cookie.
 
-    `accepted_ms` is 0 while waiting. `checked_ms` is the last admission attempt or session renewal that counted;
-    `refresh_ms` is the interval after it that the visitor was told to keep. `home` is the data center that keeps the session
-    (decision.data_centers), NO_HOME while waiting and where there is only one.
+    `accepted_ms` is 0 while waiting. `checked_ms` is the last admission attempt or session renewal
+    that counted; `refresh_ms` is the interval after it that the visitor was told to keep. `home` is
+    the data center that keeps the session (decision.data_centers), NO_HOME while waiting and where
+    there is only one.
     """
 
     id: bytes
@@ -132,7 +148,8 @@ class Standing(IntEnum):
 class Estimate(msgspec.Struct, frozen=True, gc=False):
     """Seconds until a visitor gets in: quartiles. For FIFO all three may be equal.
 
-    `most_s`: 19 of 20 are in by then; 0 when that is not known. `change` is why the estimate is not what it was before: one of CHANGES.
+    `most_s`: 19 of 20 are in by then; 0 when that is not known. `change` is why the estimate is not
+    what it was before: one of CHANGES.
     """
 
     p25_s: float
@@ -145,11 +162,13 @@ class Estimate(msgspec.Struct, frozen=True, gc=False):
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """A ledger's answer to one operation.
 
-    `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal that the ledger knows
-    (goes into the ticket as checked_ms). For WAITING: `refresh_ms` is the assigned interval, `attempted_ms` the last attempt
-    that counted, `ahead` people in line before this visitor, `waiting` people in line altogether, `position` = ahead + 1
-    when in line. `estimate` None means unknown, and the page says so. `storage_failed`: no visitor is let in
-    because it could not be written down. `called`: in front, so that the next permit is this visitor's, or one of the next.
+    `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal that the
+    ledger knows (goes into the ticket as checked_ms). For WAITING: `refresh_ms` is the assigned
+    interval, `attempted_ms` the last attempt that counted, `ahead` people in line before this
+    visitor, `waiting` people in line altogether, `position` = ahead + 1 when in line. `estimate`
+    None means unknown, and the page says so. `storage_failed`: no visitor is let in because it
+    could not be written down. `called`: in front, so that the next permit is this visitor's, or one
+    of the next.
     """
 
     standing: Standing
@@ -178,7 +197,9 @@ class Held(msgspec.Struct, frozen=True, gc=False):
         0  # seconds from NOW until the next try: what timers and the Refresh header use
     )
     estimate: Estimate | None = None
-    least_minutes: int = 0  # where there is no estimate: the wait by the rate limit and the visitors ahead alone; 0 = not known
+    # where there is no estimate: the wait by the rate limit and the visitors ahead alone; 0 = not
+    # known
+    least_minutes: int = 0
     queue_full: bool = False
     queue_all: bool = False
     position: int = 0  # 0 = not in line (yet)

@@ -25,7 +25,8 @@ PROXIES_MAX = 100
 class Zone:
     """One zone. Making one with anything wrong raises InvalidConfig with every problem.
 
-    The code that connects to the origin checks the form of its URL and address; only the length is checked here.
+    The code that connects to the origin checks the form of its URL and address; only the length is
+    checked here.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -36,14 +37,17 @@ class Zone:
         low=1,
         high=253,
         pattern=HOST,
-        pattern_words="be a domain name in lower case without scheme, port and path, such as example.com",
+        pattern_words=(
+            "be a domain name in lower case without scheme, port and path, such as example.com"
+        ),
     )
     paused: bool = spec("true: no room of the zone holds visitors", False)
     search_engine_crawler_bypass: bool = spec(
         "verified search-engine crawlers are neither held nor counted", False
     )
     origin: str = spec(
-        "URL of the zone's application, `http://host[:port]` or `https://host[:port]`; empty: the origin of the process",
+        "URL of the zone's application, `http://host[:port]` or `https://host[:port]`; empty: the"
+        " origin of the process",
         "",
         high=2048,
         extension=True,
@@ -54,28 +58,31 @@ class Zone:
         extension=True,
     )
     trusted_proxies: tuple[str, ...] = spec(
-        "addresses and networks whose forwarding headers are trusted, in addition to those of the process, for hosts of this zone",
+        "addresses and networks whose forwarding headers are trusted, in addition to those of the"
+        " process, for hosts of this zone",
         (),
         high=PROXIES_MAX,
         extension=True,
     )
     ambiguous_paths: str = spec(
-        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw UTF-8: `auto` passes them on as they came "
-        "where every reading leads to the same room and rules, and refuses them with 400 elsewhere; `refuse`: always; "
-        "`pass`: the room that covers any reading counts",
+        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw"
+        " UTF-8: `auto` passes them on as they came where every reading leads to the same room and"
+        " rules, and refuses them with 400 elsewhere; `refuse`: always; `pass`: the room that"
+        " covers any reading counts",
         "auto",
         choices=("auto", "refuse", "pass"),
         extension=True,
     )
     merge_slashes: bool | str = spec(
-        "send `//` in a path to the origin as `/`; `auto`: only where both lead to different rooms or rules; "
-        "false: as it came, and the room that covers either counts",
+        "send `//` in a path to the origin as `/`; `auto`: only where both lead to different rooms"
+        " or rules; false: as it came, and the room that covers either counts",
         "auto",
         choices=(False, True, "auto"),
         extension=True,
     )
     pass_well_known: bool = spec(
-        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a bypass rule of each room",
+        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a"
+        " bypass rule of each room",
         True,
         extension=True,
     )
@@ -118,7 +125,9 @@ def in_zone(room: Room, zone: Zone) -> Room:
 
 
 def zone_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one zone, each with its pointer; `pointer` ends with a dot."""
+    """Everything wrong with the fields of one zone, each with its pointer; `pointer` ends with a
+    dot.
+    """
     problems = []
     for item in fields(Zone):
         at = f"{pointer}{item.name}"

@@ -1,4 +1,6 @@
-"""Requests that greenroom itself makes to addresses which others wrote down: webhooks, probes, icons. All of them pass one guard."""
+"""Requests that greenroom itself makes to addresses which others wrote down: webhooks, probes,
+icons. All of them pass one guard.
+"""
 
 from greenroom.outbound.exchange import OutboundAnswer, Request, RequestLimits, exchange
 from greenroom.outbound.guard import Guard, GuardedBackend, Resolve, resolve_by_system, tls_context

@@ -1,4 +1,6 @@
-"""One HTTP request to a configured address: guarded, bounded in size and time, with redirects only where they are wanted."""
+"""One HTTP request to a configured address: guarded, bounded in size and time, with redirects only
+where they are wanted.
+"""
 
 import asyncio
 import ssl
@@ -17,7 +19,9 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to send. Headers come besides Host, Content-Length, Accept-Encoding and User-Agent, which are set here."""
+    """What to send. Headers come besides Host, Content-Length, Accept-Encoding and User-Agent,
+    which are set here.
+    """
 
     method: str
     url: str
@@ -27,7 +31,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """How long and how much. `total_s` is for everything together: names, connections, redirects and the whole body."""
+    """How long and how much. `total_s` is for everything together: names, connections, redirects
+    and the whole body.
+    """
 
     total_s: float = 10.0
     connect_s: float = 5.0
@@ -38,7 +44,9 @@ class RequestLimits:
 
 @dataclass(frozen=True, slots=True)
 class OutboundAnswer:
-    """What came back. The body is as it came: never decompressed, so a compressed bomb stays as small as it was sent."""
+    """What came back. The body is as it came: never decompressed, so a compressed bomb stays as
+    small as it was sent.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -53,9 +61,11 @@ USER_AGENT = "greenroom"
 async def exchange(
     guard: Guard, request: Request, limits: RequestLimits, tls: ssl.SSLContext | None = None
 ) -> OutboundAnswer:
-    """Sends the request and follows as many redirects as the limits allow, each one judged like the first.
+    """Sends the request and follows as many redirects as the limits allow, each one judged like the
+    first.
 
-    Raises OutboundRefused when the settings do not allow it, OutboundFailed when there is no usable answer.
+    Raises OutboundRefused when the settings do not allow it, OutboundFailed when there is no usable
+    answer.
     """
     target = read_target(request.url)
     try:

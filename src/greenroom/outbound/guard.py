@@ -1,7 +1,9 @@
-"""The guard where connections are made: a name is resolved, every address is judged, and the connection goes to a judged one.
+"""The guard where connections are made: a name is resolved, every address is judged, and the
+connection goes to a judged one.
 
-Nothing is resolved a second time, so a name that answers differently the next time (DNS rebinding) gains nothing. It is a network
-backend of httpcore: code built on it cannot connect past it, including redirects.
+Nothing is resolved a second time, so a name that answers differently the next time (DNS rebinding)
+gains nothing. It is a network backend of httpcore: code built on it cannot connect past it,
+including redirects.
 """
 
 import asyncio
@@ -30,7 +32,9 @@ RESOLVE_S = 10.0
 """How long a resolver may take when the caller sets no limit."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""(host, port) -> addresses as text, best first. Raises OSError (socket.gaierror) when there are none."""
+"""(host, port) -> addresses as text, best first. Raises OSError (socket.gaierror) when there are
+none.
+"""
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
@@ -40,7 +44,9 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
 
 
 class Guard:
-    """Judges hosts. `policy` may be replaced while it is in use; what is judged from then on is judged by the new one."""
+    """Judges hosts. `policy` may be replaced while it is in use; what is judged from then on is
+    judged by the new one.
+    """
 
     def __init__(
         self,
@@ -48,13 +54,16 @@ class Guard:
         resolve: Resolve = resolve_by_system,
         listening: Listening = tuple,
     ) -> None:
-        """`listening` gives greenroom's own listeners, which are refused even where the policy allows their addresses."""
+        """`listening` gives greenroom's own listeners, which are refused even where the policy
+        allows their addresses.
+        """
         self.policy = policy
         self._resolve = resolve
         self._listening = listening
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses to connect to, all of them allowed. Raises OutboundRefused when there are only others.
+        """The addresses to connect to, all of them allowed. Raises OutboundRefused when there are
+        only others.
 
         Raises OSError (socket.gaierror) when the name has none at all.
         """
@@ -94,7 +103,9 @@ class Guard:
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to allowed addresses only, one after the other until one answers; `reached` is that one."""
+    """Connects to allowed addresses only, one after the other until one answers; `reached` is that
+    one.
+    """
 
     def __init__(self, guard: Guard, *, outside: bool = False) -> None:
         """`outside`: to public addresses only, because a redirect of a public server leads here."""
@@ -111,7 +122,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """As httpcore has it; raises OutboundRefused besides, and httpcore.ConnectError for a name that is not known."""
+        """As httpcore has it; raises OutboundRefused besides, and httpcore.ConnectError for a name
+        that is not known.
+        """
         try:
             async with asyncio.timeout(timeout or RESOLVE_S):
                 found = await self._guard.addresses(host, port)
@@ -144,7 +157,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 def tls_context(authorities: str = "") -> ssl.SSLContext:
-    """For servers that others run: TLS 1.2 and later, with the authorities of this machine, or those in this PEM text instead.
+    """For servers that others run: TLS 1.2 and later, with the authorities of this machine, or
+    those in this PEM text instead.
 
     ssl.SSLError or ValueError when it is not PEM.
     """

@@ -1,4 +1,6 @@
-"""Whether an address and port is one of greenroom's own listeners, however the address is spelled and whichever of this machine's it is."""
+"""Whether an address and port is one of greenroom's own listeners, however the address is spelled
+and whichever of this machine's it is.
+"""
 
 import os
 import socket
@@ -10,7 +12,9 @@ from greenroom.outbound.policy import IpAddress, read_address, unwrapped
 ADDRESSES_REMEMBERED = 1_024
 
 Listening = Callable[[], Collection[tuple[str, int]]]
-"""The addresses (numeric, `0.0.0.0` and `::` for all) and ports of greenroom's listeners; of a Unix socket its file, and 0."""
+"""The addresses (numeric, `0.0.0.0` and `::` for all) and ports of greenroom's listeners; of a Unix
+socket its file, and 0.
+"""
 
 
 def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[str, int]]) -> bool:
@@ -40,7 +44,9 @@ def is_same_file(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=ADDRESSES_REMEMBERED)
 def is_this_machine(address: str) -> bool:
-    """Whether packets to this address stay on this machine: it is one that a socket can be bound to here."""
+    """Whether packets to this address stay on this machine: it is one that a socket can be bound to
+    here.
+    """
     read = read_address(address)
     if read is None or read.is_loopback or read.is_unspecified:
         return read is not None

@@ -1,8 +1,9 @@
 """Which URLs and addresses greenroom may talk to. Pure: what a name resolves to is an argument.
 
-An address is judged by what a packet to it would reach. An IPv6 address that carries an IPv4 address (mapped, compatible, NAT64, 6to4) is
-judged as that IPv4 address. A host is judged as it is written: forms that programs read in different ways (`2130706433`, `0x7f.1`,
-`0177.0.0.1`) are refused before anything is resolved.
+An address is judged by what a packet to it would reach. An IPv6 address that carries an IPv4
+address (mapped, compatible, NAT64, 6to4) is judged as that IPv4 address. A host is judged as it is
+written: forms that programs read in different ways (`2130706433`, `0x7f.1`, `0177.0.0.1`) are
+refused before anything is resolved.
 """
 
 import re
@@ -32,7 +33,9 @@ NEVER = (
     "ff00::/8",
     "::/128",
 )
-"""Networks that no setting allows: link-local addresses and the metadata services of clouds, and what is no single machine."""
+"""Networks that no setting allows: link-local addresses and the metadata services of clouds, and
+what is no single machine.
+"""
 
 PRIVATE = (
     "10.0.0.0/8",
@@ -51,12 +54,15 @@ class OutboundRefused(GreenroomError):
 
 
 class OutboundFailed(GreenroomError):
-    """The request was allowed, and there was no usable answer; the message says why, without the path of the URL, which may be a secret."""
+    """The request was allowed, and there was no usable answer; the message says why, without the
+    path of the URL, which may be a secret.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundPolicy:
-    """What is allowed. Public addresses always are; `allowed` adds networks that are not public, `denied` takes networks away.
+    """What is allowed. Public addresses always are; `allowed` adds networks that are not public,
+    `denied` takes networks away.
 
     Raises InvalidConfig with every problem.
     """
@@ -101,7 +107,9 @@ class OutboundPolicy:
         return f"{found} is not a public address, and the settings do not allow it"
 
     def target_problem(self, target: "OutboundTarget") -> str:
-        """Why this target is refused for any address of its name; empty when that depends on the addresses."""
+        """Why this target is refused for any address of its name; empty when that depends on the
+        addresses.
+        """
         if target.scheme not in self.schemes:
             return f"the scheme must be {' or '.join(self.schemes)}, not {target.scheme}"
         if self.ports and target.port not in self.ports:
@@ -111,7 +119,9 @@ class OutboundPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutboundTarget:
-    """Where a URL leads: `host` as it was written in lower case, without the brackets of IPv6; `path` with its query."""
+    """Where a URL leads: `host` as it was written in lower case, without the brackets of IPv6;
+    `path` with its query.
+    """
 
     scheme: str
     host: str
@@ -136,7 +146,9 @@ class OutboundTarget:
 
 
 def read_target(url: str) -> OutboundTarget:
-    """The parts of a URL. Raises OutboundRefused for everything that two programs could read in two ways."""
+    """The parts of a URL. Raises OutboundRefused for everything that two programs could read in two
+    ways.
+    """
     if not isinstance(url, str) or not 1 <= len(url) <= URL_MAX:
         raise OutboundRefused(f"a URL must have 1 to {URL_MAX} characters")
     if not url.isascii() or re.search(r"[\x00-\x20\x7f\\<>\"^`{|}]", url):
@@ -167,7 +179,9 @@ def _read_host(parts: SplitResult) -> str:
 
 
 def host_problem(host: str, *, bracketed: bool = False) -> str:
-    """Why a host cannot be used as it is written; empty when it can. IPv6 addresses come without brackets."""
+    """Why a host cannot be used as it is written; empty when it can. IPv6 addresses come without
+    brackets.
+    """
     if bracketed or ":" in host:
         return (
             ""
@@ -178,7 +192,10 @@ def host_problem(host: str, *, bracketed: bool = False) -> str:
     if not _NAME.fullmatch(name) or len(name) > 253:
         return f"not a host name: {host[:60]!r}"
     if _NUMBER.fullmatch(name.rpartition(".")[2]) and (read_address(host) is None):
-        return f"an address must be written as four decimal numbers such as 192.0.2.1, not {host[:60]!r}"
+        return (
+            "an address must be written as four decimal numbers such as 192.0.2.1, not"
+            f" {host[:60]!r}"
+        )
     return ""
 
 
@@ -193,7 +210,9 @@ def read_address(text: str) -> IpAddress | None:
 
 
 def unwrapped(address: IpAddress) -> IpAddress:
-    """The address that packets would reach: the IPv4 address inside an IPv6 one, where there is one."""
+    """The address that packets would reach: the IPv4 address inside an IPv6 one, where there is
+    one.
+    """
     if isinstance(address, IPv4Address):
         return address
     for network, shift in _CARRIERS:
@@ -209,10 +228,11 @@ def is_outside(address: str) -> bool:
 
 
 def outside_only(addresses: Sequence[str]) -> list[str]:
-    """Those of the public Internet: where a redirect of a public server may lead. Raises OutboundRefused when there are none.
+    """Those of the public Internet: where a redirect of a public server may lead. Raises
+    OutboundRefused when there are none.
 
-    The settings may allow private addresses as first ones. Who runs the public server would otherwise choose which of an operator's own
-    servers is asked, and for what.
+    The settings may allow private addresses as first ones. Who runs the public server would
+    otherwise choose which of an operator's own servers is asked, and for what.
     """
     found = [address for address in addresses if is_outside(address)]
     if not found:

@@ -25,7 +25,9 @@ _ITEM = re.compile(
 
 
 def asked_for(header: bytes) -> str:
-    """The best of our languages for this header, or empty when it names none of them; what cannot be read is left out."""
+    """The best of our languages for this header, or empty when it names none of them; what cannot
+    be read is left out.
+    """
     return _asked_for(header[:HEADER_MAX])
 
 
@@ -41,7 +43,9 @@ def _asked_for(header: bytes) -> str:
 
 
 def _spoken(asked: str) -> str:
-    """Our language for one tag: the same, then one known by this name, then the first with the same beginning."""
+    """Our language for one tag: the same, then one known by this name, then the first with the same
+    beginning.
+    """
     ours = _ours()
     while asked:
         found = ours.get(asked)

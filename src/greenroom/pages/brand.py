@@ -1,8 +1,10 @@
-"""What a site's branding adds to the built-in page: texts for HTML and for JSON, and the style of its accent colour.
+"""What a site's branding adds to the built-in page: texts for HTML and for JSON, and the style of
+its accent colour.
 
-Theory of the colour. The page has a light and a dark ground. Text in the accent colour, and text in the ground's colour on the accent
-(a button under the pointer), must be readable on both: contrast of 4.5 (WCAG AA). An accent that falls short is mixed with black or
-white, a hundredth at a time, until it is there; one that is readable is left as it is.
+Theory of the colour. The page has a light and a dark ground. Text in the accent colour, and text in
+the ground's colour on the accent (a button under the pointer), must be readable on both: contrast
+of 4.5 (WCAG AA). An accent that falls short is mixed with black or white, a hundredth at a time,
+until it is there; one that is readable is left as it is.
 """
 
 from html import escape
@@ -20,7 +22,9 @@ STEPS = 100
 
 
 class Brand(NamedTuple):
-    """Ready for the page in one language. `title` follows every title as it is; the others are HTML and CSS."""
+    """Ready for the page in one language. `title` follows every title as it is; the others are HTML
+    and CSS.
+    """
 
     title: str = ""
     head: str = ""

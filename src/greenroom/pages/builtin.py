@@ -1,6 +1,8 @@
-"""The built-in page: compiled once per language into segments, so that showing it to one visitor is a copy and a few numbers.
+"""The built-in page: compiled once per language into segments, so that showing it to one visitor is
+a copy and a few numbers.
 
-The same segments with the same words make the page and the `words` of its updates; the script only puts them in place.
+The same segments with the same words make the page and the `words` of its updates; the script only
+puts them in place.
 """
 
 import re
@@ -28,7 +30,9 @@ _SPACES_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
 _SPACES_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 
 MOMENTS_MAX = 16
-"""Pages that many see, kept ready per language: those of one second differ in when to try again, by a second or two."""
+"""Pages that many see, kept ready per language: those of one second differ in when to try again, by
+a second or two.
+"""
 
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -38,9 +42,11 @@ _ICON = (
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What one view shows: the one big thing (a slot), the rows below, and the looks (classes that the style sheet knows).
+    """What one view shows: the one big thing (a slot), the rows below, and the looks (classes that
+    the style sheet knows).
 
-    `big`: the big thing is a number; `bar`: with the bar; `out`: no place to keep or to leave; `end`: nothing to wait for either.
+    `big`: the big thing is a number; `bar`: with the bar; `out`: no place to keep or to leave;
+    `end`: nothing to wait for either.
     """
 
     hero: str = ""
@@ -62,7 +68,9 @@ LAYOUTS: dict[str, Layout] = {
 }
 
 READS_TABLE = b"+table"
-"""Behind the name of the view in an update: this page reads the table of the line, and checks in rarely."""
+"""Behind the name of the view in an update: this page reads the table of the line, and checks in
+rarely.
+"""
 
 FORM_GOES_BEFORE = b"<p id=label"
 """Where the form of a visitor who sent one has its place in the page."""
@@ -71,7 +79,9 @@ SHARED = frozenset(view for view, layout in LAYOUTS.items() if not layout.hero a
 """Views without a number."""
 
 UNPROVEN = frozenset(("placing", "paused", "prequeue", "shuffle"))
-"""Views of visitors who may not have shown a ticket yet. Their page finds out whether their browser keeps cookies, and says if not."""
+"""Views of visitors who may not have shown a ticket yet. Their page finds out whether their browser
+keeps cookies, and says if not.
+"""
 
 ROWS = ("position", "ahead", "wait", "chance", "waiting", "change", "first")
 WORDS = ("title", "heading", "lead", "label", "next")
@@ -80,7 +90,9 @@ DRAW = ("receipt", "seal", "drawn")
 
 
 def view_of(held: Held) -> str:
-    """Which of the LAYOUTS fits. queue_all beats the event, the event beats the method; a wait for no reason we know is a line."""
+    """Which of the LAYOUTS fits. queue_all beats the event, the event beats the method; a wait for
+    no reason we know is a line.
+    """
     if held.queue_all:
         return "paused"
     if held.event_prequeueing:
@@ -133,10 +145,11 @@ class BuiltIn:
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
-        """The whole page, and the same compressed (or empty: nothing is compressed for one visitor alone).
+        """The whole page, and the same compressed (or empty: nothing is compressed for one visitor
+        alone).
 
-        All visitors without a place who come in the same second see the same page. It has no data of one visitor, so its length
-        after compression reveals nothing.
+        All visitors without a place who come in the same second see the same page. It has no data
+        of one visitor, so its length after compression reveals nothing.
         """
         view = view_of(held)
         if held.in_line or held.receipt or view not in SHARED:
@@ -155,7 +168,8 @@ class BuiltIn:
         return self._words[view_of(facts.held)].fill(facts)
 
     def news(self, held: Held, shown: bytes) -> bytes:
-        """JSON for the page's script, which shows this view: what is new, or all words where the view is another one.
+        """JSON for the page's script, which shows this view: what is new, or all words where the
+        view is another one.
 
         Empty when `shown` is the name of no view.
         """
@@ -176,7 +190,9 @@ def _pieces(
     json: bool = False,
     table: str = "",
 ) -> list[str]:
-    """The source, HTML or JSON, with all that is fixed put in, as alternating text and names of holes."""
+    """The source, HTML or JSON, with all that is fixed put in, as alternating text and names of
+    holes.
+    """
     layout = LAYOUTS[view]
     pieces: list[str] = [""]
 
@@ -206,7 +222,9 @@ def _pieces(
 
 
 def _said(view: str, words: Language) -> Mapping[str, str]:
-    """The words of a view. A drawn line is a line, but its visitors do not enter in the order of arrival."""
+    """The words of a view. A drawn line is a line, but its visitors do not enter in the order of
+    arrival.
+    """
     if view == "drawn":
         return {**words.views["fifo"], "lead": words.views["shuffle"]["lead"]}
     return words.views[view]
@@ -276,8 +294,9 @@ def _words_json(view: str) -> str:
 def source(name: str) -> str:
     """A file of the page, made small: it is sent to everybody who waits.
 
-    Comments stand on lines of their own. Around signs that need no blanks, blanks and line breaks go, except in strings; the
-    script ends every statement with a semicolon, so that no line break matters.
+    Comments stand on lines of their own. Around signs that need no blanks, blanks and line breaks
+    go, except in strings; the script ends every statement with a semicolon, so that no line break
+    matters.
     """
     text = (resources.files(__package__) / "builtin" / name).read_text("utf-8")
     lines = [
@@ -294,7 +313,9 @@ def source(name: str) -> str:
 
 @lru_cache(64)
 def built_in(tag: str, brand: Brand = NO_BRAND, table: str = "") -> BuiltIn:
-    """The built-in page in the language of this tag, with what a site's branding adds; `table`: as `BuiltIn`."""
+    """The built-in page in the language of this tag, with what a site's branding adds; `table`: as
+    `BuiltIn`.
+    """
     return BuiltIn(language(tag), brand, table)
 
 
@@ -320,7 +341,9 @@ def _style(brand: Brand) -> str:
 def alone(
     name: str, tag: str, href: str | None = None, after: str = "", brand: Brand = NO_BRAND
 ) -> bytes:
-    """A separate page: the same look, no script, one link unless `href` is None; `after` follows the lead."""
+    """A separate page: the same look, no script, one link unless `href` is None; `after` follows
+    the lead.
+    """
     words = language(tag)
     texts = words.alone[name]
     lead = f"{texts['lead']} {words.alone[after]}" if after else texts["lead"]
@@ -348,10 +371,13 @@ def hash_of(text: str) -> str:
 
 
 def content_security_policy(brand: Brand = NO_BRAND, table: bool = False) -> str:
-    """For every built-in page with this branding, that reads the table of the line or not. Who may embed one is a setting of its room."""
+    """For every built-in page with this branding, that reads the table of the line or not. Who may
+    embed one is a setting of its room.
+    """
     return (
-        f"default-src 'none'; script-src 'sha256-{hash_of(_script(table))}'; style-src 'sha256-{hash_of(_style(brand))}'; "
-        "connect-src 'self'; worker-src blob:; img-src data:; base-uri 'none'; form-action 'self'"
+        f"default-src 'none'; script-src 'sha256-{hash_of(_script(table))}'; style-src"
+        f" 'sha256-{hash_of(_style(brand))}'; connect-src 'self'; worker-src blob:; img-src data:;"
+        " base-uri 'none'; form-action 'self'"
     )
 
 

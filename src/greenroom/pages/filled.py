@@ -1,4 +1,6 @@
-"""Puts what changes from visitor to visitor into texts that are put together once for each language."""
+"""Puts what changes from visitor to visitor into texts that are put together once for each
+language.
+"""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -10,7 +12,9 @@ from greenroom.pages.variables import SECONDS_KEPT, PageVariables, chance_per_tr
 
 ReadTexts = Callable[[PageVariables], tuple[bytes, ...]]
 Slots = dict[tuple[str, ...], ReadTexts]
-"""Texts that change from visitor to visitor, by their names: those that are shown together are read together."""
+"""Texts that change from visitor to visitor, by their names: those that are shown together are read
+together.
+"""
 
 _IF_EMPTY, _ELSE = {b"": b" hidden"}.get, repeat(b"")
 """What hides a part of the page whose text is empty, and what is there instead for any other."""
@@ -22,16 +26,20 @@ SAID_MAX = 4_096
 """Times and numbers kept ready in words, per language: more than the minutes of two days."""
 
 FORM_MAX = 1_000
-"""Texts up to so many bytes are made by formatting; the bytes of longer ones would be moved each time the buffer grows."""
+"""Texts up to so many bytes are made by formatting; the bytes of longer ones would be moved each
+time the buffer grows.
+"""
 
 THOUSAND, THOUSAND_FROM = 1_000, 10_000
 """From the second on every language divides a number before its last three digits."""
 
 
 class Filled:
-    """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text is empty.
+    """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text
+    is empty.
 
-    Which text goes where is known beforehand, so that putting them in place costs the interpreter no step a hole.
+    Which text goes where is known beforehand, so that putting them in place costs the interpreter
+    no step a hole.
     """
 
     __slots__ = ("_form", "_hiding", "_pick", "_pieces", "_reads")
@@ -77,7 +85,9 @@ def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
 
 
 def slots_of(words: Language) -> Slots:
-    """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
+    """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON
+    (Language refuses others).
+    """
     unknown = words.unknown.encode()
     says = (words.at_most, words.at_least, words.span, words.time)
     wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
@@ -130,9 +140,11 @@ def _clock_in(words: Language) -> Callable[[int], bytes]:
 
 @lru_cache(LANGUAGES_MAX)
 def numbers_in(words: Language) -> Callable[[int], bytes]:
-    """Numbers in words. Small ones are kept ready; of larger ones the thousands and the last three digits, which no language joins.
+    """Numbers in words. Small ones are kept ready; of larger ones the thousands and the last three
+    digits, which no language joins.
 
-    Neighbours in line ask for other numbers each: in a list a number is two places of memory away, in a cache with an order ten.
+    Neighbours in line ask for other numbers each: in a list a number is two places of memory away,
+    in a cache with an order ten.
     """
     small = [b""] * THOUSAND_FROM
     thousands = lru_cache(SAID_MAX)(lambda count: words.number(count * THOUSAND)[:-3].encode())

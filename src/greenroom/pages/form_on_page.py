@@ -1,7 +1,9 @@
-"""What a waiting page says to a visitor who sent a form: that it is kept, with the form itself, or that it must be sent again.
+"""What a waiting page says to a visitor who sent a form: that it is kept, with the form itself, or
+that it must be sent again.
 
-Without a script there is a button. A refresh would be a GET and lose the form, so a page with a form has none: its script sends the form
-when it is the visitor's turn, and on an operator's own page each time when that would have refreshed.
+Without a script there is a button. A refresh would be a GET and lose the form, so a page with a
+form has none: its script sends the form when it is the visitor's turn, and on an operator's own
+page each time when that would have refreshed.
 """
 
 from html import escape
@@ -11,7 +13,9 @@ from greenroom.pages.language import Language
 from greenroom.request.form_replay import FormField, KeptForm
 
 FORM_HTML_MAX = 128 * 1024
-"""Longest form on a page, bytes: an escaped sign takes up to six times its place, and the page is in memory until it has been read."""
+"""Longest form on a page, bytes: an escaped sign takes up to six times its place, and the page is
+in memory until it has been read.
+"""
 
 FORM_ID = "greenroom-form"
 """Of the form on a page of the operator's own, for its style sheet."""
@@ -20,7 +24,9 @@ _AT_ITS_TIME = '<script>setTimeout(()=>HTMLFormElement.prototype.submit.call(doc
 
 
 def form_on_page(form: KeptForm | None, words: Language, end: bool) -> tuple[bytes, bool]:
-    """For the built-in page; `end`: it does not update itself, so there is a button in any case. And whether the form is kept."""
+    """For the built-in page; `end`: it does not update itself, so there is a button in any case.
+    And whether the form is kept.
+    """
     around = f"<style>{source('form.css')}</style>%s<script>{source('form.js')}</script>"
     if (fields := _fields(form)) is None:
         return (around % f"<p id=lost>{words.labels['form_lost']}").encode(), False
@@ -35,7 +41,8 @@ def form_on_page(form: KeptForm | None, words: Language, end: bool) -> tuple[byt
 def policy_with_form(policy: bytes, kept: bool) -> bytes:
     """The content security policy of a page with what `form_on_page` made.
 
-    Browsers hold every redirect after a form to form-action, and an application may lead on to a payment at another site.
+    Browsers hold every redirect after a form to form-action, and an application may lead on to a
+    payment at another site.
     """
     script, style = hash_of(source("form.js")).encode(), hash_of(source("form.css")).encode()
     policy = policy.replace(b"script-src ", b"script-src 'sha256-%b' " % script).replace(
@@ -63,7 +70,10 @@ def at_the_end(page: bytes, block: bytes) -> bytes:
 
 
 def _how(form: KeptForm | None) -> str:
-    return f"method=post accept-charset=utf-8{' enctype=multipart/form-data' if form is not None and form.multipart else ''}"
+    return (
+        "method=post"
+        f" accept-charset=utf-8{' enctype=multipart/form-data' if form is not None and form.multipart else ''}"
+    )
 
 
 def _fields(form: KeptForm | None) -> str | None:

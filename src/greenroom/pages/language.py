@@ -52,7 +52,9 @@ PLURALS: dict[str, Callable[[int], str]] = {
     "romanian": lambda n: "one" if n == 1 else "few" if n == 0 or 1 <= n % 100 <= 19 else "many",
     "arabic": _arabic,
 }
-"""Which form of a counted word a whole number from 1 on takes, by the rule that the language file names (Unicode's, CLDR)."""
+"""Which form of a counted word a whole number from 1 on takes, by the rule that the language file
+names (Unicode's, CLDR).
+"""
 
 GROUPINGS: dict[str, Callable[[int], str]] = {
     "thousands": lambda n: f"{n:,}",
@@ -61,7 +63,9 @@ GROUPINGS: dict[str, Callable[[int], str]] = {
         re.sub(r"(?<=\d)(?=(\d\d)+,)", ",", f"{n // 1000},{n % 1000:03}") if n >= 1000 else str(n)
     ),
 }
-"""Where a number is divided, with a comma that the language's own sign replaces: 1,234,567; 1234 but 12,345; 12,34,567."""
+"""Where a number is divided, with a comma that the language's own sign replaces: 1,234,567; 1234
+but 12,345; 12,34,567.
+"""
 
 VIEWS = ("fifo", "random", "placing", "paused", "prequeue", "shuffle", "trouble", "full", "closed")
 """What can be the matter with a held visitor; each has its own words."""
@@ -88,7 +92,9 @@ def language(tag: str) -> "Language":
 
 
 class Language:
-    """One language file. Its texts need no escaping in HTML, attributes or JSON: characters that would are refused here."""
+    """One language file. Its texts need no escaping in HTML, attributes or JSON: characters that
+    would are refused here.
+    """
 
     def __init__(self, words: dict[str, Any]) -> None:
         """Raises ValueError when a text contains a character that would have to be escaped."""
@@ -116,7 +122,9 @@ class Language:
         return said.translate(self._digits) if self._own_digits else said
 
     def time(self, minutes: int) -> str:
-        """`1 minute`, `12 minutes`, `2 hours`, `2 hours 5 minutes`, `more than a day`; no time is `any moment now`."""
+        """`1 minute`, `12 minutes`, `2 hours`, `2 hours 5 minutes`, `more than a day`; no time is
+        `any moment now`.
+        """
         if minutes <= 0:
             return str(self._time["now"])
         if minutes < HOUR:
@@ -138,7 +146,9 @@ class Language:
         return said if minutes <= 0 or minutes > DAY else str(self._time["about"]).format(time=said)
 
     def at_most(self, minutes: int, most: int) -> str:
-        """`about 12 minutes, at most 18`, `about 50 minutes, at most 1 hour 10 minutes`; without the end when it adds nothing."""
+        """`about 12 minutes, at most 18`, `about 50 minutes, at most 1 hour 10 minutes`; without
+        the end when it adds nothing.
+        """
         if minutes <= 0 or not minutes < most <= DAY or self.time(minutes) == self.time(most):
             return self.wait(minutes)
         pattern = self._time["at_most_minutes" if most < HOUR else "at_most"]

@@ -1,4 +1,6 @@
-"""What a room shows to visitors it holds: compiled once when the configuration changes, then a few microseconds each."""
+"""What a room shows to visitors it holds: compiled once when the configuration changes, then a few
+microseconds each.
+"""
 
 from functools import lru_cache
 
@@ -38,7 +40,9 @@ UNCACHEABLE = (
     (b"Cache-Control", b"private, no-store"),
     (b"Vary", b"Accept, Cookie, Greenroom-Update"),
 )
-"""Every answer here belongs to one visitor and one moment; the three headers decide which answer it is."""
+"""Every answer here belongs to one visitor and one moment; the three headers decide which answer it
+is.
+"""
 
 _COMMON = (*UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
 _POLICY = b"Content-Security-Policy"
@@ -80,10 +84,12 @@ class Page:
         table: str = "",
         cors_origins: tuple[str, ...] = (),
     ) -> None:
-        """`language` is that of the built-in page; `follows`: visitors get their browser's language instead.
+        """`language` is that of the built-in page; `follows`: visitors get their browser's language
+        instead.
 
-        `framed_by`: sites that may show it in a frame, as `Room.frame_ancestors`. `table`: the URL of the table of the line, seen
-        from the page; empty: there is none. `cors_origins`: origins whose scripts may read it, for those who send it.
+        `framed_by`: sites that may show it in a frame, as `Room.frame_ancestors`. `table`: the URL
+        of the table of the line, seen from the page; empty: there is none. `cors_origins`: origins
+        whose scripts may read it, for those who send it.
         """
         self.language = language
         self._branding = branding
@@ -109,7 +115,9 @@ class Page:
         self._packed_headers = _packed(self.html_headers)
 
     def speaking(self, accept_language: bytes | None) -> "Page":
-        """The page for a visitor with this Accept-Language header: the same unless the room follows it and we speak another one."""
+        """The page for a visitor with this Accept-Language header: the same unless the room follows
+        it and we speak another one.
+        """
         known = self._asked.get(accept_language)
         return known if known is not None else self._answering(accept_language)
 
@@ -157,7 +165,9 @@ class Page:
         )
 
     def same_for_all(self, held: Held) -> bool:
-        """Whether all visitors without a place who come in the same second, and try again in as many, are shown the same."""
+        """Whether all visitors without a place who come in the same second, and try again in as
+        many, are shown the same.
+        """
         return self._template is None and same_for_all(held)
 
     def shown(self, held: Held, accept_encoding: bytes | None) -> tuple[AnswerHeaders, bytes]:
@@ -172,9 +182,11 @@ class Page:
         )
 
     def after_form(self, held: Held, form: KeptForm | None) -> tuple[AnswerHeaders, bytes, bool]:
-        """Headers and body of the page for a visitor who sent a form, and whether it is kept: then it must not refresh.
+        """Headers and body of the page for a visitor who sent a form, and whether it is kept: then
+        it must not refresh.
 
-        Never compressed: what a visitor has sent would stand in it beside secrets of the application.
+        Never compressed: what a visitor has sent would stand in it beside secrets of the
+        application.
         """
         words = words_of(self.language)
         if self._template:
@@ -185,14 +197,17 @@ class Page:
         return _with_form(self.html_headers, kept), before + block + mark + after, kept
 
     def update(self, held: Held, shown: bytes) -> bytes:
-        """What a page's own update is answered with. The script of the built-in page says which view it shows and is told what is new;
+        """What a page's own update is answered with. The script of the built-in page says which
+        view it shows and is told what is new;
 
         for every other value of the header it is the same as `json`.
         """
         return self._built_in.news(held, shown) or self.json(held)
 
     def json(self, held: Held) -> bytes:
-        """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: what is published, exactly, and our own beside it."""
+        """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: what is published, exactly, and our own
+        beside it.
+        """
         facts = facts_of(held)
         shown = _encode({"cfWaitingRoom": published(facts), "greenroom": ours(facts)})
         return b'%b,"words":%b}}' % (shown[:-2], self._built_in.words(facts))
@@ -200,7 +215,9 @@ class Page:
 
 @lru_cache(maxsize=256)
 def headers_of(brand: Brand = NO_BRAND, table: bool = False) -> AnswerHeaders:
-    """Of a built-in page. The policy names script and style by their hashes, and an accent colour is part of the style."""
+    """Of a built-in page. The policy names script and style by their hashes, and an accent colour
+    is part of the style.
+    """
     policy = content_security_policy(brand, table).encode()
     return AnswerHeaders(
         *[
@@ -248,7 +265,9 @@ def _with_form(headers: AnswerHeaders, kept: bool) -> AnswerHeaders:
 
 
 def compile_page(room: Room) -> Page:
-    """The page of one room. A template that cannot be used (see template_problems) gives the built-in page, never an error."""
+    """The page of one room. A template that cannot be used (see template_problems) gives the
+    built-in page, never an error.
+    """
     template = parse(room.custom_page_html) if room.custom_page_html else None
     branding, own = (
         (room.branding, room.branding_messages),
@@ -261,24 +280,29 @@ def compile_page(room: Room) -> Page:
 
 
 def _table_of(room: Room) -> str:
-    """Where a page finds the table of the line: one URL for a room with one route, so that a shared cache keeps one copy."""
+    """Where a page finds the table of the line: one URL for a room with one route, so that a shared
+    cache keeps one copy.
+    """
     if not room.line_table:
         return ""
     return f"?{LINE_TABLE_QUERY}" if room.additional_routes else f"{room.path}?{LINE_TABLE_QUERY}"
 
 
 def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:
-    """The goodbye to a visitor without JavaScript who left the line. Send it with `Page.farewell_headers` and no Refresh."""
+    """The goodbye to a visitor without JavaScript who left the line. Send it with
+    `Page.farewell_headers` and no Refresh.
+    """
     return alone("left", language, href="?", brand=brand)
 
 
 def origin_error_page(
     status: int, language: str = FALLBACK, repeatable: bool = True, brand: Brand = NO_BRAND
 ) -> bytes:
-    """For a let-in visitor whose origin is unreachable (502), busy (503) or too slow (504), ready-made bytes.
+    """For a let-in visitor whose origin is unreachable (502), busy (503) or too slow (504),
+    ready-made bytes.
 
-    Send it with `headers_of(brand)`, and with Refresh only when `repeatable`: a request that may have acted is not sent again by
-    itself, and the page says so.
+    Send it with `headers_of(brand)`, and with Refresh only when `repeatable`: a request that may
+    have acted is not sent again by itself, and the page says so.
     """
     name = ORIGIN_ERRORS[status]
     href, after = ("", "again") if repeatable else (None, "by_hand")

@@ -1,6 +1,7 @@
 """Previews: the waiting page as visitors in different states would see it, without a visitor.
 
-The API's preview asks by the published parameters (`PreviewState`); the dashboard by the name of a state (`SHOWN_STATES`).
+The API's preview asks by the published parameters (`PreviewState`); the dashboard by the name of a
+state (`SHOWN_STATES`).
 """
 
 import re
@@ -18,7 +19,9 @@ from greenroom.pages.page import Page
 EVENTS = ("none", "prequeueing", "started")
 EVENT_LASTS_MS = 3_600_000
 QUARTER, THREE_QUARTERS = 0.415, 2.0
-"""Of the median: ln(3/4) / ln(1/2) and ln(1/4) / ln(1/2), as the published formula of random rooms has it."""
+"""Of the median: ln(3/4) / ln(1/2) and ln(1/4) / ln(1/2), as the published formula of random rooms
+has it.
+"""
 
 POSITION, WAITING = 42, 120
 """Example values for the page in line: a preview does not need exact ones."""
@@ -136,9 +139,11 @@ def still(held: Held) -> Held:
 
 
 def in_theme(page: bytes, theme: str) -> bytes:
-    """The page as on a system with this theme ("light" or "dark"): its media queries for color schemes are decided.
+    """The page as on a system with this theme ("light" or "dark"): its media queries for color
+    schemes are decided.
 
-    Browsers tell a sandboxed frame the theme of the system only, so a preview of the other theme has to be made here.
+    Browsers tell a sandboxed frame the theme of the system only, so a preview of the other theme
+    has to be made here.
     """
     wanted = theme.encode()
     decided = _PREFERS.sub(lambda found: ALWAYS if found[1].lower() == wanted else NEVER, page)
@@ -146,7 +151,8 @@ def in_theme(page: bytes, theme: str) -> bytes:
 
 
 def preview_policy(page: Page, shown: bytes) -> str:
-    """Content-Security-Policy for a preview inside the dashboard: the page's own, in a sandbox without the dashboard's origin.
+    """Content-Security-Policy for a preview inside the dashboard: the page's own, in a sandbox
+    without the dashboard's origin.
 
     The built-in page's policy names its style by its hash, which `in_theme` has changed.
     """

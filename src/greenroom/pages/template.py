@@ -1,8 +1,10 @@
-"""Custom pages: Mustache over the flat table of variables, compiled once, so that rendering can neither fail nor run long.
+"""Custom pages: Mustache over the flat table of variables, compiled once, so that rendering can
+neither fail nor run long.
 
-The language is Mustache without what needs a world outside the page: no partials, no blocks, no dotted names. As every
-value is a boolean, a number or a string, a section is shown at most once; there is nothing to loop over and nothing to call,
-so a page is never longer than its source plus one value for each tag, and no attribute of any object can be reached.
+The language is Mustache without what needs a world outside the page: no partials, no blocks, no
+dotted names. As every value is a boolean, a number or a string, a section is shown at most once;
+there is nothing to loop over and nothing to call, so a page is never longer than its source plus
+one value for each tag, and no attribute of any object can be reached.
 """
 
 import html
@@ -16,13 +18,17 @@ SIZE_MAX = 1_048_576
 """Bytes of UTF-8, the published limit of a custom page."""
 
 TAGS_MAX = 2_000
-"""A page in twelve languages uses about 400; this keeps rendering the worst page under a millisecond."""
+"""A page in twelve languages uses about 400; this keeps rendering the worst page under a
+millisecond.
+"""
 
 DEPTH_MAX = 16
 """Nesting of sections; deeper pages are unreadable, and rendering recurses once per level."""
 
 NAME_MAX = 100
-"""Characters of a variable's name; the longest published one has 28. A longer one is a tag that was never closed."""
+"""Characters of a variable's name; the longest published one has 28. A longer one is a tag that was
+never closed.
+"""
 
 PROBLEMS_MAX = 20
 """Problems reported for one template; more would bury the first."""
@@ -74,7 +80,9 @@ class Template:
 
 
 def parse(source: str, pointer: str = "custom_page_html") -> Template | list[Problem]:
-    """The compiled page, or everything wrong with it (at most PROBLEMS_MAX), with lines counted from 1."""
+    """The compiled page, or everything wrong with it (at most PROBLEMS_MAX), with lines counted
+    from 1.
+    """
     try:
         size = len(source.encode())
     except UnicodeEncodeError as error:
@@ -93,7 +101,9 @@ def parse(source: str, pointer: str = "custom_page_html") -> Template | list[Pro
 
 
 def template_problems(source: str, pointer: str) -> list[Problem]:
-    """Everything that would keep this custom page from being used; an empty source is the built-in page and fine."""
+    """Everything that would keep this custom page from being used; an empty source is the built-in
+    page and fine.
+    """
     found = parse(source, pointer)
     return [] if isinstance(found, Template) else found
 
@@ -125,7 +135,9 @@ class _Open:
 
 
 class _Parser:
-    """One pass from left to right. Every character is looked at a bounded number of times, so hostile sources stay linear."""
+    """One pass from left to right. Every character is looked at a bounded number of times, so
+    hostile sources stay linear.
+    """
 
     def __init__(self, source: str, pointer: str) -> None:
         self.source = source
@@ -150,7 +162,10 @@ class _Parser:
         self._text(self.source[self._position :])
         for section in self._open:
             sign = "^" if section.inverted else "#"
-            reason = f"the section {{{{{sign}{section.name}}}}} is never closed with {{{{/{section.name}}}}}"
+            reason = (
+                f"the section {{{{{sign}{section.name}}}}} is never closed with"
+                f" {{{{/{section.name}}}}}"
+            )
             self.problems.append(Problem(self.pointer, reason, section.line))
 
     def _tag(self, start: int) -> bool:
@@ -240,7 +255,9 @@ class _Parser:
             self.nodes.append(_Shown(variable, escaped))
 
     def _variable(self, name: str) -> Variable | None:
-        """A name we do not have is empty, as Mustache says; `.` is the value of the nearest section."""
+        """A name we do not have is empty, as Mustache says; `.` is the value of the nearest
+        section.
+        """
         if name == ".":
             shown = [
                 section.name

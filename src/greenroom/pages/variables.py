@@ -1,7 +1,9 @@
-"""The variables of a held visitor's page and JSON: exactly the published ones, and extensions, one row each.
+"""The variables of a held visitor's page and JSON: exactly the published ones, and extensions, one
+row each.
 
-Rounding, the same everywhere: seconds are rounded to the millisecond and then UP to whole minutes, so no visitor is promised
-less than the estimate; a wait of no time is 0 minutes. Estimates that are not finite count as unknown, negative ones as 0.
+Rounding, the same everywhere: seconds are rounded to the millisecond and then UP to whole minutes,
+so no visitor is promised less than the estimate; a wait of no time is 0 minutes. Estimates that are
+not finite count as unknown, negative ones as 0.
 """
 
 import math
@@ -16,7 +18,9 @@ import msgspec
 from greenroom.model.visit import Estimate, Held
 
 WAIT_MINUTES_MAX = 525_600
-"""A year: a longer wait says nothing more, and a runaway estimate must not print hundreds of digits."""
+"""A year: a longer wait says nothing more, and a runaway estimate must not print hundreds of
+digits.
+"""
 
 WAIT_MAX_S = WAIT_MINUTES_MAX * 60
 
@@ -24,7 +28,9 @@ LAST_S = 253_402_300_799
 """The end of the year 9999: later times have no ISO 8601 form with four digits for the year."""
 
 SECONDS_KEPT = 4_096
-"""Written-out seconds kept ready: everybody who waits was last updated within the last minute or so."""
+"""Written-out seconds kept ready: everybody who waits was last updated within the last minute or
+so.
+"""
 
 PROGRESS_MAX = 99
 """Only being let in completes the bar."""
@@ -35,7 +41,8 @@ Value = bool | int | str
 class PageVariables(msgspec.Struct, frozen=True, gc=False):
     """What is worked out once for one held visitor. Minutes are rounded as the module says.
 
-    `p25`, `p50` and `p75` are 0 unless random, as published; `low`, `high` and `most` say the same for every method.
+    `p25`, `p50` and `p75` are 0 unless random, as published; `low`, `high` and `most` say the same
+    for every method.
     """
 
     held: Held
@@ -85,7 +92,9 @@ class Variable:
 
     @property
     def template_name(self) -> str:
-        """What templates call one of our own variables: flat, with our prefix, because dotted lookups are refused."""
+        """What templates call one of our own variables: flat, with our prefix, because dotted
+        lookups are refused.
+        """
         return f"greenroom{self.name[0].upper()}{self.name[1:]}"
 
 
@@ -131,7 +140,9 @@ def _progress(waited_s: float, remaining_s: float) -> int:
 
 
 def chance_per_try(held: Held) -> float:
-    """How likely one try in a random room is to get in, from the median wait; 0 when nothing is known."""
+    """How likely one try in a random room is to get in, from the median wait; 0 when nothing is
+    known.
+    """
     estimate = usable_estimate(held)
     if estimate is None or held.refresh_s <= 0:
         return 0.0
@@ -151,12 +162,16 @@ def iso(unix_ms: int) -> str:
 
 @lru_cache(SECONDS_KEPT)
 def iso_second(unix_s: int) -> str:
-    """ISO 8601 up to the second, without a zone; times outside 1970 to 9999 are moved to the nearer end."""
+    """ISO 8601 up to the second, without a zone; times outside 1970 to 9999 are moved to the nearer
+    end.
+    """
     return datetime.fromtimestamp(min(max(unix_s, 0), LAST_S), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def in_english(minutes: int) -> str:
-    """`0 minutes`, `1 minute`, `10 minutes`, `1 hour`, `2 hours and 5 minutes`: the three *Formatted variables, always English."""
+    """`0 minutes`, `1 minute`, `10 minutes`, `1 hour`, `2 hours and 5 minutes`: the three
+    *Formatted variables, always English.
+    """
     hours, rest = divmod(minutes, 60)
     if not hours:
         return _counted(rest, "minute")
@@ -239,7 +254,8 @@ VARIABLES: tuple[Variable, ...] = (
         "queueIsFull",
         "boolean",
         lambda f: f.held.queue_full,
-        "the line accepts no more visitors; always false, because the line has no limit; previews can set it",
+        "the line accepts no more visitors; always false, because the line has no limit; previews"
+        " can set it",
     ),
     _V("queueAll", "boolean", lambda f: f.held.queue_all, "all new visitors are held"),
     _V(
@@ -442,7 +458,9 @@ EXTENSIONS: tuple[Variable, ...] = (
         "admissions are stopped, because the origin is unhealthy",
     ),
 )
-"""Extensions of greenroom. In JSON they are in a sibling object `greenroom`; templates use `template_name`."""
+"""Extensions of greenroom. In JSON they are in a sibling object `greenroom`; templates use
+`template_name`.
+"""
 
 TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} | {
     row.template_name: row for row in EXTENSIONS

@@ -1,6 +1,8 @@
-"""How processes agree who coordinates: the leader lease of the whole installation and the sync lock of one data center.
+"""How processes agree who coordinates: the leader lease of the whole installation and the sync lock
+of one data center.
 
-Both are held for a limited time and given up by not being renewed, so a process that dies needs no one to clean up after it.
+Both are held for a limited time and given up by not being renewed, so a process that dies needs no
+one to clean up after it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,24 +11,32 @@ from typing import Protocol
 import msgspec
 
 TERM_MS = 2_000
-"""A lease term that is not renewed for so long is over: shorter than the 4 s after which a data center counts as cut off."""
+"""A lease term that is not renewed for so long is over: shorter than the 4 s after which a data
+center counts as cut off.
+"""
 
 LOCK_MS = 2_000
-"""A sync lock that is not renewed for so long is free: within the 4 s of a cut-off link another process can take over."""
+"""A sync lock that is not renewed for so long is free: within the 4 s of a cut-off link another
+process can take over.
+"""
 
 PERMIT_REQUESTS_MAX = 1_000
 """Permit requests kept while no process syncs: more rooms than a process has."""
 
 
 class LeaseTerm(msgspec.Struct, frozen=True):
-    """One holder's time as the leader. Every step of a leader names both fields, and is refused once another term has begun."""
+    """One holder's time as the leader. Every step of a leader names both fields, and is refused
+    once another term has begun.
+    """
 
     holder: str
     number: int
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """What became of a report: the term that has just begun for the candidate who submitted it, or None, and who is the leader."""
+    """What became of a report: the term that has just begun for the candidate who submitted it, or
+    None, and who is the leader.
+    """
 
     term: LeaseTerm | None
     now_ms: int
@@ -34,7 +44,9 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class SavedState(msgspec.Struct, frozen=True):
-    """What earlier leaders wrote down. Another `life` than before: the server may have forgotten its last writes."""
+    """What earlier leaders wrote down. Another `life` than before: the server may have forgotten
+    its last writes.
+    """
 
     now_ms: int
     life: str
@@ -50,13 +62,15 @@ class PermitRequest(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LeaderLease(Protocol):
-    """Leader election among all processes of all data centers, and what the leader exchanges with them.
+    """Leader election among all processes of all data centers, and what the leader exchanges with
+    them.
 
     Every method raises StorageFailed when the store cannot be reached or refuses.
     """
 
     async def submit(self, data_center: str, report: bytes, candidate: str) -> Submission:
-        """Leaves a report in the place of an older one (an empty one: nothing), and makes `candidate` the leader when there is none.
+        """Leaves a report in the place of an older one (an empty one: nothing), and makes
+        `candidate` the leader when there is none.
 
         An empty candidate does not want to lead.
         """
@@ -68,7 +82,9 @@ class LeaderLease(Protocol):
         """Everything that was written down; None when the term is over."""
 
     async def collect(self, term: LeaseTerm, wait_s: float) -> list[tuple[str, bytes]] | None:
-        """All submitted reports, by data center; waits for the first one. None when the term is over."""
+        """All submitted reports, by data center; waits for the first one. None when the term is
+        over.
+        """
 
     async def commit(
         self,
@@ -77,7 +93,9 @@ class LeaderLease(Protocol):
         forgotten: Sequence[str] = (),
         answers: Iterable[tuple[str, bytes]] = (),
     ) -> bool:
-        """Writes rows, then hands out answers, in one step, and renews the term. False: the term is over, nothing was done."""
+        """Writes rows, then hands out answers, in one step, and renews the term. False: the term is
+        over, nothing was done.
+        """
 
     async def release(self, term: LeaseTerm) -> None:
         """Ends the term, so that the next leader need not wait for its end."""
@@ -86,21 +104,25 @@ class LeaderLease(Protocol):
 class SyncLock(Protocol):
     """Which process syncs its data center, and how the others tell it that a lease ran dry.
 
-    Two holders at once would do no harm, because reports and answers are absolute counters: one is only cheaper. So there are no
-    fencing tokens here. Every method raises StorageFailed when the store cannot be reached.
+    Two holders at once would do no harm, because reports and answers are absolute counters: one is
+    only cheaper. So there are no fencing tokens here. Every method raises StorageFailed when the
+    store cannot be reached.
     """
 
     async def acquire(self) -> bool:
         """Acquires or renews the lock for LOCK_MS; False while another process holds it."""
 
     async def leave(self) -> bool:
-        """Frees the lock if this process, which stops, holds it. Whether it was the last process of the data center.
+        """Frees the lock if this process, which stops, holds it. Whether it was the last process of
+        the data center.
 
         A process that died counts as present for LOCK_MS.
         """
 
     async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
-        """Asks the holder of the lock for permits, and waits until the answer has been applied, or so long."""
+        """Asks the holder of the lock for permits, and waits until the answer has been applied, or
+        so long.
+        """
 
     async def permit_requests(self, wait_s: float) -> list[PermitRequest]:
         """What other processes ask for, as soon as there is something, or nothing after so long."""

@@ -1,8 +1,9 @@
-"""Whose request it is: everything of a question but the target, which is another one for each part of a page.
+"""Whose request it is: everything of a question but the target, which is another one for each part
+of a page.
 
-The visitor's browser fetches a page and its parts within a moment, with the same headers and the same ticket. So what such a question
-means is worked out once, and remembered with what it was made with. The gateway knows the question again by its bytes
-(`gateway.wire.question_heads`).
+The visitor's browser fetches a page and its parts within a moment, with the same headers and the
+same ticket. So what such a question means is worked out once, and remembered with what it was made
+with. The gateway knows the question again by its bytes (`gateway.wire.question_heads`).
 """
 
 import msgspec
@@ -27,7 +28,9 @@ class Asker(msgspec.Struct, frozen=True, gc=False):
     own_cookies: frozenset[bytes]
 
     def request(self, raw: bytes) -> Arrival | None:
-        """Its request for this target; None where that is not canonical, or too long: then the question is read as a whole."""
+        """Its request for this target; None where that is not canonical, or too long: then the
+        question is read as a whole.
+        """
         if len(raw) > self.limits.url_bytes:
             return None
         target = read_target(raw, self.paths)

@@ -1,8 +1,9 @@
 """What a dialect is: how a proxy says which request it asks about, and how it is told the verdict.
 
-A proxy asks with a request of its own (the question), which carries the visitor's headers. The dialect reads from it what the visitor
-sent (`Asked`) and words the verdict as an answer that the proxy understands. Only the configured proxies may ask, because
-any other client could choose these headers.
+A proxy asks with a request of its own (the question), which carries the visitor's headers. The
+dialect reads from it what the visitor sent (`Asked`) and words the verdict as an answer that the
+proxy understands. Only the configured proxies may ask, because any other client could choose these
+headers.
 """
 
 from collections.abc import Callable
@@ -32,10 +33,11 @@ ReadQuestion = Callable[[Arrival], Asked | Refusal]
 
 
 class Dialect(NamedTuple):
-    """One way of asking. `path` is where questions go; with `whole_path` the visitor's own target stands behind it.
+    """One way of asking. `path` is where questions go; with `whole_path` the visitor's own target
+    stands behind it.
 
-    `own` are headers of the question (lower case) that are not as the visitor sent them, Host among them. `target_header` is the one that
-    holds the visitor's target; empty where none does.
+    `own` are headers of the question (lower case) that are not as the visitor sent them, Host among
+    them. `target_header` is the one that holds the visitor's target; empty where none does.
     """
 
     name: str
@@ -73,10 +75,12 @@ NOT_CANONICAL = Refusal(400, "the path is not in its canonical form")
 
 
 def forwarded_as_sent(arrival: Arrival) -> Arrival | Refusal:
-    """The arrival as it is judged where it goes on unchanged; a refusal where that could be read as another path than the one that is matched.
+    """The arrival as it is judged where it goes on unchanged; a refusal where that could be read as
+    another path than the one that is matched.
 
-    The gateway can forward the canonical path; another proxy forwards what the visitor sent. Escapes may be spelled as one likes, but dot
-    segments are resolved by some servers and not by others, and doubled slashes and session ids must lead to the same room in any reading.
+    The gateway can forward the canonical path; another proxy forwards what the visitor sent.
+    Escapes may be spelled as one likes, but dot segments are resolved by some servers and not by
+    others, and doubled slashes and session ids must lead to the same room in any reading.
     """
     sent, matched = arrival.target.partition(b"?")[0], arrival.path.encode()
     if sent[:1] == b"/" and (
@@ -96,9 +100,11 @@ _FORWARD = AnswerHeaders((b"Greenroom-Verdict", b"forward"), (b"Cache-Control", 
 def forward_answer(
     set_cookie: bytes, cookies: bytes, removes: bytes, pass_cookie: bytes = b""
 ) -> Answer:
-    """Tells the proxy to go on. `cookies` are those that the application may see, `removes` see `Dialect`.
+    """Tells the proxy to go on. `cookies` are those that the application may see, `removes` see
+    `Dialect`.
 
-    `pass_cookie` is for a proxy that verifies passes: a Set-Cookie value in the header Greenroom-Pass.
+    `pass_cookie` is for a proxy that verifies passes: a Set-Cookie value in the header
+    Greenroom-Pass.
     """
     seen = ((b"Cookie", cookies),) if cookies else ((removes, b"cookie"),) if removes else ()
     if pass_cookie:
@@ -107,9 +113,11 @@ def forward_answer(
 
 
 def held_answer(answer: Answer, status_for: tuple[tuple[range, int], ...]) -> Answer:
-    """The same with a status that this proxy takes for a no and passes on; the own status is in the header `Greenroom-Status` then.
+    """The same with a status that this proxy takes for a no and passes on; the own status is in the
+    header `Greenroom-Status` then.
 
-    `status_for` are the statuses that it would take for something else (a yes, or a broken service), each with the one to send instead.
+    `status_for` are the statuses that it would take for something else (a yes, or a broken
+    service), each with the one to send instead.
     """
     for statuses, status in status_for:
         if answer.status in statuses:

@@ -1,4 +1,6 @@
-"""Forward-auth: the proxy asks with a GET; method, scheme, host and URI of the visitor are in X-Forwarded-* (Traefik, Caddy)."""
+"""Forward-auth: the proxy asks with a GET; method, scheme, host and URI of the visitor are in
+X-Forwarded-* (Traefik, Caddy).
+"""
 
 from greenroom.proxies.dialect import Dialect, from_headers
 

@@ -1,8 +1,9 @@
-"""Answers the questions of proxies: reads the visitor's request from the question, has it decided, words the verdict.
+"""Answers the questions of proxies: reads the visitor's request from the question, has it decided,
+words the verdict.
 
-It is a receiver of the built-in gateway, like the decision service itself: the gateway reads and writes HTTP, this decides what a
-question means. Every answer is given from here, so nothing is ever forwarded on this listener. After any error, the answer is not
-one that a proxy takes for a yes.
+It is a receiver of the built-in gateway, like the decision service itself: the gateway reads and
+writes HTTP, this decides what a question means. Every answer is given from here, so nothing is ever
+forwarded on this listener. After any error, the answer is not one that a proxy takes for a yes.
 """
 
 from collections import OrderedDict
@@ -97,7 +98,8 @@ class ProxyQuestions:
         later: Callable[[Verdict], None],
         late: object = None,  # noqa: ARG002 - proxies do not wait
     ) -> Verdict | None:
-        """The answer to one question, or None, and then `later` is called with it; `question.client` is the other end of the connection.
+        """The answer to one question, or None, and then `later` is called with it;
+        `question.client` is the other end of the connection.
 
         Never raises.
         """
@@ -161,7 +163,9 @@ class ProxyQuestions:
         return None if verdict is None else worded(verdict)
 
     def asker(self, question: Arrival, header: bytes) -> Asker | None:
-        """Whose question this is, to be asked `again` with other values of this header; None where it is not the target alone."""
+        """Whose question this is, to be asked `again` with other values of this header; None where
+        it is not the target alone.
+        """
         dialect, sender = dialect_of(question.target), self.sender(question.client)
         if (
             dialect is None
@@ -182,7 +186,9 @@ class ProxyQuestions:
         )
 
     def again(self, asker: Asker, target: bytes, address: str) -> Arrival | None:
-        """The same visitor's request for another target, asked from the same address; None where the question must be read as a whole."""
+        """The same visitor's request for another target, asked from the same address; None where
+        the question must be read as a whole.
+        """
         if self._senders.get(address) is not asker.sender or self.limits is not asker.limits:
             return None  # a reload has replaced what it was made with
         return asker.request(target) if self.decisions.own_cookies is asker.own_cookies else None
@@ -190,7 +196,9 @@ class ProxyQuestions:
     def _visitor_request(
         self, dialect: Dialect, question: Arrival, sender: Sender
     ) -> Arrival | Refusal:
-        """The lines of the question, which the gateway has found good, without those that are the proxy's."""
+        """The lines of the question, which the gateway has found good, without those that are the
+        proxy's.
+        """
         asked = dialect.read(question)
         if isinstance(asked, Refusal):
             return asked

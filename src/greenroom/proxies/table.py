@@ -8,7 +8,9 @@ from greenroom.proxies.forward_auth import FORWARD_AUTH
 DIALECTS: tuple[Dialect, ...] = (FORWARD_AUTH, AUTH_REQUEST, EXT_AUTHZ)
 
 SPOE_PAGE_PATH = "/spoe/page"
-"""Where HAProxy fetches the page of a verdict that it was given over SPOE; there is no question over HTTP."""
+"""Where HAProxy fetches the page of a verdict that it was given over SPOE; there is no question
+over HTTP.
+"""
 
 
 _BY_TARGET = {dialect.path.encode(): dialect for dialect in DIALECTS}

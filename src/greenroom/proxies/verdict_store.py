@@ -1,4 +1,6 @@
-"""Verdicts that wait for the moment between two requests of a proxy: the question, and the fetching of the page."""
+"""Verdicts that wait for the moment between two requests of a proxy: the question, and the fetching
+of the page.
+"""
 
 from collections.abc import Callable
 
@@ -12,18 +14,23 @@ KEPT_S = 10.0
 """How long a verdict is kept: the proxy fetches the page at once."""
 
 KEPT_MAX = 4_096
-"""Verdicts kept at once, the oldest gives way: a page is fetched within milliseconds, so this is for thousands of pages a second."""
+"""Verdicts kept at once, the oldest gives way: a page is fetched within milliseconds, so this is
+for thousands of pages a second.
+"""
 
 ID_BYTES = 16
 
 _RENDERED = frozenset(
-    b"accept accept-language accept-encoding access-control-request-method origin purpose referer sec-fetch-dest sec-fetch-mode "
-    b"sec-purpose sec-websocket-key upgrade user-agent x-moz x-purpose x-requested-with".split()
+    b"accept accept-language accept-encoding access-control-request-method origin purpose referer"
+    b" sec-fetch-dest sec-fetch-mode sec-purpose sec-websocket-key upgrade user-agent x-moz"
+    b" x-purpose x-requested-with".split()
 ) | {UPDATE_HEADER}
 """Headers that rendering may read (`request.admissible` does); the others are not kept."""
 
 VALUE_MAX = 1_024
-"""Longer values are cut, and of longer paths nothing is kept: no honest Accept header has them, and they would fill the memory."""
+"""Longer values are cut, and of longer paths nothing is kept: no honest Accept header has them, and
+they would fill the memory.
+"""
 
 
 class VerdictStore:
@@ -50,7 +57,9 @@ class VerdictStore:
         return name
 
     def page(self, name: bytes) -> Answer:
-        """What this verdict looks like; a page that tries again by itself when it is not kept (any more)."""
+        """What this verdict looks like; a page that tries again by itself when it is not kept (any
+        more).
+        """
         until_s, verdict, arrival = self._kept.pop(name, (0.0, OUTAGE, None))
         if arrival is None or until_s <= self._now_s() or isinstance(verdict, Forward):
             return OUTAGE

@@ -1,11 +1,14 @@
-"""Reads a request target into the one canonical form that is matched, gated and forwarded, or refuses it.
+"""Reads a request target into the one canonical form that is matched, gated and forwarded, or
+refuses it.
 
-Theory. A request can bypass a room when greenroom and the origin read one target differently: one reads `/open`, the other
-`/shop`. So there is exactly one form. Targets that every server reads alike are normalised: dot segments, doubled slashes,
-needlessly encoded unreserved characters, the case of escapes, characters that no URL may contain raw but browsers send.
-Targets that servers are known to read differently are refused: encoded slashes and backslashes, path parameters,
-controls, bytes that are not UTF-8, text that a second decoding would turn into any of these, `..` behind an empty segment.
-The law: canonical(canonical(x)) == canonical(x), and a target that is already canonical is returned unchanged.
+Theory. A request can bypass a room when greenroom and the origin read one target differently: one
+reads `/open`, the other `/shop`. So there is exactly one form. Targets that every server reads
+alike are normalised: dot segments, doubled slashes, needlessly encoded unreserved characters, the
+case of escapes, characters that no URL may contain raw but browsers send. Targets that servers are
+known to read differently are refused: encoded slashes and backslashes, path parameters, controls,
+bytes that are not UTF-8, text that a second decoding would turn into any of these, `..` behind an
+empty segment. The law: canonical(canonical(x)) == canonical(x), and a target that is already
+canonical is returned unchanged.
 """
 
 import re
@@ -15,10 +18,14 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 TARGET_MAX = 8_192
-"""Longest request target in bytes: what nginx and most origins take by default; longer ones would only be refused there."""
+"""Longest request target in bytes: what nginx and most origins take by default; longer ones would
+only be refused there.
+"""
 
 TARGETS_REMEMBERED = 4_096
-"""Targets whose canonical form is remembered: in a rush visitors request the same pages, and a look-up costs a tenth."""
+"""Targets whose canonical form is remembered: in a rush visitors request the same pages, and a
+look-up costs a tenth.
+"""
 
 REMEMBERED_MAX = 512
 """Longer targets are not remembered, so that clients can make greenroom remember at most 8 MB."""
@@ -32,11 +39,13 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A canonical target: `path` begins with `/` and is printable ASCII; `query` is what stands behind `?`, as it was sent.
+    """A canonical target: `path` begins with `/` and is printable ASCII; `query` is what stands
+    behind `?`, as it was sent.
 
-    `raw` is both in one, as the origin is sent it. `readings` is empty when every program reads the path alike; else it is every path that
-    one may read (`request.path_readings`), `path` first. `otherwise` is what counts where the readings do not lead to the same room and
-    rules: the one canonical form, or a refusal. None: then the room of any reading counts.
+    `raw` is both in one, as the origin is sent it. `readings` is empty when every program reads the
+    path alike; else it is every path that one may read (`request.path_readings`), `path` first.
+    `otherwise` is what counts where the readings do not lead to the same room and rules: the one
+    canonical form, or a refusal. None: then the room of any reading counts.
     """
 
     path: str
@@ -46,7 +55,8 @@ class Target(msgspec.Struct, frozen=True):
     otherwise: "Target | Refusal | None" = None
 
 
-_LITERAL = r"A-Za-z0-9_~!$&'()*+,=:@-"  # characters that need no encoding in a path, without the dot, which can form a dot segment
+# characters that need no encoding in a path, without the dot, which can form a dot segment
+_LITERAL = r"A-Za-z0-9_~!$&'()*+,=:@-"
 _CANONICAL = re.compile(rf"(?:/[{_LITERAL}][.{_LITERAL}]*)+/?|/".encode())
 _QUERY = re.compile(rb"[!-\"$-~]*")
 _NEVER_RAW = re.compile(rb"[^!-\"$-\[\]-~]")  # controls, blank, `#`, backslash, DEL, non-ASCII
@@ -74,9 +84,11 @@ _MATCHED_ALIKE = re.compile(r"%(2[146789ABC]|3[AD]|40)")
 
 
 def canonical_target(raw: bytes) -> Target | Refusal:
-    """The canonical form of an origin-form target (`/path?query`), or why there is none (400, or 414 beyond TARGET_MAX).
+    """The canonical form of an origin-form target (`/path?query`), or why there is none (400, or
+    414 beyond TARGET_MAX).
 
-    A bare `?` without a query is dropped. The query itself is passed as it was sent, or refused for what no URL may contain.
+    A bare `?` without a query is dropped. The query itself is passed as it was sent, or refused for
+    what no URL may contain.
     """
     return _remembered(raw) if len(raw) <= REMEMBERED_MAX else _read(raw)
 
@@ -101,19 +113,23 @@ _remembered = lru_cache(maxsize=TARGETS_REMEMBERED)(_read)
 
 
 def matching_path(path: str) -> str:
-    """A canonical path in the coarser form that prefixes are compared in: `%21` and `!` name one page at every origin.
+    """A canonical path in the coarser form that prefixes are compared in: `%21` and `!` name one
+    page at every origin.
 
-    Punctuation that RFC 3986 lets stand raw (`!$&'()*+,:=@`) is decoded. It is forwarded as it was sent, because a few
-    origins (S3 is one) tell `+` from `%2B`; but a request for `/c%2B%2B` must not bypass a room at `/c++`.
+    Punctuation that RFC 3986 lets stand raw (`!$&'()*+,:=@`) is decoded. It is forwarded as it was
+    sent, because a few origins (S3 is one) tell `+` from `%2B`; but a request for `/c%2B%2B` must
+    not bypass a room at `/c++`.
     """
     return _MATCHED_ALIKE.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
 
 
 def folded_path(path: str) -> str:
-    """The form in which paths that differ only in case are one, as coarse as any application folds them.
+    """The form in which paths that differ only in case are one, as coarse as any application folds
+    them.
 
-    Applications fold differently: `İ` is `i` for some, `K` (the Kelvin sign) is `k`, `ß` is `SS`. What one of them takes for one letter
-    is the same here, so that no spelling gets around a room. Escapes are decoded: `%C3%89` and `%C3%A9` are one letter.
+    Applications fold differently: `İ` is `i` for some, `K` (the Kelvin sign) is `k`, `ß` is `SS`.
+    What one of them takes for one letter is the same here, so that no spelling gets around a room.
+    Escapes are decoded: `%C3%89` and `%C3%A9` are one letter.
     """
     if "%" not in path:
         return path.lower()  # plain ASCII
@@ -150,7 +166,9 @@ def normal_escape(found: re.Match[bytes]) -> bytes:
 
 
 def _escape_problem(path: bytes) -> str:
-    """What no origin may be sent in an escape; looked for when unreserved characters are decoded, so that none can hide it."""
+    """What no origin may be sent in an escape; looked for when unreserved characters are decoded,
+    so that none can hide it.
+    """
     for escape in _ESCAPE.findall(path):
         wrong = _NEVER_ESCAPED.get(int(escape, 16))
         if wrong:
@@ -171,7 +189,8 @@ def _escape_problem(path: bytes) -> str:
 def _without_dots(path: bytes) -> bytes | Refusal:
     """Dot segments resolved and doubled slashes merged.
 
-    RFC 3986 lets `..` remove an empty segment, servers that merge slashes first let it remove the one before: refused.
+    RFC 3986 lets `..` remove an empty segment, servers that merge slashes first let it remove the
+    one before: refused.
     """
     segments = path.split(b"/")[1:]
     kept: list[bytes] = []

@@ -1,8 +1,9 @@
-"""Where a room's ticket cookie is valid: the smallest Domain and Path that a browser accepts and that cover every route.
+"""Where a room's ticket cookie is valid: the smallest Domain and Path that a browser accepts and
+that cover every route.
 
-One route: its host and its path. Several: the longest common domain suffix and the longest common path prefix, as
-published by Cloudflare. Where a browser would refuse the cookie, or not send it back, the scope is widened (Path) or left
-to the host alone (no Domain attribute).
+One route: its host and its path. Several: the longest common domain suffix and the longest common
+path prefix, as published by Cloudflare. Where a browser would refuse the cookie, or not send it
+back, the scope is widened (Path) or left to the host alone (no Domain attribute).
 """
 
 import re
@@ -25,7 +26,9 @@ PATH_MAX = 1024
 SHARED_SECOND_LEVELS = frozenset(
     "ac co com edu gob gov go gouv gv ltd me mil ne net nhs nom or org plc police sch".split()
 )
-"""Second-level labels under two-letter country domains below which strangers register names (`co.uk`): browsers refuse them."""
+"""Second-level labels under two-letter country domains below which strangers register names
+(`co.uk`): browsers refuse them.
+"""
 
 _ADDRESS = re.compile(r"[0-9.]+")
 _ONE_SPELLING = re.compile(r"[A-Za-z0-9._~-]*")
@@ -33,7 +36,9 @@ _ONE_SPELLING = re.compile(r"[A-Za-z0-9._~-]*")
 
 @dataclass(frozen=True, slots=True)
 class CookieScope:
-    """`domain` empty means no Domain attribute: valid for the very host. `problem` tells the operator what that costs."""
+    """`domain` empty means no Domain attribute: valid for the very host. `problem` tells the
+    operator what that costs.
+    """
 
     domain: str
     path: str
@@ -42,7 +47,9 @@ class CookieScope:
 
 @lru_cache(maxsize=SCOPES_KEPT)
 def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> CookieScope:
-    """The scope for one room's routes (at least one). Cookie paths are case-sensitive, so a case-insensitive room gets `/`."""
+    """The scope for one room's routes (at least one). Cookie paths are case-sensitive, so a
+    case-insensitive room gets `/`.
+    """
     hosts = list(dict.fromkeys(route.host.removeprefix("*.") for route in routes))
     shared = len(hosts) > 1 or any(route.host.startswith("*.") for route in routes)
     path = "/" if case_insensitive else _common_path([route.path for route in routes])
@@ -52,12 +59,17 @@ def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> C
     if domain or not shared:
         return CookieScope(domain, path)
     names = list(dict.fromkeys(route.host for route in routes))
-    reason = f"no cookie can be shared by {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}: a visitor needs a place for each host"
+    reason = (
+        f"no cookie can be shared by {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}:"
+        " a visitor needs a place for each host"
+    )
     return CookieScope("", path, Problem("additional_routes", reason))
 
 
 def crosses_sites(room: Room, https: bool) -> bool:
-    """Whether the ticket of this room is SameSite=None: then it comes with forms of other sites too. `https`: how the visitor came."""
+    """Whether the ticket of this room is SameSite=None: then it comes with forms of other sites
+    too. `https`: how the visitor came.
+    """
     wanted = room.cookie_attributes
     return wanted.samesite == "none" or (
         wanted.samesite == "auto" and https and wanted.secure != "never"
@@ -65,7 +77,8 @@ def crosses_sites(room: Room, https: bool) -> bool:
 
 
 def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
-    """Rooms whose cookies overwrite one another, so that a visitor of both loses a place: same name, same domain and path.
+    """Rooms whose cookies overwrite one another, so that a visitor of both loses a place: same
+    name, same domain and path.
 
     Gives the index of the room, that of the first room with this cookie, and which cookie it is.
     """
@@ -95,9 +108,10 @@ class CookieClaims(Generic[T]):
         for cookie in _cookies(room):
             if cookie in self._taken:
                 name, host, path = cookie
-                return self._taken[
-                    cookie
-                ], f"both cookies are {name} for {host}{path}, and each would overwrite the other"
+                return (
+                    self._taken[cookie],
+                    f"both cookies are {name} for {host}{path}, and each would overwrite the other",
+                )
         return None
 
 
@@ -119,7 +133,9 @@ def scope_clashes(rooms: Sequence[Room]) -> list[Problem]:
 
 
 def _common_domain(hosts: list[str], shared: bool) -> str:
-    """The longest suffix of whole labels, or empty when a browser would refuse it; `shared`: more than one host will carry it."""
+    """The longest suffix of whole labels, or empty when a browser would refuse it; `shared`: more
+    than one host will carry it.
+    """
     labels = [host.split(".")[::-1] for host in hosts]
     common = _common(labels)
     domain = ".".join(common[::-1])
@@ -133,9 +149,11 @@ def _common_domain(hosts: list[str], shared: bool) -> str:
 
 
 def _common_path(paths: list[str]) -> str:
-    """The longest prefix of whole segments, cut before the first that an address may be written with in more than one way.
+    """The longest prefix of whole segments, cut before the first that an address may be written
+    with in more than one way.
 
-    Browsers compare the bytes of a Path with the address as written: one may say %c3%a9 or %C3%A9, and `<` becomes %3C in some.
+    Browsers compare the bytes of a Path with the address as written: one may say %c3%a9 or %C3%A9,
+    and `<` becomes %3C in some.
     """
     segments = _common([path.rstrip("/").split("/") for path in paths])
     plain = next(

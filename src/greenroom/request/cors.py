@@ -1,8 +1,11 @@
-"""CORS: from which listed origin a script asks, and whether a request is the preflight that a browser sends ahead of it.
+"""CORS: from which listed origin a script asks, and whether a request is the preflight that a
+browser sends ahead of it.
 
-A preflight goes past the room (`admission.decide`), so only what a browser would send counts as one. The Fetch standard gives it no body, no
-cookie and no other credentials, so a request that brings any of them is not a preflight: it is treated as every other OPTIONS. So is one
-with a header that may tell an application to take it for another method (X-HTTP-Method-Override and its many spellings).
+A preflight goes past the room (`admission.decide`), so only what a browser would send counts as
+one. The Fetch standard gives it no body, no cookie and no other credentials, so a request that
+brings any of them is not a preflight: it is treated as every other OPTIONS. So is one with a header
+that may tell an application to take it for another method (X-HTTP-Method-Override and its many
+spellings).
 """
 
 from collections.abc import Sequence
@@ -12,13 +15,18 @@ from greenroom.model.visit import Arrival
 REQUEST_METHOD = b"access-control-request-method"
 
 NOT_IN_PREFLIGHTS = frozenset(
-    b"authorization content-type cookie proxy-authorization range sec-websocket-key transfer-encoding upgrade".split()
+    b"authorization content-type cookie proxy-authorization range sec-websocket-key"
+    b" transfer-encoding upgrade".split()
 )
-"""Headers of which one is enough for a request to be no preflight: browsers never send them with one."""
+"""Headers of which one is enough for a request to be no preflight: browsers never send them with
+one.
+"""
 
 
 def listed_origin(arrival: Arrival, origins: Sequence[str]) -> bytes:
-    """The Origin of the request if it is one of these, byte for byte as browsers write it; else empty, also for several Origin headers."""
+    """The Origin of the request if it is one of these, byte for byte as browsers write it; else
+    empty, also for several Origin headers.
+    """
     sent = arrival.values(b"origin")
     return sent[0] if len(sent) == 1 and sent[0].decode("latin-1") in origins else b""
 

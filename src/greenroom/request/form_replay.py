@@ -1,8 +1,10 @@
-"""The form of a visitor who must wait: which one may be kept on the waiting page, and its fields, to be sent from there later.
+"""The form of a visitor who must wait: which one may be kept on the waiting page, and its fields,
+to be sent from there later.
 
-A form is kept when sending it again from our page means exactly what it meant the first time. So its sender must be a page of the same
-origin: repeating the form of another site would make it look like one of the application, and defeat its protection against forged
-requests. And every field must come out of a browser's form as it went in:
+A form is kept when sending it again from our page means exactly what it meant the first time. So
+its sender must be a page of the same origin: repeating the form of another site would make it look
+like one of the application, and defeat its protection against forged requests. And every field must
+come out of a browser's form as it went in:
 
 | not kept | because |
 |---|---|
@@ -24,10 +26,13 @@ from greenroom.request.admissible import kind_of
 from greenroom.request.same_origin import provably_from_here
 
 FORM_BYTES_MAX = 64 * 1024
-"""Longest body of a form that is kept: applications' forms have a few kilobytes, and each held visitor's is in memory while it is read."""
+"""Longest body of a form that is kept: applications' forms have a few kilobytes, and each held
+visitor's is in memory while it is read.
+"""
 
 FIELDS_MAX = 1_000
-"""Most fields: what Django accepts. Each costs some forty bytes of the page, however short it is."""
+"""Most fields: what Django accepts. Each costs some forty bytes of the page, however short it is.
+"""
 
 URLENCODED, MULTIPART = b"application/x-www-form-urlencoded", b"multipart/form-data"
 
@@ -35,7 +40,8 @@ _UTF8 = re.compile(rb'\s*charset="?utf-?8"?\s*', re.IGNORECASE)
 _BOUNDARY = re.compile(rb'\s*boundary=("?)([0-9A-Za-z\'()+_,./:=?-]{1,70})\1\s*', re.IGNORECASE)
 _LONE = re.compile(rb"\0|\r(?!\n)|(?<!\r)\n")
 _PART = re.compile(
-    rb'content-disposition: form-data; name="([^"\\\r\n]+)"(; filename=""\r\ncontent-type: application/octet-stream)?',
+    rb'content-disposition: form-data; name="([^"\\\r\n]+)"(; filename=""\r\ncontent-type:'
+    rb" application/octet-stream)?",
     re.IGNORECASE,
 )
 
@@ -56,12 +62,16 @@ class KeptForm(NamedTuple):
 
 
 def sent_by_form(arrival: Arrival) -> bool:
-    """Whether a window waits for the answer to a form: what is held then is lost, unless the form is kept."""
+    """Whether a window waits for the answer to a form: what is held then is lost, unless the form
+    is kept.
+    """
     return arrival.method == "POST" and kind_of(arrival) is ArrivalKind.DOCUMENT
 
 
 def may_keep_form(arrival: Arrival) -> bool:
-    """Whether the body of this held request should be read, because `form_of` may find a form in it."""
+    """Whether the body of this held request should be read, because `form_of` may find a form in
+    it.
+    """
     if (
         not sent_by_form(arrival)
         or not provably_from_here(arrival)
@@ -72,7 +82,9 @@ def may_keep_form(arrival: Arrival) -> bool:
 
 
 def form_of(arrival: Arrival, body: bytes) -> KeptForm | None:
-    """The form in this body, for an arrival that may keep it; None when it cannot be sent again exactly as it came."""
+    """The form in this body, for an arrival that may keep it; None when it cannot be sent again
+    exactly as it came.
+    """
     boundary = _encoding(arrival)
     if boundary is None or len(body) > FORM_BYTES_MAX:
         return None

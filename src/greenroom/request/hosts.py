@@ -1,4 +1,6 @@
-"""Which hosts a configuration names. A request for any other is not for this site: its sender chose Host to get around the rooms."""
+"""Which hosts a configuration names. A request for any other is not for this site: its sender chose
+Host to get around the rooms.
+"""
 
 from collections.abc import Iterable
 
@@ -30,9 +32,11 @@ class KnownHosts:
 def known_hosts(
     rooms: Iterable[str], zones: Iterable[str], others: Iterable[str]
 ) -> KnownHosts | None:
-    """The hosts that routes of rooms (`shop.example.com`, `*.example.com`, `*`) and zones name, and `others` with origins of their own.
+    """The hosts that routes of rooms (`shop.example.com`, `*.example.com`, `*`) and zones name, and
+    `others` with origins of their own.
 
-    None: every host is served, because a room covers every host or neither rooms nor zones name any.
+    None: every host is served, because a room covers every host or neither rooms nor zones name
+    any.
     """
     routes, zones = frozenset(rooms), frozenset(zones)
     if ANY_HOST in routes or not (routes or zones):

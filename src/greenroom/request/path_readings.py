@@ -1,14 +1,17 @@
-"""Paths that not every program reads alike, for hosts that need them: every way to read one, so that no room can be gone around.
+"""Paths that not every program reads alike, for hosts that need them: every way to read one, so
+that no room can be gone around.
 
-Theory. `canonical` refuses a path that two programs read differently. Some applications need such paths: a title with `%2F`, `;` in a
-segment, `//` before a URL. A host may let them pass. Then the origin gets the bytes exactly as they came, and nothing here assumes how it
-reads them. What programs are known to do with a path is a handful of steps: decode once more, cut parameters, merge slashes, resolve dots.
-The readings of a path are everything that these steps make of it, in any order and number. A request is covered when ANY of its readings
-is covered, and a bypass rule lets it by only when the rule holds for ALL of them. So whichever way the origin reads the path, the page that
-it finds is the page of a reading, and the room of that page has been asked.
+Theory. `canonical` refuses a path that two programs read differently. Some applications need such
+paths: a title with `%2F`, `;` in a segment, `//` before a URL. A host may let them pass. Then the
+origin gets the bytes exactly as they came, and nothing here assumes how it reads them. What
+programs are known to do with a path is a handful of steps: decode once more, cut parameters, merge
+slashes, resolve dots. The readings of a path are everything that these steps make of it, in any
+order and number. A request is covered when ANY of its readings is covered, and a bypass rule lets
+it by only when the rule holds for ALL of them. So whichever way the origin reads the path, the page
+that it finds is the page of a reading, and the room of that page has been asked.
 
-Refused all the same: what no reading makes harmless (controls, backslashes, bytes that are not UTF-8, leaving the root) and paths with
-more than READINGS_MAX readings.
+Refused all the same: what no reading makes harmless (controls, backslashes, bytes that are not
+UTF-8, leaving the root) and paths with more than READINGS_MAX readings.
 """
 
 import re
@@ -25,10 +28,14 @@ from greenroom.request.canonical import (
 )
 
 READINGS_MAX = 16
-"""Readings of one path: real ones have two to six. More cost time, and mean that the path was made to confuse."""
+"""Readings of one path: real ones have two to six. More cost time, and mean that the path was made
+to confuse.
+"""
 
 PASSED_MAX = 2_048
-"""Longest path with more than one reading: what Cloudflare allows for the path of a room; each reading costs time for each byte."""
+"""Longest path with more than one reading: what Cloudflare allows for the path of a room; each
+reading costs time for each byte.
+"""
 
 READINGS_REMEMBERED, REMEMBERED_MAX = 1_024, 256
 """Targets whose readings are remembered, and their longest: 8 MB at most."""
@@ -40,8 +47,9 @@ HIDDEN_END = Refusal(400, "the path contains an encoded question mark or #")
 class PathPolicy(NamedTuple):
     """How paths are taken at a host.
 
-    `ambiguous`, for paths that are refused in `canonical`: "refuse" them, or "auto" and "pass" as `Target.otherwise` says.
-    `merges`, for paths with nothing but doubled slashes: True merges them, "auto" merges where the readings differ, False never.
+    `ambiguous`, for paths that are refused in `canonical`: "refuse" them, or "auto" and "pass" as
+    `Target.otherwise` says. `merges`, for paths with nothing but doubled slashes: True merges them,
+    "auto" merges where the readings differ, False never.
     """
 
     ambiguous: str = "auto"
@@ -53,7 +61,9 @@ STRICT = PathPolicy("refuse", True)
 
 
 class PathPolicies:
-    """The policy of each host: that of the smallest zone around it that has one, else the usual one."""
+    """The policy of each host: that of the smallest zone around it that has one, else the usual
+    one.
+    """
 
     __slots__ = ("_usual", "_zones")
 
@@ -74,7 +84,9 @@ class PathPolicies:
 
 
 def read_target(raw: bytes, policy: PathPolicy = USUAL) -> Target | Refusal:
-    """What a request target (`/path?query`) means where this policy holds; see `canonical_target` and `Target.readings`."""
+    """What a request target (`/path?query`) means where this policy holds; see `canonical_target`
+    and `Target.readings`.
+    """
     found = canonical_target(raw)
     otherwise: Target | Refusal = found
     if isinstance(found, Refusal):
@@ -99,7 +111,9 @@ def read_target(raw: bytes, policy: PathPolicy = USUAL) -> Target | Refusal:
 
 
 def has_readings(raw: bytes, found: Target) -> bool:
-    """Whether the path of a target is read in several ways although it has a canonical form: by parameters, doubled slashes or a hidden end."""
+    """Whether the path of a target is read in several ways although it has a canonical form: by
+    parameters, doubled slashes or a hidden end.
+    """
     if b";" in raw or b"//" in raw:
         path = raw.partition(b"?")[0]
         if b";" in path or b"//" in path:
@@ -129,7 +143,9 @@ _remembered = lru_cache(maxsize=READINGS_REMEMBERED)(_passed)
 
 
 def readings(path: bytes) -> tuple[str, ...] | Refusal:
-    """Everything that programs may make of this path, the path as it was sent first (with escapes in one spelling)."""
+    """Everything that programs may make of this path, the path as it was sent first (with escapes
+    in one spelling).
+    """
     if len(path) > PASSED_MAX:
         return Refusal(414, f"a path with several readings is longer than {PASSED_MAX} bytes")
     if not path.startswith(b"/"):
@@ -201,7 +217,9 @@ def _merged(path: bytes) -> bytes:
 
 
 def _resolved(path: bytes) -> bytes | None:
-    """Dot segments resolved as RFC 3986 says (an empty segment is one); None when that leaves the root."""
+    """Dot segments resolved as RFC 3986 says (an empty segment is one); None when that leaves the
+    root.
+    """
     if b"/." not in path:
         return path
     kept: list[bytes] = []

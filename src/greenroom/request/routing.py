@@ -1,4 +1,6 @@
-"""Which room covers a host and path: the most specific host first, then the longest path prefix on segment boundaries."""
+"""Which room covers a host and path: the most specific host first, then the longest path prefix on
+segment boundaries.
+"""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -19,7 +21,9 @@ T = TypeVar("T")
 ANY_HOST = "*"
 
 PREFIXES_KEPT = 16_384
-"""Canonical prefixes remembered: the paths of all rooms are compared again with every change, and a path is 2 KB at most."""
+"""Canonical prefixes remembered: the paths of all rooms are compared again with every change, and a
+path is 2 KB at most.
+"""
 
 
 class RouteTable(Generic[T]):
@@ -31,7 +35,9 @@ class RouteTable(Generic[T]):
     __slots__ = ("_depth", "_exact", "_folded", "_patterns")
 
     def __init__(self, entries: Iterable[tuple[Route, bool, T]]) -> None:
-        """Each entry is (route, whether its path is matched without regard to case, what is behind it)."""
+        """Each entry is (route, whether its path is matched without regard to case, what is behind
+        it).
+        """
         self._exact: dict[str, dict[str, T]] = {}
         self._folded: dict[str, dict[str, T]] = {}
         self._depth = 1
@@ -87,13 +93,16 @@ class RouteTable(Generic[T]):
 
 @lru_cache(maxsize=PREFIXES_KEPT)
 def route_prefix(path: str) -> str:
-    """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix, which covers everything."""
+    """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix,
+    which covers everything.
+    """
     target = canonical_target(path.encode())
     return matching_path(target.path if isinstance(target, Target) else path).rstrip("/")
 
 
 def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Paths among the values of a room's fields that no request can have, because it is refused: such a route protects nothing.
+    """Paths among the values of a room's fields that no request can have, because it is refused:
+    such a route protects nothing.
 
     What `model.room.room_problems` reports already is not said again.
     """
@@ -120,7 +129,9 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
 
 
 class Coverage(Generic[T]):
-    """Which host and path belongs to whom: paths that differ only in case clash when either side ignores case."""
+    """Which host and path belongs to whom: paths that differ only in case clash when either side
+    ignores case.
+    """
 
     __slots__ = ("_taken",)
 

@@ -11,9 +11,11 @@ _PORT = re.compile(rb":([0-9]{1,5})\Z")
 
 
 def from_here(arrival: Arrival) -> bool:
-    """Whether `Origin` is missing (a program) or names the host that was asked, with its port where the request names one.
+    """Whether `Origin` is missing (a program) or names the host that was asked, with its port where
+    the request names one.
 
-    The scheme is not compared: a proxy in front that ends TLS need not say so. `null` (a sandboxed frame, a file) is foreign.
+    The scheme is not compared: a proxy in front that ends TLS need not say so. `null` (a sandboxed
+    frame, a file) is foreign.
     """
     sent = arrival.header(b"origin")
     if sent is None:
@@ -26,9 +28,11 @@ def from_here(arrival: Arrival) -> bool:
 
 
 def provably_from_here(arrival: Arrival) -> bool:
-    """Whether the browser itself says so: with Sec-Fetch-Site, which no page can forge, or where it sends none with `Origin`.
+    """Whether the browser itself says so: with Sec-Fetch-Site, which no page can forge, or where it
+    sends none with `Origin`.
 
-    A page over http cannot prove anything to one over https: the network between may have written it.
+    A page over http cannot prove anything to one over https: the network between may have written
+    it.
     """
     site = arrival.header(b"sec-fetch-site")
     if site is not None:

@@ -1,7 +1,9 @@
-"""IP addresses as plain integers, so that comparing is one comparison and a set of networks is one sorted list.
+"""IP addresses as plain integers, so that comparing is one comparison and a set of networks is one
+sorted list.
 
-IPv4 addresses are 0 .. 2**32 - 1 and IPv6 addresses stand behind them (2**32 and up), so both share one line and never meet.
-A client address of the form ::ffff:1.2.3.4 is the IPv4 address 1.2.3.4 (that is how a dual-stack socket spells it).
+IPv4 addresses are 0 .. 2**32 - 1 and IPv6 addresses stand behind them (2**32 and up), so both share
+one line and never meet. A client address of the form ::ffff:1.2.3.4 is the IPv4 address 1.2.3.4
+(that is how a dual-stack socket spells it).
 """
 
 import re
@@ -12,7 +14,9 @@ V6 = 2**32
 """Where the IPv6 addresses begin."""
 
 CLIENTS_REMEMBERED = 16_384
-"""Client addresses whose parsed form is remembered: parsing takes 2 us, remembering 0.05; about 3 MB when full."""
+"""Client addresses whose parsed form is remembered: parsing takes 2 us, remembering 0.05; about 3
+MB when full.
+"""
 
 Range = tuple[int, int]
 """First and last of a run of integers, both included."""
@@ -20,7 +24,9 @@ Range = tuple[int, int]
 
 @lru_cache(maxsize=CLIENTS_REMEMBERED)
 def client_key(text: str) -> int | None:
-    """The integer of a client address, or None when it is not an IP address (a unix socket, for example)."""
+    """The integer of a client address, or None when it is not an IP address (a unix socket, for
+    example).
+    """
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,7 +1,8 @@
-"""The closures that expressions compile to: decisions made at compile time are not repeated for a request.
+"""The closures that expressions compile to: decisions made at compile time are not repeated for a
+request.
 
-Every part is a function of the request's Facts. The missing value is None and counts as false in conditions, so nothing
-needs to convert it. A part with `[*]` reads a list of elements.
+Every part is a function of the request's Facts. The missing value is None and counts as false in
+conditions, so nothing needs to convert it. A part with `[*]` reads a list of elements.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +14,9 @@ from greenroom.rules.syntax import Each, Index
 
 
 class TermClosure(NamedTuple):
-    """A checked part. With `each`, `read` gives a list of values of this kind (elements may be missing), else one value."""
+    """A checked part. With `each`, `read` gives a list of values of this kind (elements may be
+    missing), else one value.
+    """
 
     kind: ValueKind
     read: ReadFact
@@ -94,7 +97,9 @@ def joined_lists(op: str, reads: Sequence[ReadFact]) -> ReadFact:
 def called(
     run: Callable[..., Any], args: Sequence[TermClosure], literals: Sequence[Any]
 ) -> ReadFact:
-    """A function of its arguments; `literals` holds the value of each literal one, None for the others. The usual shapes are short."""
+    """A function of its arguments; `literals` holds the value of each literal one, None for the
+    others. The usual shapes are short.
+    """
     read = args[0].read
     rest = literals[1:]
     if literals[0] is not None or any(value is None for value in rest):

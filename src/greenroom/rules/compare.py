@@ -1,4 +1,6 @@
-"""The comparison operators: which types they take, and how each becomes one small closure. A missing value compares as false."""
+"""The comparison operators: which types they take, and how each becomes one small closure. A
+missing value compares as false.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
@@ -24,14 +26,18 @@ from greenroom.rules.syntax import (
 Test = Callable[[Any], bool]
 
 Bounds = tuple[int, ...]
-"""Where ranges begin and end, in order: a value is inside exactly when an odd number of bounds stand at or before it."""
+"""Where ranges begin and end, in order: a value is inside exactly when an odd number of bounds
+stand at or before it.
+"""
 
 Members = frozenset[Any] | Bounds | Callable[[Any], bool]
 """What `in` looks into."""
 
 
 class Operator(NamedTuple):
-    """One operator: the types of its left side, and what makes the test out of a way to read and the right side's value."""
+    """One operator: the types of its left side, and what makes the test out of a way to read and
+    the right side's value.
+    """
 
     kinds: tuple[ValueKind, ...]
     test: Callable[[ReadFact, Any], Test]
@@ -183,7 +189,9 @@ def _members(kind: ValueKind, items: list[str | Bare]) -> Members:
 
 
 def in_ranges(ranges: Iterable[Range]) -> frozenset[int] | Bounds:
-    """ListMembership in a union of integer ranges: a set when all are single, else the bounds of the merged ranges."""
+    """ListMembership in a union of integer ranges: a set when all are single, else the bounds of
+    the merged ranges.
+    """
     merged: list[Range] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:

@@ -1,7 +1,8 @@
 """Checks the types of a parsed expression and compiles it to closures.
 
-One pass over the parts finds every fault. A part that is right becomes a TermClosure (core.rules.closures). A comparison of what stands
-behind `[*]` is a list of truths, for any() and all().
+One pass over the parts finds every fault. A part that is right becomes a TermClosure
+(core.rules.closures). A comparison of what stands behind `[*]` is a list of truths, for any() and
+all().
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -82,7 +83,9 @@ def checked(
 
 
 class _Check:
-    """One pass over one expression: a method answers None after it has noted a fault, so that one pass finds them all."""
+    """One pass over one expression: a method answers None after it has noted a fault, so that one
+    pass finds them all.
+    """
 
     def __init__(self, lists: Mapping[str, ListMembership]) -> None:
         self.lists = lists
@@ -93,7 +96,9 @@ class _Check:
         self.faults.append(RuleFault(*node.span, reason))
 
     def condition(self, node: Node) -> TermClosure | None:
-        """A part that must be true or false: its kind is Boolean or, inside any() and all(), Array<Boolean>."""
+        """A part that must be true or false: its kind is Boolean or, inside any() and all(),
+        Array<Boolean>.
+        """
         if isinstance(node, Truth):
             value = node.value
             return TermClosure(BOOLEAN, lambda _: value)

@@ -1,4 +1,6 @@
-"""The facts about one request that rules can use: the arrival, the time and lookups; derived values are computed lazily."""
+"""The facts about one request that rules can use: the arrival, the time and lookups; derived values
+are computed lazily.
+"""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -31,13 +33,17 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Lookups(Protocol):
-    """What must be asked of local data. Both answer at once, from memory: they stand in the path of a request."""
+    """What must be asked of local data. Both answer at once, from memory: they stand in the path of
+    a request.
+    """
 
     def place(self, client: str) -> Place:
         """The location of this address; an empty Place when unknown."""
 
     def crawler(self, client: str, user_agent: str) -> str:
-        """The category of a crawler that is VERIFIED (never by its User-Agent alone), or an empty string."""
+        """The category of a crawler that is VERIFIED (never by its User-Agent alone), or an empty
+        string.
+        """
 
 
 class NothingKnown:
@@ -58,7 +64,9 @@ NOTHING_KNOWN = NothingKnown()
 
 
 class RequestFacts(msgspec.Struct):
-    """One request for as long as its rules are evaluated. `memo` keeps what was derived once (arguments, cookies, place)."""
+    """One request for as long as its rules are evaluated. `memo` keeps what was derived once
+    (arguments, cookies, place).
+    """
 
     arrival: Arrival
     now_ms: int
@@ -67,7 +75,9 @@ class RequestFacts(msgspec.Struct):
 
 
 ReadFact = Callable[[Any], Any]
-"""How one value is read: from RequestFacts for a field, from an element for what stands behind `[*]`. None is the missing value."""
+"""How one value is read: from RequestFacts for a field, from an element for what stands behind
+`[*]`. None is the missing value.
+"""
 
 
 def once(name: str, read: Callable[[RequestFacts], Any]) -> Callable[[RequestFacts], Any]:

@@ -12,7 +12,9 @@ class RuleFault(NamedTuple):
 
 
 class RuleRefused(Exception):
-    """The expression cannot be used; compile_rule turns this into InvalidConfig. Carries every fault found."""
+    """The expression cannot be used; compile_rule turns this into InvalidConfig. Carries every
+    fault found.
+    """
 
     def __init__(self, *faults: RuleFault) -> None:
         super().__init__("; ".join(fault.reason for fault in faults))
@@ -25,7 +27,8 @@ def line_of(source: str, fault: RuleFault) -> int:
 
 
 def draw(source: str, fault: RuleFault) -> str:
-    """The published form: place, the line of the expression, a caret run under the place, the reason.
+    """The published form: place, the line of the expression, a caret run under the place, the
+    reason.
 
     Lines and columns count from 1; columns count characters.
     """
@@ -36,4 +39,7 @@ def draw(source: str, fault: RuleFault) -> str:
     column = start - first
     carets = "^" * max(1, min(fault.end - start, len(line) - column))
     shown = line.replace("\t", " ").rstrip("\r").encode(errors="replace").decode()
-    return f"Filter parsing error ({line_of(source, fault)}:{column + 1}):\n{shown}\n{' ' * column}{carets} {fault.reason}"
+    return (
+        "Filter parsing error"
+        f" ({line_of(source, fault)}:{column + 1}):\n{shown}\n{' ' * column}{carets} {fault.reason}"
+    )

@@ -1,4 +1,6 @@
-"""FIELDS: every field a bypass rule may read, its type, how it is read, and what it means here. One row makes a new field."""
+"""FIELDS: every field a bypass rule may read, its type, how it is read, and what it means here. One
+row makes a new field.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,7 +20,9 @@ from greenroom.rules.literals import as_bytes_text
 
 
 class FieldSpec(NamedTuple):
-    """One field. `entry` reads the values under one key of a map without building the map; None is the missing value."""
+    """One field. `entry` reads the values under one key of a map without building the map; None is
+    the missing value.
+    """
 
     kind: ValueKind
     read: Callable[[RequestFacts], Any]
@@ -240,7 +244,9 @@ ABSENT = {
     "cf.api_gateway.": "there is no API gateway in front of the waiting room",
     "cf.": "has no counterpart outside Cloudflare",
 }
-"""Prefixes of published names that are not available, with the reason; the longest matching prefix applies."""
+"""Prefixes of published names that are not available, with the reason; the longest matching prefix
+applies.
+"""
 
 
 def absent(name: str) -> str | None:

@@ -1,7 +1,9 @@
-"""FUNCTIONS: every function a bypass rule may call, what it takes and gives, and what it does. One row makes a new function.
+"""FUNCTIONS: every function a bypass rule may call, what it takes and gives, and what it does. One
+row makes a new function.
 
-Each `run` is a plain function of plain values. A missing argument makes a missing result before `run` is asked, and `run` answers
-None for a result that is missing. Nothing here raises for any value of the declared types.
+Each `run` is a plain function of plain values. A missing argument makes a missing result before
+`run` is asked, and `run` answers None for a result that is missing. Nothing here raises for any
+value of the declared types.
 """
 
 import binascii
@@ -30,14 +32,18 @@ from greenroom.rules.patterns import lower, upper
 from greenroom.rules.reading import percent_decoded
 
 DECODE_ROUNDS_MAX = 16
-"""Rounds of a recursive url_decode: honest values are nested once or twice, and each round of a hostile one costs its whole length."""
+"""Rounds of a recursive url_decode: honest values are nested once or twice, and each round of a
+hostile one costs its whole length.
+"""
 
 SPLIT_MAX = 128
 """Most parts that split() makes, as published."""
 
 
 class Param(NamedTuple):
-    """One parameter. `source` says what may be written there: a "field" (or a call), a "literal", or "any" of them."""
+    """One parameter. `source` says what may be written there: a "field" (or a call), a "literal",
+    or "any" of them.
+    """
 
     name: str
     kinds: tuple[ValueKind, ...]
@@ -45,10 +51,12 @@ class Param(NamedTuple):
 
 
 class FunctionSpec(NamedTuple):
-    """One function. The last parameters from `needed` on are optional; with `repeats` the last one may be written again and again.
+    """One function. The last parameters from `needed` on are optional; with `repeats` the last one
+    may be written again and again.
 
-    `gives` None: the result has the type of the first argument, and all arguments must have that type. `refuse` says what is wrong with
-    the literals that were written (in order, fields left out), or nothing.
+    `gives` None: the result has the type of the first argument, and all arguments must have that
+    type. `refuse` says what is wrong with the literals that were written (in order, fields left
+    out), or nothing.
     """
 
     params: tuple[Param, ...]
@@ -270,7 +278,8 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         (_TEXT, Param("options", (STRING,), _LITERAL)),
         STRING,
         _url_decode,
-        '`%XX` as the byte and `+` as a blank; option "r" again until nothing changes, "u" also `%uXXXX`',
+        '`%XX` as the byte and `+` as a blank; option "r" again until nothing changes, "u" also'
+        " `%uXXXX`",
         refuse=_options_problem,
     ),
     "substring": FunctionSpec(
@@ -330,8 +339,9 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         ),
         BOOLEAN,
         _timed_hmac,
-        'whether message, separator, 10-digit time, "-" and Base64 HMAC-SHA256 (of message and time) are valid and not older than '
-        'lifetime seconds; flag "s": URL-safe Base64 without padding',
+        'whether message, separator, 10-digit time, "-" and Base64 HMAC-SHA256 (of message and'
+        ' time) are valid and not older than lifetime seconds; flag "s": URL-safe Base64 without'
+        " padding",
         4,
         refuse=_hmac_problem,
     ),
@@ -387,7 +397,9 @@ FUNCTIONS: dict[str, FunctionSpec] = {
 }
 
 TEXT_OF_ADDRESS = shown
-"""to_string of an IP address, whose value is an integer like any other: chosen by type when the call is compiled."""
+"""to_string of an IP address, whose value is an integer like any other: chosen by type when the
+call is compiled.
+"""
 
 ABSENT_FUNCTIONS = {
     "regex_replace": "rewrites a request, which a bypass rule cannot",

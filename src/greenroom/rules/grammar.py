@@ -1,8 +1,9 @@
 """The grammar of the rules language, and the parser that reads an expression into its parts.
 
-The grammar is the one of Cloudflare's Ruleset Engine: not binds tightest, then and, xor, or. What a literal on the right of an
-operator means depends on the type of its left side, so unquoted ones are kept as text (`Bare`) until the types are known. Words
-need no blank around them (`ssl andssl`), as in the published parser: the lexer knows at each place which words may stand there.
+The grammar is the one of Cloudflare's Ruleset Engine: not binds tightest, then and, xor, or. What a
+literal on the right of an operator means depends on the type of its left side, so unquoted ones are
+kept as text (`Bare`) until the types are known. Words need no blank around them (`ssl andssl`), as
+in the published parser: the lexer knows at each place which words may stand there.
 """
 
 from dataclasses import replace
@@ -38,12 +39,16 @@ from greenroom.rules.syntax import (
 )
 
 DEPTH_MAX = 128
-"""Deepest nesting of parentheses, negations and calls, as in the published parser; keeps evaluation far from the stack's end."""
+"""Deepest nesting of parentheses, negations and calls, as in the published parser; keeps evaluation
+far from the stack's end.
+"""
 
 INDEX_MAX = 2**32 - 1
 
 PARSED_REMEMBERED = 4_096
-"""Expressions whose parts are remembered, at most about 40 MB: a change of one rule must not parse all the others again."""
+"""Expressions whose parts are remembered, at most about 40 MB: a change of one rule must not parse
+all the others again.
+"""
 
 GRAMMAR = r"""
 ?expression: or_
@@ -101,7 +106,9 @@ _CLOSERS = {"RPAR": '")"', "RSQB": '"]"', "TEXT": "a quoted string"}
 
 @lru_cache(PARSED_REMEMBERED)
 def parse(source: str) -> Node:
-    """The parts of an expression; raises RuleRefused with one fault when it is too long, too deep or not well formed."""
+    """The parts of an expression; raises RuleRefused with one fault when it is too long, too deep
+    or not well formed.
+    """
     if len(source) > EXPRESSION_MAX:
         raise RuleRefused(
             RuleFault(
@@ -177,7 +184,9 @@ def _literal(token: Token) -> Text | Bare | Pattern | Number:
 
 
 class _Parts(Transformer[Token, Node]):
-    """Makes the node of each rule as soon as the parser has recognised it; method names are those of the grammar."""
+    """Makes the node of each rule as soon as the parser has recognised it; method names are those
+    of the grammar.
+    """
 
     def or_(self, parts: list[Node]) -> Node:
         return self._chain("or", parts)

@@ -1,4 +1,6 @@
-"""Named lists (`$name`) compiled for membership: IP addresses and networks, host names, autonomous systems."""
+"""Named lists (`$name`) compiled for membership: IP addresses and networks, host names, autonomous
+systems.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -12,7 +14,9 @@ NO_LISTS: Mapping[str, ListMembership] = {}
 
 
 def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str, ListMembership]:
-    """Name -> membership of every list, to be handed to compile_rule. Raises InvalidConfig with every problem."""
+    """Name -> membership of every list, to be handed to compile_rule. Raises InvalidConfig with
+    every problem.
+    """
     compiled: dict[str, ListMembership] = {}
     problems: list[Problem] = []
     for index, named in enumerate(lists):

@@ -1,7 +1,8 @@
 """How literals of the rules language are read and written: strings of bytes, integers, raw strings.
 
-A String of the language is a sequence of bytes. It is held as a Python string with one character per byte (latin-1), because
-the facts of a request are ASCII strings already: comparing them costs no conversion, and lengths and order are those of bytes.
+A String of the language is a sequence of bytes. It is held as a Python string with one character
+per byte (latin-1), because the facts of a request are ASCII strings already: comparing them costs
+no conversion, and lengths and order are those of bytes.
 """
 
 import re
@@ -19,7 +20,9 @@ def as_bytes_text(text: str) -> str:
 
 
 def unescaped(body: str, offset: int) -> str:
-    r"""The value between the quotes: `\"`, `\\`, `\xHH` and three octal digits are the only escapes. `offset` is where it begins."""
+    r"""The value between the quotes: `\"`, `\\`, `\xHH` and three octal digits are the only
+    escapes. `offset` is where it begins.
+    """
     if "\\" not in body:
         return as_bytes_text(body)
     parts, at = [], 0
@@ -43,7 +46,9 @@ def unescaped(body: str, offset: int) -> str:
 
 
 def pattern_body(body: str) -> str:
-    r"""The regular expression between the quotes: backslashes are its own, only `\"` outside a class becomes a quote."""
+    r"""The regular expression between the quotes: backslashes are its own, only `\"` outside a
+    class becomes a quote.
+    """
     out, inside, at = [], False, 0
     while at < len(body):
         if body[at] == "\\":
@@ -73,7 +78,9 @@ def raw_quoted(text: str) -> str:
 
 
 def integer(text: str) -> int | None:
-    """A 64-bit integer: decimal, `0x` hexadecimal, or octal with a leading 0 (as published); None when it is not an integer."""
+    """A 64-bit integer: decimal, `0x` hexadecimal, or octal with a leading 0 (as published); None
+    when it is not an integer.
+    """
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text):
         value = int(text, 16)
     elif re.fullmatch(r"0[0-7]{1,22}", text):

@@ -1,9 +1,12 @@
-r"""Regular expressions and wildcards, both in time linear in the text, because every request evaluates them.
+r"""Regular expressions and wildcards, both in time linear in the text, because every request
+evaluates them.
 
-The published dialect is Rust's `regex` crate on bytes without Unicode; the engine here is RE2 on Latin-1 text, which is linear as well.
-`translated` says in RE2's words what the dialect means and refuses the rest with a reason: look-around and back-references (neither
-engine has them), and what Rust has and RE2 has not (verbose mode, class set operations). Differences it removes: `\s` of Rust knows the
-vertical tab, RE2 reads a lone `{`, `\Q` and `\C`, Rust does not; a repeated non-ASCII character is all of its bytes.
+The published dialect is Rust's `regex` crate on bytes without Unicode; the engine here is RE2 on
+Latin-1 text, which is linear as well. `translated` says in RE2's words what the dialect means and
+refuses the rest with a reason: look-around and back-references (neither engine has them), and what
+Rust has and RE2 has not (verbose mode, class set operations). Differences it removes: `\s` of Rust
+knows the vertical tab, RE2 reads a lone `{`, `\Q` and `\C`, Rust does not; a repeated non-ASCII
+character is all of its bytes.
 """
 
 import re
@@ -12,8 +15,9 @@ from collections.abc import Callable
 import re2  # type: ignore[import-untyped]
 
 REGEX_MEMORY_MAX = 1 << 20
-"""Bytes RE2 may use for one pattern and its automaton: what does not fit is refused when saved. With a quarter of it, 4,000
-characters of alternatives would be searched a hundred times slower (11 ms for 8 KB instead of 0.1)."""
+"""Bytes RE2 may use for one pattern and its automaton: what does not fit is refused when saved.
+With a quarter of it, 4,000 characters of alternatives would be searched a hundred times slower (11
+ms for 8 KB instead of 0.1)."""
 
 REGEXES_MAX = 64
 """Patterns in one expression, as published."""
@@ -271,7 +275,8 @@ _READERS: dict[str, Callable[[str, int], tuple[str, int]]] = {
 
 
 def wildcard(pattern: str, strict: bool) -> Search:
-    r"""Whether the WHOLE string fits: `*` is any run of characters, `\*` a star, `\\` a backslash. Not strict: ASCII case is ignored.
+    r"""Whether the WHOLE string fits: `*` is any run of characters, `\*` a star, `\\` a backslash.
+    Not strict: ASCII case is ignored.
 
     Raises PatternRefused for two stars in a row and for other escapes.
     """

@@ -1,6 +1,8 @@
-"""Derives from an arrival what the fields show: address parts, arguments, headers, cookies, languages.
+"""Derives from an arrival what the fields show: address parts, arguments, headers, cookies,
+languages.
 
-Strings hold one byte per character (latin-1). Nothing here is bounded by itself: the gateway bounds the request head.
+Strings hold one byte per character (latin-1). Nothing here is bounded by itself: the gateway bounds
+the request head.
 """
 
 import re
@@ -21,7 +23,9 @@ def percent_decoded(text: str) -> str:
 
 
 def extension(path: str) -> str:
-    """The lower-cased text behind the last dot of the last segment; empty for `/.mp3`, `/file.` and when there is no dot."""
+    """The lower-cased text behind the last dot of the last segment; empty for `/.mp3`, `/file.` and
+    when there is no dot.
+    """
     name = path[path.rfind("/") + 1 :]
     dot = name.rfind(".")
     return name[dot + 1 :].lower() if dot > 0 else ""
@@ -42,7 +46,9 @@ def lists_by_name(pairs: Pairs) -> Lists:
 
 
 def header(name: bytes) -> Any:
-    """Reads a whole header: every line of that name joined by `, ` (`; ` for cookies), empty when there is none."""
+    """Reads a whole header: every line of that name joined by `, ` (`; ` for cookies), empty when
+    there is none.
+    """
     joint = b"; " if name == b"cookie" else b", "
 
     def read(facts: RequestFacts) -> str:
@@ -68,7 +74,9 @@ def header_pairs(facts: RequestFacts) -> Pairs:
 
 
 def header_names(facts: RequestFacts) -> list[str]:
-    """The name of every header line in order, in the case in which it was sent, where that is known; in lower case otherwise."""
+    """The name of every header line in order, in the case in which it was sent, where that is
+    known; in lower case otherwise.
+    """
     sent = [line.partition(b":")[0] for line in facts.arrival.lines.split(b"\r\n")]
     kept = [name.decode("latin-1") for name in sent if name and b"_" not in name]
     known = [name.decode("latin-1") for name, _ in facts.arrival.headers]
@@ -76,7 +84,9 @@ def header_names(facts: RequestFacts) -> list[str]:
 
 
 def cookies(facts: RequestFacts) -> Lists:
-    """Cookies by name. Names are percent-decoded and those that become equal are merged; values stay as they are."""
+    """Cookies by name. Names are percent-decoded and those that become equal are merged; values
+    stay as they are.
+    """
     pairs = []
     for part in cookie_header(facts).split(";"):
         name, equals, value = part.strip(" \t").partition("=")
@@ -86,7 +96,9 @@ def cookies(facts: RequestFacts) -> Lists:
 
 
 def languages(facts: RequestFacts) -> list[str]:
-    """Accepted languages, best first; those of equal weight in the order they were sent; `*` and refused ones (q=0) left out."""
+    """Accepted languages, best first; those of equal weight in the order they were sent; `*` and
+    refused ones (q=0) left out.
+    """
     weighed: list[tuple[float, int, str]] = []
     for part in accept_language(facts).split(","):
         tag, *parameters = (piece.strip(" \t") for piece in part.split(";"))
@@ -112,7 +124,9 @@ def full_uri(facts: RequestFacts) -> str:
 
 
 def raw_uri(facts: RequestFacts) -> str:
-    """Path and query as they were sent, before they were made canonical (the canonical ones when the gateway kept no others)."""
+    """Path and query as they were sent, before they were made canonical (the canonical ones when
+    the gateway kept no others).
+    """
     target = facts.arrival.target.decode("latin-1")
     if target.startswith("/") or not target:
         return target or uri(facts)

@@ -1,4 +1,6 @@
-"""The parts of a parsed expression, and how to print them: parsing the output of `show` gives the same parts."""
+"""The parts of a parsed expression, and how to print them: parsing the output of `show` gives the
+same parts.
+"""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,7 +20,9 @@ Index = int | str | Each
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A part of an expression. `span` (character offsets) and `depth` (nesting below) are not part of its identity."""
+    """A part of an expression. `span` (character offsets) and `depth` (nesting below) are not part
+    of its identity.
+    """
 
     span: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
     depth: int = field(default=1, compare=False, repr=False)
@@ -108,7 +112,9 @@ class Not(Node):
 
 @dataclass(frozen=True, slots=True)
 class Logic(Node):
-    """Two or more parts joined by `or`, `xor` or `and`; a chain of one operator is one Logic, so a long one is not deep."""
+    """Two or more parts joined by `or`, `xor` or `and`; a chain of one operator is one Logic, so a
+    long one is not deep.
+    """
 
     op: str
     parts: tuple[Node, ...]

@@ -1,1 +1,3 @@
-"""The only wiring and the only real clock: assembly, start, reload and stop, of one process and of workers."""
+"""The only wiring and the only real clock: assembly, start, reload and stop, of one process and of
+workers.
+"""

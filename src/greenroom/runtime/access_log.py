@@ -1,7 +1,9 @@
-"""The access log: a line for each request, in the formats of web servers or as JSON, and never with a ticket or another header in it.
+"""The access log: a line for each request, in the formats of web servers or as JSON, and never with
+a ticket or another header in it.
 
-Lines are gathered and written by a thread a few times a second, so a slow disk delays no visitor. While the thread cannot keep up, lines
-beyond LINES_MAX are dropped and counted; how many is written with the next batch. A file that logrotate has moved away is opened again.
+Lines are gathered and written by a thread a few times a second, so a slow disk delays no visitor.
+While the thread cannot keep up, lines beyond LINES_MAX are dropped and counted; how many is written
+with the next batch. A file that logrotate has moved away is opened again.
 """
 
 import asyncio
@@ -29,17 +31,27 @@ Format = Callable[[RequestRecord, float, bool], str]
 
 
 def common(record: RequestRecord, now_s: float, queries: bool) -> str:
-    """The Common Log Format: client, time, request line, status (0: the visitor went away first), bytes of the body."""
+    """The Common Log Format: client, time, request line, status (0: the visitor went away first),
+    bytes of the body.
+    """
     moment = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(now_s))
-    return f'{record.client or "-"} - - [{moment}] "{_request_line(record, queries)}" {record.status} {record.sent or "-"}'
+    return (
+        f'{record.client or "-"} - - [{moment}] "{_request_line(record, queries)}" {record.status}'
+        f" {record.sent or '-'}"
+    )
 
 
 def combined(record: RequestRecord, now_s: float, queries: bool) -> str:
-    """The Combined Log Format: as `common`, with referrer and user agent. The referrer's query is left out unless queries are wanted."""
+    """The Combined Log Format: as `common`, with referrer and user agent. The referrer's query is
+    left out unless queries are wanted.
+    """
     referrer = _header(record, b"referer")
     if not queries:
         referrer = referrer.partition("?")[0]
-    return f'{common(record, now_s, queries)} "{referrer or "-"}" "{_header(record, b"user-agent") or "-"}"'
+    return (
+        f'{common(record, now_s, queries)} "{referrer or "-"}"'
+        f' "{_header(record, b"user-agent") or "-"}"'
+    )
 
 
 def as_json(record: RequestRecord, now_s: float, queries: bool) -> str:
@@ -84,7 +96,6 @@ class AccessLog:
         )
 
     def observe(self, record: RequestRecord) -> None:
-        """See `RequestObserver`."""
         if len(self._lines) >= LINES_MAX:
             self._dropped += 1
             return

@@ -1,4 +1,6 @@
-"""The snapshot of a running process in which alert conditions are evaluated: its state and its configuration."""
+"""The snapshot of a running process in which alert conditions are evaluated: its state and its
+configuration.
+"""
 
 import socket
 from functools import lru_cache

@@ -61,7 +61,9 @@ def open_analytics_file(path: Path) -> Keeper:
 
 
 def recorded_figures(recording: "RunRecording") -> "RecordedFigures":
-    """What analytics say of a simulated run that is over, by way of a store in memory. Raises StorageFailed."""
+    """What analytics say of a simulated run that is over, by way of a store in memory. Raises
+    StorageFailed.
+    """
     from greenroom.analytics.store.duck import DuckEngine
     from greenroom.simulator.recording import WHOLE_RUN
 
@@ -118,7 +120,9 @@ class NoAnalytics:
         return None
 
     async def run(self, rooms: Rooms) -> None:  # noqa: ARG002
-        """Until cancelled: looks at every room in every slot of five seconds, and passes on the minutes that are over."""
+        """Until cancelled: looks at every room in every slot of five seconds, and passes on the
+        minutes that are over.
+        """
         await asyncio.Event().wait()
 
     async def close(self, rooms: Rooms) -> None:
@@ -150,21 +154,17 @@ class Analytics(NoAnalytics):
         )
 
     def observer(self, counts: DecisionCounts) -> Observer:
-        """See `NoAnalytics`."""
         return recording(self._recorder, counts)
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
-        """See `NoAnalytics`."""
         from greenroom.analytics.graphql.room_datasets import room_answers
 
         return room_answers(self._writer, self._known, self._clock)
 
     def store(self) -> AnalyticsStore:
-        """See `NoAnalytics`."""
         return self._writer
 
     def state(self) -> AnalyticsState:
-        """See `NoAnalytics`."""
         found = self._writer.state()
         dropped = found.dropped_minutes + self._recorder.dropped_minutes
         return AnalyticsState(
@@ -177,7 +177,6 @@ class Analytics(NoAnalytics):
         )
 
     async def run(self, rooms: Rooms) -> None:
-        """See `NoAnalytics`."""
         self._writer.start()
         while True:
             now_ms = self._now_ms()
@@ -188,7 +187,6 @@ class Analytics(NoAnalytics):
             self._writer.offer(self._recorder.fetch())
 
     async def close(self, rooms: Rooms) -> None:
-        """See `NoAnalytics`."""
         now_ms = self._now_ms()
         sample(self._recorder, rooms.looks(now_ms), now_ms)
         self._recorder.finish()
@@ -197,7 +195,9 @@ class Analytics(NoAnalytics):
 
 
 class SharedAnalytics(NoAnalytics):
-    """Of one of many processes: it sends its minutes to a stream, and takes those of all into the store while it is the collector."""
+    """Of one of many processes: it sends its minutes to a stream, and takes those of all into the
+    store while it is the collector.
+    """
 
     def __init__(
         self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore
@@ -228,25 +228,21 @@ class SharedAnalytics(NoAnalytics):
         self._failures = 0
 
     def observer(self, counts: DecisionCounts) -> Observer:
-        """See `NoAnalytics`."""
         return recording(self._recorder, counts)
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
-        """See `NoAnalytics`."""
         from greenroom.analytics.graphql.room_datasets import room_answers
 
         return room_answers(self, self._known, self._clock)
 
     def store(self) -> AnalyticsStore:
-        """See `NoAnalytics`."""
         return self
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
-        """See `analytics.question.AnalyticsStore`. Only the collector has the store open."""
+        """Only the collector has the store open."""
         return self._opened().answer(question, timeout_s)
 
     def rooms_of(self, zone_id: str) -> Collection[str]:
-        """See `analytics.question.AnalyticsStore`."""
         return self._opened().rooms_of(zone_id)
 
     def _opened(self) -> Writer:
@@ -258,7 +254,6 @@ class SharedAnalytics(NoAnalytics):
         return writer
 
     def state(self) -> AnalyticsState:
-        """See `NoAnalytics`."""
         writer = self._collector.writer
         found = writer.state() if writer else WriterState()
         failures, problem = found.failures + self._failures, found.problem or self._problem
@@ -274,7 +269,6 @@ class SharedAnalytics(NoAnalytics):
         )
 
     async def run(self, rooms: Rooms) -> None:
-        """See `NoAnalytics`."""
         while True:
             now_ms = self._now_ms()
             await asyncio.sleep((SLOT_MS - now_ms % SLOT_MS) / 1_000)
@@ -290,7 +284,6 @@ class SharedAnalytics(NoAnalytics):
                 self._failed("")
 
     async def close(self, rooms: Rooms) -> None:
-        """See `NoAnalytics`."""
         now_ms = self._now_ms()
         sample(self._recorder, rooms.looks(now_ms), now_ms)
         self._recorder.finish()

@@ -1,7 +1,9 @@
-"""One connection of a small application (control listener, status pages): how many there may be, and how long each may do nothing.
+"""One connection of a small application (control listener, status pages): how many there may be,
+and how long each may do nothing.
 
-uvicorn waits without end for a request, for the rest of its body, and for a client that does not read. Each such connection takes a file
-descriptor from the visitors of the same process, and the listener of status pages answers anyone who can reach it.
+uvicorn waits without end for a request, for the rest of its body, and for a client that does not
+read. Each such connection takes a file descriptor from the visitors of the same process, and the
+listener of status pages answers anyone who can reach it.
 """
 
 import asyncio
@@ -14,10 +16,14 @@ from typing import Any, cast
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS_MOST = 3_000
-"""On one listener: every live page of the dashboard (`live_feed.WATCHERS_MAX`), and as many again as look at other pages at once."""
+"""On one listener: every live page of the dashboard (`live_feed.WATCHERS_MAX`), and as many again
+as look at other pages at once.
+"""
 
 PART = 8
-"""Of the process's descriptors one listener may have one part in so many: with visitors it shares one limit, which may be low."""
+"""Of the process's descriptors one listener may have one part in so many: with visitors it shares
+one limit, which may be low.
+"""
 
 
 def connections_most() -> int:
@@ -38,7 +44,9 @@ class AppConnectionLimits:
 
     @property
     def stalled_per_address(self) -> int:
-        """How many connections of one address may wait for the rest of a body, or for their client to read."""
+        """How many connections of one address may wait for the rest of a body, or for their client
+        to read.
+        """
         return max(1, self.connections // 4)
 
     head_s: float = 10
@@ -54,8 +62,9 @@ class AppConnectionLimits:
 class AppConnection(H11Protocol):
     """What uvicorn does, within limits.
 
-    When there are too many, a new connection closes the one that has been idle longest; when none is idle, the oldest stalled one of
-    the address that has most of them. Beyond its share of stalled connections an address closes its own.
+    When there are too many, a new connection closes the one that has been idle longest; when none
+    is idle, the oldest stalled one of the address that has most of them. Beyond its share of
+    stalled connections an address closes its own.
     """
 
     def __init__(self, *, limits: AppConnectionLimits, **uvicorns: Any) -> None:

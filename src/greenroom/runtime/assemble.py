@@ -52,7 +52,9 @@ async def agreed_draws(
     data_centers: Callable[[], Sequence[str]],
     ending: contextlib.AsyncExitStack,
 ) -> DrawStore:
-    """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
+    """Where draws are kept: here, and where several machines share the rooms also in the Redis of
+    all.
+    """
     if shared is None:
         return files
     from greenroom.ledgers.redis.draws import RedisDraws
@@ -115,7 +117,9 @@ def seats(state: RoomState) -> Seats:
 
 
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:
-    """What rules may ask about an address. Raises ValueError when a file that was good when it was checked is not any more."""
+    """What rules may ask about an address. Raises ValueError when a file that was good when it was
+    checked is not any more.
+    """
     geo, systems = (
         open_database(path) if path else None for path in (config.geo_database, config.asn_database)
     )
@@ -165,7 +169,9 @@ def gateway(
 
 
 def rewire(config: Config, running: Gateway, on_request: RequestObserver | None) -> None:
-    """Gives a running gateway a new configuration; connections that are open go on, and meet it with their next request."""
+    """Gives a running gateway a new configuration; connections that are open go on, and meet it
+    with their next request.
+    """
     running.on_request = on_request
     running.origins = origins(config)
     running.relimit(config.limits)
@@ -173,7 +179,9 @@ def rewire(config: Config, running: Gateway, on_request: RequestObserver | None)
 
 
 def origins(config: Config) -> Callable[[str], Origin | None]:
-    """The origin of a host: its own, else that of the smallest zone around it, else that of the process."""
+    """The origin of a host: its own, else that of the smallest zone around it, else that of the
+    process.
+    """
     exact, zones, other = config.origins, config.zone_origins, config.origin
     if not zones:
         return lambda host: exact.get(host, other)
@@ -197,12 +205,16 @@ def forwarded_policy(config: Config) -> ForwardedPolicy:
 
 
 def asking_policy(config: Config) -> ForwardedPolicy:
-    """Which proxies may ask for decisions. They say the host in their own way, so no X-Forwarded-Host of a visitor may replace it."""
+    """Which proxies may ask for decisions. They say the host in their own way, so no
+    X-Forwarded-Host of a visitor may replace it.
+    """
     return _policy(config, False)
 
 
 def process_policy(config: Config) -> ForwardedPolicy:
-    """Which proxies may say who calls the API: those of the process, never those of a zone, whose editor is a caller too."""
+    """Which proxies may say who calls the API: those of the process, never those of a zone, whose
+    editor is a caller too.
+    """
     return ForwardedPolicy(map(ip_network, config.trusted_proxies))
 
 

@@ -1,4 +1,6 @@
-"""Where the control listener is to be found behind a proxy: the host and the path that browsers see, as trusted proxies say."""
+"""Where the control listener is to be found behind a proxy: the host and the path that browsers
+see, as trusted proxies say.
+"""
 
 import re
 from collections.abc import Callable
@@ -12,7 +14,8 @@ _HOST = re.compile(rb"[A-Za-z0-9.:\[\]_-]{1,300}")
 
 
 class BehindProxy:
-    """Takes `X-Forwarded-Host` of a trusted proxy for the Host, and puts its `X-Forwarded-Prefix` into the scope as `prefix_key`.
+    """Takes `X-Forwarded-Host` of a trusted proxy for the Host, and puts its `X-Forwarded-Prefix`
+    into the scope as `prefix_key`.
 
     The prefix is the path that the proxy took off; links and cookies begin with it.
     """
@@ -25,7 +28,9 @@ class BehindProxy:
         *,
         by_socket: bool = False,
     ) -> None:
-        """`policy` is asked for each request, so that a reload counts at once. `by_socket`: every peer came over a Unix socket."""
+        """`policy` is asked for each request, so that a reload counts at once. `by_socket`: every
+        peer came over a Unix socket.
+        """
         self._app = app
         self._policy = policy
         self._prefix_key = prefix_key

@@ -1,4 +1,6 @@
-"""The one real clock: Unix time that never runs backwards, neither within a process nor across its restarts."""
+"""The one real clock: Unix time that never runs backwards, neither within a process nor across its
+restarts.
+"""
 
 import asyncio
 import time
@@ -10,7 +12,9 @@ LOOK_S = 10.0
 """Between two looks at the wall clock."""
 
 DIFFERS_MS = 5_000
-"""A difference between the two clocks that is said. Machines that share a Redis may differ by a second or two."""
+"""A difference between the two clocks that is said. Machines that share a Redis may differ by a
+second or two.
+"""
 
 log = structlog.get_logger(__name__)
 
@@ -18,11 +22,12 @@ _monotonic_s = time.monotonic
 
 
 class MonotonicClock:
-    """Milliseconds since 1970, read once from the wall and counted from there by the monotonic clock.
+    """Milliseconds since 1970, read once from the wall and counted from there by the monotonic
+    clock.
 
-    So a wall clock that is stepped while the process runs changes nothing. `not_before_ms` is the latest time in the journals
-    of the process before: a wall clock that was stepped back in between must not make a visitor's session longer, nor
-    put newcomers in front of those who wait.
+    So a wall clock that is stepped while the process runs changes nothing. `not_before_ms` is the
+    latest time in the journals of the process before: a wall clock that was stepped back in between
+    must not make a visitor's session longer, nor put newcomers in front of those who wait.
     """
 
     def __init__(self, not_before_ms: int = 0) -> None:
@@ -48,10 +53,12 @@ def ahead_of_wall_ms(now_ms: int) -> int:
 
 
 class ClockWatch:
-    """Says when the wall clock was stepped: events then begin at another time than people read on their clocks.
+    """Says when the wall clock was stepped: events then begin at another time than people read on
+    their clocks.
 
-    A machine that starts before its time was set, and one that slept, are behind; one whose journal was written under a clock that
-    was ahead stays ahead until that time has come. Following the wall clock would end sessions early, or make them longer.
+    A machine that starts before its time was set, and one that slept, are behind; one whose journal
+    was written under a clock that was ahead stays ahead until that time has come. Following the
+    wall clock would end sessions early, or make them longer.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:

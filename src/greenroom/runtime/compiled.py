@@ -1,4 +1,6 @@
-"""Whether the modules of the hot path run compiled (docs/howto/compile.md), which nothing else depends on."""
+"""Whether the modules of the hot path run compiled (docs/howto/compile.md), which nothing else
+depends on.
+"""
 
 from importlib.util import find_spec
 
@@ -6,6 +8,8 @@ ONE_OF_THEM = "greenroom.decision.service"
 
 
 def is_compiled() -> bool:
-    """Whether Python takes the compiled form of a module that has one. Loads nothing but the packages around it."""
+    """Whether Python takes the compiled form of a module that has one. Loads nothing but the
+    packages around it.
+    """
     found = find_spec(ONE_OF_THEM)
     return found is not None and found.origin is not None and not found.origin.endswith(".py")

@@ -1,4 +1,6 @@
-"""The dashboard of one process: made from its parts, and announced with a one-time sign-in link when it is new."""
+"""The dashboard of one process: made from its parts, and announced with a one-time sign-in link
+when it is new.
+"""
 
 import asyncio
 import contextlib
@@ -78,7 +80,9 @@ class AnalyticsQueries:
 
     def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
         """As the token of this person's zones would be answered."""
-        with self._guard:  # its library takes a quarter of a second to import, so it is imported when the first query comes
+        # its library takes a quarter of a second to import, so it is imported when the first query
+        # comes
+        with self._guard:
             self._made = self._made or self._make()
         try:
             known = json.loads(variables) if variables.strip() else {}
@@ -111,7 +115,9 @@ def _endpoint(
 
 
 class KeyFile:
-    """The ticket keys of a data directory; see `dashboard.services.TicketKeys`. The processes that share it follow within a second."""
+    """The ticket keys of a data directory; see `dashboard.services.TicketKeys`. The processes that
+    share it follow within a second.
+    """
 
     def __init__(self, data: Path, clock: Clock) -> None:
         self._data = data
@@ -129,7 +135,9 @@ class KeyFile:
 
 
 class ConfiguredProvider:
-    """The OpenID Connect provider of the configuration; a reload that changes its settings makes another one."""
+    """The OpenID Connect provider of the configuration; a reload that changes its settings makes
+    another one.
+    """
 
     def __init__(self, config: Callable[[], Config], clock: Clock, listening: Listening) -> None:
         self._config = config
@@ -159,9 +167,11 @@ def open_dashboard(
     config: Callable[[], Config],
     listening: Listening = tuple,
 ) -> Dashboard:
-    """The dashboard on these stores; `answers` are those of GraphQL about rooms, empty where no analytics are kept.
+    """The dashboard on these stores; `answers` are those of GraphQL about rooms, empty where no
+    analytics are kept.
 
-    `config` says which provider signs people in, and which addresses a logo may be fetched from; `listening` are greenroom's own listeners.
+    `config` says which provider signs people in, and which addresses a logo may be fetched from;
+    `listening` are greenroom's own listeners.
     """
 
     def outbound() -> OutboundPolicy:
@@ -199,7 +209,9 @@ class ControlListener(AppListener):
         super().__init__(app, listener, self._tls)
 
     def configure(self, config: Config) -> None:
-        """New connections get the certificate as it is now. OSError when it cannot be used; the old one stays."""
+        """New connections get the certificate as it is now. OSError when it cannot be used; the old
+        one stays.
+        """
         if self._tls and config.control_tls:
             server_context(config.control_tls.cert, config.control_tls.key)
             self._tls.load_cert_chain(config.control_tls.cert, config.control_tls.key)
@@ -208,7 +220,9 @@ class ControlListener(AppListener):
 def control_listeners(
     app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None
 ) -> list[ControlListener]:
-    """The control listener, which reads what trusted proxies say about its clients and about where it is; none without a socket."""
+    """The control listener, which reads what trusted proxies say about its clients and about where
+    it is; none without a socket.
+    """
 
     def policy() -> ForwardedPolicy:
         return process_policy(config())
@@ -224,7 +238,8 @@ def control_listeners(
 async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:
     """What an operator is told at the first start: a link that signs in once.
 
-    None when there is an account or a token, or a provider that knows admins: a link in the log would be a way around it.
+    None when there is an account or a token, or a provider that knows admins: a link in the log
+    would be a way around it.
     """
     settings = dashboard.services.oidc_settings()
     if settings and any(row.role == "admin" for row in settings.roles):

@@ -1,4 +1,6 @@
-"""Syncs this process's data center with the coordinator: connections, the sync loop, and its status for operators."""
+"""Syncs this process's data center with the coordinator: connections, the sync loop, and its status
+for operators.
+"""
 
 import asyncio
 import os
@@ -19,7 +21,9 @@ from greenroom.ports import LedgerStore
 
 
 class DataCenterMembership:
-    """The part of one process in keeping its data center in step. Make it inside the event loop; `close` when done."""
+    """The part of one process in keeping its data center in step. Make it inside the event loop;
+    `close` when done.
+    """
 
     def __init__(
         self,
@@ -29,7 +33,9 @@ class DataCenterMembership:
         data_centers: Callable[[], Sequence[str]],
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`rooms` gives the rooms as ledgers are told, the same object as long as nothing changed; so does `data_centers`."""
+        """`rooms` gives the rooms as ledgers are told, the same object as long as nothing changed;
+        so does `data_centers`.
+        """
         self._rooms, self._data_centers = rooms, data_centers
         self._seen: Sequence[Room] | None = None
         self._by_id: Mapping[str, Room] = {}
@@ -56,11 +62,9 @@ class DataCenterMembership:
         await self._sync.run()
 
     async def borrow(self, room_id: str, want: int) -> None:
-        """See `ports.Borrow`."""
         await self._sync.borrow(room_id, want)
 
     async def give_up(self, data_center: str) -> None:
-        """See `configuration.state.DataCenterView`."""
         await self._sync.give_up(data_center)
 
     def state(self) -> SyncState:

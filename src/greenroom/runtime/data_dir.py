@@ -17,21 +17,25 @@ LOOK_S = 0.02
 
 
 JOURNAL_KEPT_S = 7 * 86_400
-"""How long the journal of a removed room is kept after its last change: much longer than any session (a day) or place (minutes), so
-that nothing in it is alive, and a room that comes back before that remembers its visitors."""
+"""How long the journal of a removed room is kept after its last change: much longer than any
+session (a day) or place (minutes), so that nothing in it is alive, and a room that comes back
+before that remembers its visitors."""
 
 JOURNAL_FILES = (".journal", ".journal.lock", ".journal.new")
 
 
 class CannotStart(GreenroomError):
-    """The machine does not let greenroom start (port in use, directory unwritable); one line says why."""
+    """The machine does not let greenroom start (port in use, directory unwritable); one line says
+    why.
+    """
 
 
 class DataDir:
-    """`<data>`, locked for the life of the process: for one that keeps its own ledgers, or for any number of processes that share ledgers.
+    """`<data>`, locked for the life of the process: for one that keeps its own ledgers, or for any
+    number of processes that share ledgers.
 
-    The lock is on the directory itself, so that it can be had on a disk that is full or read-only: what is there can then
-    still be restored, and pages be served.
+    The lock is on the directory itself, so that it can be had on a disk that is full or read-only:
+    what is there can then still be restored, and pages be served.
     """
 
     def __init__(self, path: Path, *, shared: bool = False, wait_s: float = 0.0) -> None:
@@ -78,7 +82,8 @@ class DataDir:
         return self.path / "rooms" / f"{room_id}.journal"
 
     def drop_old_journals(self, rooms: Container[str]) -> None:
-        """Removes the journals of rooms other than these that have not changed for JOURNAL_KEPT_S. Damaged copies stay, for people.
+        """Removes the journals of rooms other than these that have not changed for JOURNAL_KEPT_S.
+        Damaged copies stay, for people.
 
         For the process that has the directory for itself. What the disk does not let go of stays.
         """
@@ -102,7 +107,9 @@ class DataDir:
         return self.path / "config.last-good"
 
     def release(self) -> None:
-        """Gives the lock back, also when a process that the application has forked still has the file open."""
+        """Gives the lock back, also when a process that the application has forked still has the
+        file open.
+        """
         with contextlib.suppress(OSError):
             (self.path / PID_FILE).unlink()
         with contextlib.suppress(OSError):

@@ -45,7 +45,9 @@ ROOM = {
 
 HISTORY_DAYS = 30
 WRITE_EVERY_S = 6 * 3_600
-"""As much at once as the store takes in; hours and days are worked out by the process, while it runs."""
+"""As much at once as the store takes in; hours and days are worked out by the process, while it
+runs.
+"""
 
 LOG_LEVEL = "warning"
 """The demo prints what to do; an operator's log would bury it."""
@@ -67,7 +69,9 @@ def run_demo(
 
 
 def run_shop(listen: str | None, say: Say) -> None:
-    """Only the shop, until it is told to stop. It gives way to no other program: the configuration of a proxy names its address."""
+    """Only the shop, until it is told to stop. It gives way to no other program: the configuration
+    of a proxy names its address.
+    """
     run_in_loop(lambda: _shop_only(listen or Server().listen, say))
 
 
@@ -134,7 +138,8 @@ async def _demo(
 
 
 def fill_with_history(data: Path, room: Room, now_s: int) -> None:
-    """Writes HISTORY_DAYS of generated minutes of this room, up to the last full hour, into the analytics of a data directory.
+    """Writes HISTORY_DAYS of generated minutes of this room, up to the last full hour, into the
+    analytics of a data directory.
 
     The only place where anything generated enters them. Raises StorageFailed.
     """
@@ -183,7 +188,9 @@ async def _explain(process: Process, say: Say) -> None:
 
 
 def _addresses(asked: Mapping[str, str | None], say: Say) -> dict[str, str]:
-    """What was asked for as it is; a default that is in use gives way to any free port, and that is said."""
+    """What was asked for as it is; a default that is in use gives way to any free port, and that is
+    said.
+    """
     problems = [
         problem
         for key, text in asked.items()
@@ -212,7 +219,8 @@ def _free(address: Address) -> bool:
         bind(address, "trying").close()
     except CannotStart:
         return False
-    # A socket that is bound but was never connected leaves nothing behind, so the address can be taken again at once.
+    # A socket that is bound but was never connected leaves nothing behind, so the address can be
+    # taken again at once.
     with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as caller:
         return caller.connect_ex(address[:2]) != 0
 

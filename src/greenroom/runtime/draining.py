@@ -1,4 +1,6 @@
-"""The end of a process for visitors: requests under way end first, unless the operator is in a hurry."""
+"""The end of a process for visitors: requests under way end first, unless the operator is in a
+hurry.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,14 +12,17 @@ from greenroom.runtime.front_ends import FrontEnd, drain_all
 async def drain(
     front_ends: Sequence[FrontEnd], seconds: float, hurry: asyncio.Event, say: Say
 ) -> None:
-    """Waits at most so many seconds for requests under way, or until `hurry`; then cuts them off. Says how many are left, and the end."""
+    """Waits at most so many seconds for requests under way, or until `hurry`; then cuts them off.
+    Says how many are left, and the end.
+    """
     told = -1
 
     def progress(left: int) -> None:
         nonlocal told
         if left != told and left:
             say(
-                f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or send SIGTERM again to end them"
+                f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or"
+                " send SIGTERM again to end them"
             )
         told = left
 

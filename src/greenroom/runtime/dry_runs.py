@@ -1,6 +1,8 @@
-"""Dry runs for the dashboard: each in a process of its own with a low priority, so that visitors never wait for a simulation.
+"""Dry runs for the dashboard: each in a process of its own with a low priority, so that visitors
+never wait for a simulation.
 
-`python -m greenroom.runtime.dry_runs` is that process: a request as JSON on standard input, lines of JSON on standard output.
+`python -m greenroom.runtime.dry_runs` is that process: a request as JSON on standard input, lines
+of JSON on standard output.
 """
 
 import json
@@ -49,7 +51,9 @@ class DryRunProcesses:
         )
 
     def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
-        """The id of a new run of a DryRunRequest in plain values; None while too many wait. Raises InvalidConfig for wrong arrivals."""
+        """The id of a new run of a DryRunRequest in plain values; None while too many wait. Raises
+        InvalidConfig for wrong arrivals.
+        """
         request = DryRunRequest(**wanted)
         crowd_of(request)
         run_id = secrets.token_hex(16)
@@ -71,7 +75,9 @@ class DryRunProcesses:
             return self._runs.get(run_id)
 
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
-        """As far as it is known; while too many others wait it is not even begun, and the next call tries again."""
+        """As far as it is known; while too many others wait it is not even begun, and the next call
+        tries again.
+        """
         asked = json.dumps(dict(settings), sort_keys=True)
         with self._guard:
             found = self._examples.pop(asked, None)

@@ -1,7 +1,9 @@
-"""greenroom inside the process of an application: the decision service on the application's own event loop.
+"""greenroom inside the process of an application: the decision service on the application's own
+event loop.
 
-There is no listener for visitors and no signal is taken; the application's server has both. What an application is given and what it
-answers is changed as little as the gateway changes it: the ticket cookie does not reach it, and it goes out with the answer.
+There is no listener for visitors and no signal is taken; the application's server has both. What an
+application is given and what it answers is changed as little as the gateway changes it: the ticket
+cookie does not reach it, and it goes out with the answer.
 """
 
 import asyncio
@@ -53,14 +55,18 @@ ANSWER_S = 12.0
 """A ledger answers within seconds, also when Redis does not; after this the visitor is held."""
 
 RETRY_S = 1.0
-"""Between two attempts to start after one has failed: often a worker that is ending still has the data directory."""
+"""Between two attempts to start after one has failed: often a worker that is ending still has the
+data directory.
+"""
 
 AppHeaders = Iterable[tuple[bytes, bytes]]
 log = logging.getLogger("greenroom")
 
 
 class AppRequest(NamedTuple):
-    """A request as the application's server describes it. `target` is what will be served: a path with query, percent-encoded."""
+    """A request as the application's server describes it. `target` is what will be served: a path
+    with query, percent-encoded.
+    """
 
     method: str
     target: bytes
@@ -72,7 +78,9 @@ class AppRequest(NamedTuple):
 
 
 class AppRequests:
-    """The front end that an application is: it asks about each of its requests. `policy` and `limits` may be replaced at any time."""
+    """The front end that an application is: it asks about each of its requests. `policy` and
+    `limits` may be replaced at any time.
+    """
 
     def __init__(
         self,
@@ -89,25 +97,23 @@ class AppRequests:
         self._known = KnownLines()
         self.closed = False
 
-    async def start(self) -> None:
-        """See `FrontEnd`."""
+    async def start(self) -> None: ...
 
     def configure(self, config: Config) -> None:
-        """See `FrontEnd`."""
         self._policy, self._limits = assemble.forwarded_policy(config), arrival_limits(config)
         self._senders.clear()
 
     async def drain(self, seconds: float, progress: Progress) -> int:  # noqa: ARG002 - the application's server has waited already
-        """See `FrontEnd`."""
         progress(0)
         return 0
 
     def close(self) -> None:
-        """See `FrontEnd`."""
         self.closed = True
 
     def receive(self, request: AppRequest, done: Callable[[Forward | Answer], None]) -> None:
-        """Calls `done` exactly once, now or later. Never raises; after any error the answer holds the visitor."""
+        """Calls `done` exactly once, now or later. Never raises; after any error the answer holds
+        the visitor.
+        """
         try:
             arrival = self._arrival(request)
             if isinstance(arrival, Refusal):
@@ -148,7 +154,9 @@ class AppRequests:
         return found[0] if found else OUTAGE
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """Carries out the application's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the ticket, or empty."""
+        """Carries out the application's Cf-Waiting-Room-Command; the Set-Cookie value to send
+        instead of the ticket, or empty.
+        """
         try:
             return b"" if self.closed else self._decisions.obey(forward, command)
         except Exception as error:
@@ -156,15 +164,19 @@ class AppRequests:
             return b""
 
     def application_cookies(self, value: bytes) -> bytes:
-        """A Cookie header as the application may see it, without tickets; empty when nothing is left."""
+        """A Cookie header as the application may see it, without tickets; empty when nothing is
+        left.
+        """
         return without_cookies(value, self._decisions.own_cookies)
 
     def visitor_headers(
         self, headers: AppHeaders, cookie: bytes
     ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """What the visitor is given of the application's headers, and its command for the room (or nothing).
+        """What the visitor is given of the application's headers, and its command for the room (or
+        nothing).
 
-        The application can never set the ticket cookie, and an answer that carries a ticket is not for shared caches.
+        The application can never set the ticket cookie, and an answer that carries a ticket is not
+        for shared caches.
         """
         kept: list[tuple[bytes, bytes]] = []
         caching: list[tuple[bytes, bytes]] = []
@@ -275,13 +287,17 @@ class Embedded:
 
     @property
     def own_requests(self) -> AppRequests:
-        """As `requests`, of a process that has decided something: also right after greenroom has ended. Raises RuntimeError before."""
+        """As `requests`, of a process that has decided something: also right after greenroom has
+        ended. Raises RuntimeError before.
+        """
         if self.last_requests is None:
             raise RuntimeError("greenroom has decided nothing yet")
         return self.last_requests
 
     async def decide(self, request: AppRequest) -> Forward | Answer:
-        """The verdict. Starts greenroom when that has not happened; an answer that holds the visitor when it cannot start."""
+        """The verdict. Starts greenroom when that has not happened; an answer that holds the
+        visitor when it cannot start.
+        """
         requests = self.requests or await self._started()
         return OUTAGE if requests is None else await requests.decide(request)
 

@@ -1,4 +1,6 @@
-"""greenroom beside an application without an event loop: it has a loop and a thread of its own, and the application's threads ask it."""
+"""greenroom beside an application without an event loop: it has a loop and a thread of its own, and
+the application's threads ask it.
+"""
 
 import asyncio
 import atexit
@@ -29,10 +31,12 @@ CLOSING_S = 10.0
 
 
 class EmbeddedThread:
-    """Thread-safe. It begins with the first question after a fork, so that every worker of a server has its own."""
+    """Thread-safe. It begins with the first question after a fork, so that every worker of a server
+    has its own.
+    """
 
     def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
-        """See `Embedded`. Raises InvalidConfig."""
+        """Raises InvalidConfig."""
         source.load()
         self._source = source
         self._control = control
@@ -56,13 +60,14 @@ class EmbeddedThread:
 
     @property
     def own_requests(self) -> AppRequests:
-        """See `Embedded`."""
         if self._embedded is None:
             raise RuntimeError("greenroom has decided nothing yet")
         return self._embedded.own_requests
 
     def start(self) -> None:
-        """Returns when it decides; does nothing when it does already. Raises InvalidConfig, CannotStart, StorageFailed or OSError."""
+        """Returns when it decides; does nothing when it does already. Raises InvalidConfig,
+        CannotStart, StorageFailed or OSError.
+        """
         with self._starting:
             if self.requests is None and not self._closed:
                 started: Future[None] = Future()
@@ -75,7 +80,9 @@ class EmbeddedThread:
                 _running.add(self)
 
     def close(self) -> None:
-        """Returns when every journal is closed, after CLOSING_S at most; from then on every visitor is held. Idempotent."""
+        """Returns when every journal is closed, after CLOSING_S at most; from then on every visitor
+        is held. Idempotent.
+        """
         self._closed = True
         if self._owner != os.getpid():
             return
@@ -85,7 +92,9 @@ class EmbeddedThread:
             thread.join(CLOSING_S)
 
     def decide(self, request: AppRequest) -> Forward | Answer:
-        """The verdict; an answer that holds the visitor while greenroom cannot start, and when it does not answer within ANSWER_S."""
+        """The verdict; an answer that holds the visitor while greenroom cannot start, and when it
+        does not answer within ANSWER_S.
+        """
         requests = self.requests or self._started()
         found: Future[Forward | Answer] = Future()
         if requests is None or self._loop is None:
@@ -97,7 +106,6 @@ class EmbeddedThread:
             return OUTAGE
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """See `AppRequests.obey`."""
         requests, found = self.requests, Future[bytes]()
         if requests is None or self._loop is None:
             return b""
@@ -148,6 +156,7 @@ def _close_all() -> None:
         running.close()
 
 
-# When Python calls the functions of `atexit`, it has already ended the threads of every executor. greenroom needs them to write its
-# last minute of analytics and to close its journals, so it uses the interpreter's own hook, which comes before.
+# When Python calls the functions of `atexit`, it has already ended the threads of every executor.
+# greenroom needs them to write its last minute of analytics and to close its journals, so it uses
+# the interpreter's own hook, which comes before.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)

@@ -1,4 +1,5 @@
-"""Unpredictable bits for the request path: the kernel's, fetched many at a time, because a system call costs more than the rest.
+"""Unpredictable bits for the request path: the kernel's, fetched many at a time, because a system
+call costs more than the rest.
 
 What was fetched and not used stays with the process that fetched it: a fork throws it away.
 """
@@ -12,7 +13,9 @@ _WORDS = struct.Struct(f"={FETCHED_BYTES // 8}Q")
 
 
 class Entropy:
-    """Two streams, for bytes and for words of 64 bits; no bit is given twice. Not for several threads."""
+    """Two streams, for bytes and for words of 64 bits; no bit is given twice. Not for several
+    threads.
+    """
 
     def __init__(self) -> None:
         self.forget()

@@ -1,4 +1,6 @@
-"""Explains a request on one configuration: the file's and the store's together, as the data path would serve them."""
+"""Explains a request on one configuration: the file's and the store's together, as the data path
+would serve them.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -34,7 +36,9 @@ def explained(
     now_ms: int,
     ledgers: Mapping[str, Seats],
 ) -> Explanation:
-    """What would become of this request, and why. Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
+    """What would become of this request, and why. Raises InvalidConfig when the lists cannot be
+    used (a checked configuration's can).
+    """
     arrival = dry_run(
         asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config)
     )
@@ -55,7 +59,9 @@ def _definition(config: Config, room: Room) -> RoomDefinition:
 
 
 def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:
-    """On this file and the store that it names, or that stands in its data directory. Raises InvalidConfig or StorageFailed."""
+    """On this file and the store that it names, or that stands in its data directory. Raises
+    InvalidConfig or StorageFailed.
+    """
     config = load_config(path)
     url = config.store or default_url(config.data)
     if store_exists(url):

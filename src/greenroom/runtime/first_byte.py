@@ -10,7 +10,9 @@ MakeProtocol = Callable[[], asyncio.Protocol]
 
 
 class ProtocolsByFirstByte:
-    """`usual` is spoken unless the first byte is one of `others`. Clients that send nothing are bounded in number and time by `limits`."""
+    """`usual` is spoken unless the first byte is one of `others`. Clients that send nothing are
+    bounded in number and time by `limits`.
+    """
 
     def __init__(
         self, usual: MakeProtocol, others: Mapping[int, MakeProtocol], limits: Limits

@@ -1,8 +1,10 @@
-"""Follows the configuration store: loads its newest revision within a second, or keeps the last good one.
+"""Follows the configuration store: loads its newest revision within a second, or keeps the last
+good one.
 
-The store is asked for its revision every POLL_S, and at once after a write through this very process. What in it cannot be used is left
-out or held, and named; a revision that cannot be taken over at all (a full disk) is tried again now and then. A store that cannot be
-reached changes nothing: what runs goes on, and a copy of it in the data directory is there for the next start.
+The store is asked for its revision every POLL_S, and at once after a write through this very
+process. What in it cannot be used is left out or held, and named; a revision that cannot be taken
+over at all (a full disk) is tried again now and then. A store that cannot be reached changes
+nothing: what runs goes on, and a copy of it in the data directory is there for the next start.
 """
 
 import asyncio
@@ -17,7 +19,9 @@ from greenroom.model.configuration import Configuration
 from greenroom.ports import ConfigStore
 
 POLL_S = 0.4
-"""Between two looks at the revision: with the time to compile, a change counts within a second everywhere."""
+"""Between two looks at the revision: with the time to compile, a change counts within a second
+everywhere.
+"""
 
 RETRY_S = 5.0
 """Between two tries of a revision that was refused, or of a copy that could not be written."""
@@ -27,7 +31,9 @@ Apply = Callable[[Configuration], Awaitable[None]]
 
 
 class StoreFollower:
-    """Reads `store` in threads; `apply` takes a configuration over, as a whole or not at all, in the event loop."""
+    """Reads `store` in threads; `apply` takes a configuration over, as a whole or not at all, in
+    the event loop.
+    """
 
     def __init__(
         self, store: ConfigStore, name: str, copy: ConfigCopy, now_ms: Callable[[], int]
@@ -43,10 +49,11 @@ class StoreFollower:
         self.state = StoreState(name=name)
 
     async def begin(self, apply: Apply, may_be_new: bool) -> None:
-        """The first configuration: the newest of the store, else the copy, else (only where `may_be_new`) the empty one.
+        """The first configuration: the newest of the store, else the copy, else (only where
+        `may_be_new`) the empty one.
 
-        Raises TooNew, and StorageFailed or InvalidConfig when nothing can be begun with: without its rooms an edge would let
-        everybody by.
+        Raises TooNew, and StorageFailed or InvalidConfig when nothing can be begun with: without
+        its rooms an edge would let everybody by.
         """
         try:
             found = await asyncio.to_thread(self._store.read)

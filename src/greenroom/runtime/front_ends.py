@@ -1,6 +1,7 @@
 """Front ends of one process: every way in to its one decision service.
 
-The built-in gateway is the first of them; the listener where other proxies ask is the same gateway with another receiver.
+The built-in gateway is the first of them; the listener where other proxies ask is the same gateway
+with another receiver.
 """
 
 import asyncio
@@ -43,10 +44,14 @@ class FrontEnd(Protocol):
         """Begins to take requests. Raises OSError when it cannot."""
 
     def configure(self, config: Config) -> None:
-        """A changed configuration counts from now on. Raises OSError or ssl.SSLError when it cannot be used, having changed nothing."""
+        """A changed configuration counts from now on. Raises OSError or ssl.SSLError when it cannot
+        be used, having changed nothing.
+        """
 
     async def drain(self, seconds: float, progress: Progress) -> int:
-        """Takes nothing more, lets requests under way finish for at most `seconds`, then closes; gives how many were cut off."""
+        """Takes nothing more, lets requests under way finish for at most `seconds`, then closes;
+        gives how many were cut off.
+        """
 
     def close(self) -> None:
         """Ends everything at once. Idempotent."""
@@ -55,8 +60,7 @@ class FrontEnd(Protocol):
 class Configurable(Protocol):
     """What a reload changes while it serves."""
 
-    def configure(self, config: Config) -> None:
-        """See `FrontEnd`."""
+    def configure(self, config: Config) -> None: ...
 
 
 def configure_all(config: Config, *parts: Configurable) -> None:
@@ -80,7 +84,9 @@ class GatewayFrontEnd:
         listening: Listening = tuple,
         everywhere: Listening | None = None,
     ) -> None:
-        """Make it inside the event loop. Raises OSError when a certificate or the access log's file cannot be read or opened."""
+        """Make it inside the event loop. Raises OSError when a certificate or the access log's file
+        cannot be read or opened.
+        """
         self._listener = listener
         self.tls: ssl.SSLContext | None = (
             server_context(config.tls.cert, config.tls.key) if config.tls else None
@@ -95,11 +101,9 @@ class GatewayFrontEnd:
         )
 
     async def start(self) -> None:
-        """See `FrontEnd`."""
         await self.gateway.start(sockets=[self._listener], tls=self.tls)
 
     def configure(self, config: Config) -> None:
-        """See `FrontEnd`."""
         before = self._access_log
         after = before if before and before.settings == config.log else _access_log(config)
         try:
@@ -115,11 +119,9 @@ class GatewayFrontEnd:
         assemble.rewire(config, self.gateway, self._observe())
 
     async def drain(self, seconds: float, progress: Progress) -> int:
-        """See `FrontEnd`."""
         return await self.gateway.drain(seconds, progress)
 
     def close(self) -> None:
-        """See `FrontEnd`."""
         self.gateway.close()
         if self._access_log:
             self._access_log.close()
@@ -130,7 +132,9 @@ class GatewayFrontEnd:
 
 
 class DecideFrontEnd:
-    """The listener where other proxies ask, over HTTP or SPOE. The gateway reads and writes its HTTP; nothing is forwarded from here."""
+    """The listener where other proxies ask, over HTTP or SPOE. The gateway reads and writes its
+    HTTP; nothing is forwarded from here.
+    """
 
     def __init__(
         self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError
@@ -153,24 +157,21 @@ class DecideFrontEnd:
         self.spoe = SpoeAgent(SpoeQuestions(self.questions, on_error))
 
     async def start(self) -> None:
-        """See `FrontEnd`."""
         protocols = ProtocolsByFirstByte(
             self.gateway.connection, {0: self.spoe.connection}, self.gateway.limits
         )
         await self.gateway.start(sockets=[self._listener], protocol=protocols.connection)
 
     def configure(self, config: Config) -> None:
-        """See `FrontEnd`."""
         self.questions.reconfigure(assemble.asking_policy(config), arrival_limits(config))
         self.gateway.relimit(_asking_limits(config))
 
     async def drain(self, seconds: float, progress: Progress) -> int:
-        """See `FrontEnd`. The pages of what was asked over SPOE are still given meanwhile."""
+        """The pages of what was asked over SPOE are still given meanwhile."""
         left = await self.spoe.drain(seconds)
         return left + await self.gateway.drain(seconds, progress)
 
     def close(self) -> None:
-        """See `FrontEnd`."""
         self.spoe.close()
         self.gateway.close()
 
@@ -186,7 +187,8 @@ def built_in_front_ends(
     listening: Listening,
     everywhere: Listening,
 ) -> list[BuiltInFrontEnd]:
-    """Those that have a listener, the gateway first; `listening` gives all listeners of greenroom on this machine, `everywhere` all.
+    """Those that have a listener, the gateway first; `listening` gives all listeners of greenroom
+    on this machine, `everywhere` all.
 
     Raises what they raise.
     """
@@ -217,7 +219,9 @@ def _access_log(config: Config) -> AccessLog | None:
 
 
 async def drain_all(front_ends: Sequence[FrontEnd], seconds: float, progress: Progress) -> int:
-    """Drains all at once; `progress` is told the number of requests under way in all of them together."""
+    """Drains all at once; `progress` is told the number of requests under way in all of them
+    together.
+    """
     left = [0] * len(front_ends)
 
     def told(index: int) -> Progress:

@@ -1,4 +1,6 @@
-"""The health checks of one process: their store, their guard, and the checks that count at the moment."""
+"""The health checks of one process: their store, their guard, and the checks that count at the
+moment.
+"""
 
 import asyncio
 import contextlib
@@ -63,14 +65,11 @@ class AlertOutbox(Protocol):
 
 
 class OutboxSink:
-    """See `ports.AlertSink`."""
-
     def __init__(self, outbox: AlertOutbox, clock: Clock) -> None:
         self._outbox = outbox
         self._clock = clock
 
     def put(self, alerts: Sequence[Alert]) -> None:
-        """See `ports.AlertSink`."""
         self._outbox.put(alerts, self._clock.now_ms())
 
 
@@ -85,7 +84,9 @@ class ProcessHealth:
         clock: Clock,
         listening: Listening,
     ) -> None:
-        """`layers` are asked for again and again; `listening` gives greenroom's own listeners, which no check may be on."""
+        """`layers` are asked for again and again; `listening` gives greenroom's own listeners,
+        which no check may be on.
+        """
         file = layers().file
         self._layers = layers
         self._store = SqlHealthStore(
@@ -145,8 +146,9 @@ class ProcessHealth:
                 )
 
     def _remembers(self, room_id: str, now_ms: int) -> bool:
-        """Whether it is known what was said of a room's origin before this process began: an origin that was unhealthy is not well because
-        of a restart. A store that does not answer is waited for as long as an origin that has become well.
+        """Whether it is known what was said of a room's origin before this process began: an origin
+        that was unhealthy is not well because of a restart. A store that does not answer is waited
+        for as long as an origin that has become well.
         """
         if self.service.remembers.is_set() or now_ms - self._made_ms >= RELEASE_MS:
             return True
@@ -192,7 +194,6 @@ class ProcessHealth:
         return placed(self._layers())
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """See `health.rules.memory.HealthStore`."""
         return self._store.uptimes(check_ids, since_day)
 
     def close(self) -> None:
@@ -247,7 +248,9 @@ def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[s
 
 @cache
 def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
-    """Listeners as (address, port), Unix sockets as (file, 0); names that are not addresses are looked up, once."""
+    """Listeners as (address, port), Unix sockets as (file, 0); names that are not addresses are
+    looked up, once.
+    """
     found = [(address.path, 0) for address in listeners if address.path]
     for host, port in [address[:2] for address in listeners if not address.path]:
         found.append((host, port))
@@ -260,7 +263,7 @@ def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
 
 
 def holder(file: Config, data: Path) -> str:
-    """A name that no other living process has and that this one has again after a restart: the data directory is locked by one process,
-    or its workers have control listeners of their own.
+    """A name that no other living process has and that this one has again after a restart: the data
+    directory is locked by one process, or its workers have control listeners of their own.
     """
     return str(data) if file.shared is None else f"{socket.gethostname()} {data} {file.control}"

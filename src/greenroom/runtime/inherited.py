@@ -1,7 +1,9 @@
-"""Listening sockets that the parent process has opened and keeps open: socket activation, as systemd does it.
+"""Listening sockets that the parent process has opened and keeps open: socket activation, as
+systemd does it.
 
-While greenroom restarts, the sockets stay: the kernel accepts connections meanwhile, and they wait for the next process. The protocol is
-three environment variables (sd_listen_fds(3)): LISTEN_PID, LISTEN_FDS, and the names in LISTEN_FDNAMES.
+While greenroom restarts, the sockets stay: the kernel accepts connections meanwhile, and they wait
+for the next process. The protocol is three environment variables (sd_listen_fds(3)): LISTEN_PID,
+LISTEN_FDS, and the names in LISTEN_FDNAMES.
 """
 
 import os
@@ -23,9 +25,11 @@ _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 def inherited_sockets(
     environ: MutableMapping[str, str], pid: int, alone: str
 ) -> dict[str, socket.socket]:
-    """The sockets by purpose, none when nothing was passed to this process; the variables are removed, so that no child takes them again.
+    """The sockets by purpose, none when nothing was passed to this process; the variables are
+    removed, so that no child takes them again.
 
-    `alone` is the purpose of a single socket without one of these names. Raises CannotStart for what cannot be used.
+    `alone` is the purpose of a single socket without one of these names. Raises CannotStart for
+    what cannot be used.
     """
     given = (
         {name: environ.pop(name, "") for name in _VARIABLES}
@@ -46,14 +50,17 @@ def inherited_sockets(
     for number, name in enumerate(names):
         if name not in PURPOSES or name in found:
             raise CannotStart(
-                f"socket activation: the names of sockets must be {', '.join(PURPOSES)}, each once, not {name[:40]!r}"
+                f"socket activation: the names of sockets must be {', '.join(PURPOSES)}, each once,"
+                f" not {name[:40]!r}"
             )
         found[name] = _listener(FIRST_FD + number, name)
     return found
 
 
 def adopt(number: int) -> None:
-    """Makes the listening socket with this file descriptor the inherited one of this process, for visitors. Call it first of all."""
+    """Makes the listening socket with this file descriptor the inherited one of this process, for
+    visitors. Call it first of all.
+    """
     if number != FIRST_FD:
         os.dup2(number, FIRST_FD)
         os.close(number)
@@ -75,11 +82,13 @@ def _listener(number: int, name: str) -> socket.socket:
         or not listens
     ):
         raise CannotStart(
-            f"socket activation: file descriptor {number} ({name}) is not a TCP socket or Unix socket that listens"
+            f"socket activation: file descriptor {number} ({name}) is not a TCP socket or Unix"
+            " socket that listens"
         )
     if found.family == socket.AF_UNIX and not isinstance(found.getsockname(), str):
         raise CannotStart(
-            f"socket activation: the Unix socket {number} ({name}) has no file, so every program could open it"
+            f"socket activation: the Unix socket {number} ({name}) has no file, so every program"
+            " could open it"
         )
     found.setblocking(False)
     return found

@@ -1,4 +1,6 @@
-"""The ledgers of all rooms: restored at the start, ticked, flushed, kept across reloads, closed when a room is removed."""
+"""The ledgers of all rooms: restored at the start, ticked, flushed, kept across reloads, closed
+when a room is removed.
+"""
 
 import asyncio
 import contextlib
@@ -27,7 +29,9 @@ JOURNAL_LEAST_BYTES = 1 << 20
 """A smaller journal is not worth compacting: it is read in milliseconds."""
 
 JOURNAL_GROWTH = 3
-"""Times what is alive in it that a journal may reach: keeps the disk bounded and the start within a second."""
+"""Times what is alive in it that a journal may reach: keeps the disk bounded and the start within a
+second.
+"""
 
 TOLD_BYTES = 16 << 20
 """Journals above this take a moment to read, and the start says so."""
@@ -50,7 +54,8 @@ class OpenRoom(Protocol):
 
 
 class ProcessLedgerStore(Protocol):
-    """All open rooms of a process: in memory (`LocalLedgerStore`) or in Redis (`SharedLedgerStore`).
+    """All open rooms of a process: in memory (`LocalLedgerStore`) or in Redis
+    (`SharedLedgerStore`).
 
     What `prepare` gave is only valid for the store that gave it.
     """
@@ -72,7 +77,8 @@ class ProcessLedgerStore(Protocol):
         """Until cancelled: time passes."""
 
     async def prepare(self, rooms: RoomsAt) -> dict[str, Any]:
-        """The ledgers of these rooms; visitors are served meanwhile. Raises StorageFailed, having changed nothing.
+        """The ledgers of these rooms; visitors are served meanwhile. Raises StorageFailed, having
+        changed nothing.
 
         Between this and `take_over` or `discard` it is not called again.
         """
@@ -87,16 +93,18 @@ class ProcessLedgerStore(Protocol):
         """Notes that figures are wanted by someone outside, so that they are fresh for a while."""
 
     def sync_state(self) -> SyncState | None:
-        """How this process stands with the coordinator of all data centers; None where it is its own."""
+        """How this process stands with the coordinator of all data centers; None where it is its
+        own.
+        """
 
-    async def give_up(self, data_center: str) -> None:
-        """See `configuration.state.DataCenterView`."""
+    async def give_up(self, data_center: str) -> None: ...
 
-    def looks(self, now_ms: int) -> Iterable[RoomLook]:
-        """See `analytics.collector.sampler.Rooms`."""
+    def looks(self, now_ms: int) -> Iterable[RoomLook]: ...
 
     def halted(self) -> Mapping[str, str]:
-        """Names of the rooms whose admissions are stopped because the ledger cannot be written, with the reason."""
+        """Names of the rooms whose admissions are stopped because the ledger cannot be written,
+        with the reason.
+        """
 
     async def flush(self) -> None:
         """Onto the disk itself. Raises StorageFailed."""
@@ -164,7 +172,9 @@ class LocalLedgerStore:
         return True
 
     async def restore(self, rooms: RoomsAt) -> None:
-        """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
+        """Opens these rooms as the journals remember them, with a clock that is behind none of
+        them. Raises StorageFailed.
+        """
         journals: dict[str, LateJournal] = {}
         try:
             for room in rooms(self._clock.now_ms()):
@@ -213,7 +223,9 @@ class LocalLedgerStore:
                 ledgers.journal.close()
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, LocalRoom]) -> None:
-        """From now on these rooms are open, with these settings; those of the others wait on the disk for their return."""
+        """From now on these rooms are open, with these settings; those of the others wait on the
+        disk for their return.
+        """
         for room_id, ledgers in self.open.items():
             if room_id not in prepared:
                 ledgers.journal.close()
@@ -223,7 +235,6 @@ class LocalLedgerStore:
                 prepared[room.id].ledger.configure(room)
 
     def looks(self, now_ms: int) -> Iterator[RoomLook]:
-        """See `analytics.collector.sampler.Rooms`."""
         for found in self.open.values():
             gauges = found.ledger.gauges()
             wait_s = wait_seconds(found.figures(now_ms).estimate) if gauges.waiting else 0
@@ -242,7 +253,9 @@ class LocalLedgerStore:
         """There is no other data center."""
 
     def halted(self) -> Mapping[str, str]:
-        """Names of the rooms whose admissions are stopped because the ledger cannot be written, with the reason."""
+        """Names of the rooms whose admissions are stopped because the ledger cannot be written,
+        with the reason.
+        """
         return {
             found.ledger.room.name: "the journal is not writable"
             for found in self.open.values()
@@ -250,7 +263,9 @@ class LocalLedgerStore:
         }
 
     async def flush(self) -> None:
-        """Onto the disk itself, and compacted where history has piled up. Raises StorageFailed after every room had its turn."""
+        """Onto the disk itself, and compacted where history has piled up. Raises StorageFailed
+        after every room had its turn.
+        """
         failed: StorageFailed | None = None
         for room_id, ledgers in list(self.open.items()):
             try:
@@ -299,7 +314,8 @@ class LocalLedgerStore:
             _make_up_for_lost(room, journal, memory, self._clock.now_ms())
         if memory.sessions or memory.places:
             self._say(
-                f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line"
+                f"restored   room {room.name}: {len(memory.sessions)} sessions,"
+                f" {len(memory.places)} in line"
             )
         ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)
         return LocalRoom(ledger, journal)
@@ -314,7 +330,8 @@ def _read(journal: LateJournal) -> LedgerMemory:
 
 
 def _make_up_for_lost(room: Room, journal: LateJournal, memory: LedgerMemory, now_ms: int) -> None:
-    """Tells what the journal has lost, and keeps as many units taken as that may have been, so that the limits hold.
+    """Tells what the journal has lost, and keeps as many units taken as that may have been, so that
+    the limits hold.
 
     They are written down too: the next start finds a journal without damage.
     """

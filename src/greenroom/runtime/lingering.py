@@ -1,8 +1,10 @@
-"""Answers to requests that were not read to their end: the rest is read and discarded, so that the answer arrives.
+"""Answers to requests that were not read to their end: the rest is read and discarded, so that the
+answer arrives.
 
-A server that closes a socket with unread input resets the connection, and the reset destroys the answer on its way: a client that
-uploads too much would never learn why it was refused. Here the last part of the answer waits until the upload is over, bounded in bytes and
-time. Clients have the whole answer before that, by its length.
+A server that closes a socket with unread input resets the connection, and the reset destroys the
+answer on its way: a client that uploads too much would never learn why it was refused. Here the
+last part of the answer waits until the upload is over, bounded in bytes and time. Clients have the
+whole answer before that, by its length.
 """
 
 import asyncio
@@ -15,7 +17,9 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 @dataclass(frozen=True)
 class LingerLimits:
-    """How much of a refused upload is discarded, and for how long: as the gateway does for visitors."""
+    """How much of a refused upload is discarded, and for how long: as the gateway does for
+    visitors.
+    """
 
     most_bytes: int = 16 << 20
     silence_s: float = 2
@@ -78,7 +82,9 @@ class LingeringApp:
 
 
 class _Body:
-    """`coming` is whether more of it can be expected: not when the client still waits to be asked for it (Expect)."""
+    """`coming` is whether more of it can be expected: not when the client still waits to be asked
+    for it (Expect).
+    """
 
     def __init__(self, receive: Receive, *, coming: bool) -> None:
         self._receive = receive

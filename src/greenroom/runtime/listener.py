@@ -85,7 +85,8 @@ class AppListener:
             lifespan="off",
             server_header=False,
             http=cast(Any, partial(AppConnection, limits=limits)),
-            proxy_headers=False,  # uvicorn would believe X-Forwarded-For of every program on this machine
+            # uvicorn would believe X-Forwarded-For of every program on this machine
+            proxy_headers=False,
             ws="none",
             timeout_graceful_shutdown=CLOSING_S,
         )

@@ -53,7 +53,10 @@ def _missing(folder: Path, url: str | None) -> str:
     if store_exists(url or default_url(folder)):
         return ""
     if url is not None:
-        return f"there is no configuration of greenroom in {shown_url(url)}: set its store with --store"
+        return (
+            f"there is no configuration of greenroom in {shown_url(url)}: set its store with"
+            " --store"
+        )
     missing = (
         f"no configuration store found in {folder}"
         if folder.is_dir()

@@ -1,7 +1,9 @@
-"""Logs: one line per event on standard error, for people or for machines, and never a visitor's secret in it.
+"""Logs: one line per event on standard error, for people or for machines, and never a visitor's
+secret in it.
 
-Everything that logs through the standard library (uvicorn, asyncio) comes out the same way. Tracebacks are written without the
-values of local variables: among them are the headers of the visitor.
+Everything that logs through the standard library (uvicorn, asyncio) comes out the same way.
+Tracebacks are written without the values of local variables: among them are the headers of the
+visitor.
 """
 
 import logging
@@ -18,7 +20,9 @@ from greenroom.model.printable import printable
 SECRET_KEYS = frozenset(
     {"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"}
 )
-"""Values that are never logged: with a ticket a person could take over a place in line or a session."""
+"""Values that are never logged: with a ticket a person could take over a place in line or a
+session.
+"""
 
 ERRORS_PER_MINUTE = 10
 
@@ -27,7 +31,9 @@ QUIET = {"uvicorn.error": logging.WARNING, "asyncio": logging.WARNING, "alembic"
 
 
 def set_up_logs(log: Log) -> None:
-    """Sends all logging to standard error in the wanted form; may be called again when the settings change."""
+    """Sends all logging to standard error in the wanted form; may be called again when the settings
+    change.
+    """
     shared: list[Any] = [
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
@@ -71,7 +77,9 @@ def set_up_logs(log: Log) -> None:
 
 
 def leave_logs_to_logging() -> None:
-    """Hands events to the standard library's `logging`, for an application that has set that up; not where structlog is set up already."""
+    """Hands events to the standard library's `logging`, for an application that has set that up;
+    not where structlog is set up already.
+    """
     if not structlog.is_configured():
         structlog.configure(
             processors=[
@@ -94,7 +102,9 @@ def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> E
 
 
 def without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escapes control characters: what others wrote must not look like another line of the log, or move the cursor of a terminal."""
+    """Escapes control characters: what others wrote must not look like another line of the log, or
+    move the cursor of a terminal.
+    """
     return {
         key: printable(value) if isinstance(value, str) and key != "exception" else value
         for key, value in event.items()
@@ -102,7 +112,9 @@ def without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> 
 
 
 class ErrorLog:
-    """Logs unexpected exceptions with their traceback, but at most ERRORS_PER_MINUTE, so that clients cannot fill the disk with them."""
+    """Logs unexpected exceptions with their traceback, but at most ERRORS_PER_MINUTE, so that
+    clients cannot fill the disk with them.
+    """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s

@@ -1,4 +1,6 @@
-"""The notifications of one process: its sender, the watcher of its own alerts, and what the alerting API asks."""
+"""The notifications of one process: its sender, the watcher of its own alerts, and what the
+alerting API asks.
+"""
 
 import asyncio
 import concurrent.futures
@@ -36,7 +38,7 @@ TEST_S = 20.0
 
 
 class Notifications:
-    """See `alerts.view.NotificationView`. Make it inside the event loop."""
+    """Make it inside the event loop."""
 
     def __init__(
         self,
@@ -73,7 +75,9 @@ class Notifications:
         self._test_mode = config.sending.webhook_test
 
     async def run(self) -> None:
-        """Sends, or waits to send while another process does; and raises the alerts that this process knows of."""
+        """Sends, or waits to send while another process does; and raises the alerts that this
+        process knows of.
+        """
         sender = NotificationSender(
             self.outbox,
             self._read,
@@ -110,20 +114,17 @@ class Notifications:
 
     @property
     def webhook_test(self) -> str:
-        """See NotificationView."""
         return self._test_mode
 
     @property
     def mail_ready(self) -> bool:
-        """See NotificationView."""
         return self._delivery.mail_server is not None
 
     def url_problem(self, url: str) -> str:
-        """See NotificationView."""
         return self._delivery.guard.policy.target_problem(read_target(url))
 
     def test(self, webhook: Webhook) -> str:
-        """See NotificationView. Called in a thread of the API."""
+        """Called in a thread of the API."""
         calling = self._delivery.call(webhook, Message(None, webhook_name=webhook.name))
         waiting = asyncio.run_coroutine_threadsafe(calling, self._loop)
         try:
@@ -137,19 +138,15 @@ class Notifications:
         return problem
 
     def states(self) -> dict[str, tuple[int | None, int | None]]:
-        """See NotificationView."""
         return self.outbox.states()
 
     def waiting(self) -> int:
-        """See NotificationView."""
         return self.outbox.waiting()
 
     def history(
         self, since_ms: int, before_ms: int | None, skip: int, count: int
     ) -> tuple[list[Dispatch], int]:
-        """See NotificationView."""
         return self.outbox.history(since_ms, before_ms, skip, count)
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
-        """See NotificationView."""
         self.outbox.put_test(policy, alert, self._now_ms())

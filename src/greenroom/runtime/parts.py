@@ -14,11 +14,15 @@ from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
 
 HANDOVER_S = 15.0
-"""Beyond the time to drain: how long a process that is being replaced may take to close its journals, before its successor gives up."""
+"""Beyond the time to drain: how long a process that is being replaced may take to close its
+journals, before its successor gives up.
+"""
 
 
 class ProcessParts(NamedTuple):
-    """A whole process has all; one that only answers other proxies has no gateway; one inside an application leaves that its signals."""
+    """A whole process has all; one that only answers other proxies has no gateway; one inside an
+    application leaves that its signals.
+    """
 
     gateway: bool = True
     control: bool = True
@@ -39,7 +43,9 @@ class Listeners(NamedTuple):
     decide: socket.socket | None
 
     def address(self, name: str, written: Address) -> Address:
-        """Where this one is, also when port 0 was asked for; `written` when the process has no such listener."""
+        """Where this one is, also when port 0 was asked for; `written` when the process has no such
+        listener.
+        """
         listener: socket.socket | None = getattr(self, name)
         return bound(listener) if listener else written
 
@@ -51,9 +57,11 @@ class Listeners(NamedTuple):
 def claim(
     config: Config, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool
 ) -> tuple[DataDir, Listeners]:
-    """Takes the data directory and every address, before anything else is begun. Raises CannotStart.
+    """Takes the data directory and every address, before anything else is begun. Raises
+    CannotStart.
 
-    With sockets from the parent process, greenroom may be replacing a process that still drains: it waits for the data directory then.
+    With sockets from the parent process, greenroom may be replacing a process that still drains: it
+    waits for the data directory then.
     """
     alone = "visitors" if parts.gateway else "decide"
     inherited = inherited_sockets(os.environ, os.getpid(), alone) if parts.signals else {}
@@ -71,7 +79,9 @@ def take_addresses(
     one_of_many: bool,
     inherited: Mapping[str, socket.socket] = MappingProxyType({}),
 ) -> Listeners:
-    """Takes every address before anything else is begun; one that is `inherited` counts more than what is written. Raises CannotStart."""
+    """Takes every address before anything else is begun; one that is `inherited` counts more than
+    what is written. Raises CannotStart.
+    """
     mode = int(config.socket_mode, 8)
 
     def taken(

@@ -24,7 +24,9 @@ def run_agent(
     private: bool,
     say: Callable[[str], None],
 ) -> None:
-    """Until SIGTERM or SIGINT. Raises ReportFailed when greenroom will not have this agent, OSError when `ca_file` cannot be read."""
+    """Until SIGTERM or SIGINT. Raises ReportFailed when greenroom will not have this agent, OSError
+    when `ca_file` cannot be read.
+    """
     tls = ssl.create_default_context(cafile=ca_file or None)
     asyncio.run(_run(AgentLink(join, token, name, tls), region, name, private, say))
 

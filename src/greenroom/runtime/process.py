@@ -1,8 +1,9 @@
 """One greenroom process from start to end: the order of its steps, and the effect of signals.
 
-Order of the start: configuration, data directory and its lock, both addresses taken, control listener (so that /healthz answers
-and /readyz says "starting"), keys, ledgers restored, and only then the public listener. So no visitor is let in before it is known
-who is inside already. The end is the same backwards: /readyz says "draining", requests under way end, journals are closed.
+Order of the start: configuration, data directory and its lock, both addresses taken, control
+listener (so that /healthz answers and /readyz says "starting"), keys, ledgers restored, and only
+then the public listener. So no visitor is let in before it is known who is inside already. The end
+is the same backwards: /readyz says "draining", requests under way end, journals are closed.
 """
 
 import asyncio
@@ -86,13 +87,17 @@ VERSION = version("greenroom")
 COMPILED = is_compiled()
 
 BREATH_S = 0.002
-"""For visitors, between the rules of one room and those of the next, which take a fraction of a millisecond each."""
+"""For visitors, between the rules of one room and those of the next, which take a fraction of a
+millisecond each.
+"""
 
 log = structlog.get_logger(__name__)
 
 
 class Process:
-    """Runs what one source says until it is told to stop, and takes pictures of itself for the control listener."""
+    """Runs what one source says until it is told to stop, and takes pictures of itself for the
+    control listener.
+    """
 
     def __init__(
         self,
@@ -104,10 +109,12 @@ class Process:
         front_ends: Sequence[MakeFrontEnd] = (),
         parts: ProcessParts = EVERYTHING,
     ) -> None:
-        """`say` prints a line for people; `routes` are added to the control listener. Raises InvalidConfig.
+        """`say` prints a line for people; `routes` are added to the control listener. Raises
+        InvalidConfig.
 
-        `one_of_many`: other processes listen for visitors on the same address. `front_ends` are made beside the built-in ones, on the
-        same decision service. `parts`: what this process has of what is built in.
+        `one_of_many`: other processes listen for visitors on the same address. `front_ends` are
+        made beside the built-in ones, on the same decision service. `parts`: what this process has
+        of what is built in.
         """
         config, stamp = load_stamped(source)
         self._file = self.config = config
@@ -231,7 +238,9 @@ class Process:
     async def _begin_with_store(
         self, data: DataDir, listeners: Listeners, undo: contextlib.ExitStack
     ) -> LayeredStore:
-        """Opens the configuration store and takes over what is in it, before anything else is begun."""
+        """Opens the configuration store and takes over what is in it, before anything else is
+        begun.
+        """
         seals = seals_of(data.path)
         store = self._store = SqlStore(self._file.store or default_url(data.path), seals)
         undo.callback(store.close)
@@ -270,7 +279,6 @@ class Process:
         return explained(self.config, asked, self._lookups(), now_ms, seats)
 
     async def give_up(self, data_center: str) -> None:
-        """See `configuration.state.DataCenterView`."""
         if self._ledgers:
             await self._ledgers.give_up(data_center)
 
@@ -321,7 +329,9 @@ class Process:
         )
 
     def _faults(self) -> tuple[Problem, ...]:
-        """What cannot be used of the configuration that runs. What is new in it is logged: rules are compiled late."""
+        """What cannot be used of the configuration that runs. What is new in it is logged: rules
+        are compiled late.
+        """
         found = [*self.config.faults, *(self._compiler.faults if self._compiler else ())]
         faults = tuple(dict.fromkeys(fault.problem for fault in found))
         if faults != self._logged_faults:
@@ -416,7 +426,9 @@ class Process:
             await self._analytics.close(ledgers)
             await ledgers.close()
             if self._parts.signals:
-                gc.unfreeze()  # Python looks through it once more at its end: DuckDB reports what is left over as leaks, in forty lines
+                # Python looks through it once more at its end: DuckDB reports what is left over as
+                # leaks, in forty lines
+                gc.unfreeze()
 
     def _data_centers(self) -> tuple[str, ...]:
         return self.config.shared.data_centers if self.config.shared else ()
@@ -474,12 +486,15 @@ class Process:
             await self._apply(merged(self._file, stored), self._lookups())
             self._stored = stored
         if self._reloader.state.problems:
-            self._reloader.ask()  # what was wrong with the file may have been what stood in the store
+            # what was wrong with the file may have been what stood in the store
+            self._reloader.ask()
 
     async def _apply(self, config: Config, lookups: Lookups, *, strict: bool = False) -> None:
-        """Applies a changed configuration; all steps that can fail come before the first change. `strict`: nothing new may be left out.
+        """Applies a changed configuration; all steps that can fail come before the first change.
+        `strict`: nothing new may be left out.
 
-        Visitors are served until then: the longest steps, which make what is new, are done in small pieces.
+        Visitors are served until then: the longest steps, which make what is new, are done in small
+        pieces.
         """
         ledgers, decision, compiler = self._ledgers, self._decision, self._compiler
         if ledgers is None or decision is None or compiler is None or not self._front_ends:
@@ -504,14 +519,18 @@ class Process:
         self.config, self._known_places = config, lookups
 
     def _lookups(self) -> Lookups:
-        """The lookups for rules of the configuration that runs; opened again after the file has changed."""
+        """The lookups for rules of the configuration that runs; opened again after the file has
+        changed.
+        """
         self._known_places = self._known_places or assemble.lookups(self.config, self._names)
         return self._known_places
 
     def _settle(
         self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]
     ) -> None:
-        """Configures the ledgers for the start of the table, and holds a draw that became due while the process was not running."""
+        """Configures the ledgers for the start of the table, and holds a draw that became due while
+        the process was not running.
+        """
         if self._health:
             self._health.hold_rooms(table)
         ledgers.take_over(
@@ -530,7 +549,9 @@ class Process:
         while self._compiler is not None and self._compiler.catch_up():
             await asyncio.sleep(BREATH_S)
         if self._parts.signals:  # the process is greenroom's own
-            gc.freeze()  # what is there by now stays; going through it again and again would only hold visitors up
+            # what is there by now stays; going through it again and again would only hold visitors
+            # up
+            gc.freeze()
         await self.stopping.wait()
 
     async def _check_health(self) -> None:

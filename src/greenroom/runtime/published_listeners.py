@@ -1,7 +1,9 @@
-"""The listeners of every process on one configuration store, so that what is saved through one process holds for all of them.
+"""The listeners of every process on one configuration store, so that what is saved through one
+process holds for all of them.
 
-Each process keeps a row with its listeners among the sessions of the store. A process that ends takes its row away; the row of one that
-was killed is removed when it has not been renewed for FORGOTTEN_S.
+Each process keeps a row with its listeners among the sessions of the store. A process that ends
+takes its row away; the row of one that was killed is removed when it has not been renewed for
+FORGOTTEN_S.
 """
 
 import asyncio
@@ -36,10 +38,14 @@ _Places = Collection[tuple[str, int]]
 
 
 class PublishedListeners:
-    """Own listeners and those that other processes published. Methods that ask the store block and raise StorageFailed."""
+    """Own listeners and those that other processes published. Methods that ask the store block and
+    raise StorageFailed.
+    """
 
     def __init__(self, own: _Places, rows: SessionStore, now_ms: Callable[[], int]) -> None:
-        """`own` are the listeners of this process, with numeric addresses; of a Unix socket its file, and 0."""
+        """`own` are the listeners of this process, with numeric addresses; of a Unix socket its
+        file, and 0.
+        """
         self._own = own
         self._rows = rows
         self._now_ms = now_ms
@@ -64,7 +70,9 @@ class PublishedListeners:
         return self.everywhere()
 
     def publish(self) -> None:
-        """Publishes or renews the listeners of this process, and removes what killed processes left."""
+        """Publishes or renews the listeners of this process, and removes what killed processes
+        left.
+        """
         now_ms = self._now_ms()
         found = {row.secret_sha256: row for row in self._rows.rows(LISTENERS)}
         if self._id in found:
@@ -126,7 +134,9 @@ class PublishedListeners:
 
 
 def _seen_from_outside(places: _Places, addresses: Collection[str]) -> Iterator[tuple[str, int]]:
-    """A listener on every address by the addresses of its machine: here that would mean the addresses of this one. Files do not count."""
+    """A listener on every address by the addresses of its machine: here that would mean the
+    addresses of this one. Files do not count.
+    """
     for text, port in places:
         address = read_address(text)
         if address is None:
@@ -143,7 +153,9 @@ def this_machine() -> str:
 
 
 def own_addresses() -> tuple[str, ...]:
-    """Addresses of this machine: loopback, those of its name, and those from which it reaches others. No packet is sent."""
+    """Addresses of this machine: loopback, those of its name, and those from which it reaches
+    others. No packet is sent.
+    """
     found = ["127.0.0.1", "::1"]
     with contextlib.suppress(OSError):
         found += [str(entry[4][0]) for entry in socket.getaddrinfo(socket.gethostname(), None)]

@@ -1,7 +1,9 @@
-"""Keeps out of the control listener what other web sites send there by DNS rebinding, and what visitors send through a gateway.
+"""Keeps out of the control listener what other web sites send there by DNS rebinding, and what
+visitors send through a gateway.
 
-A page of `evil.example` may read what `http://evil.example:8081` answers. If that name suddenly leads to 127.0.0.1, the browser of an
-operator would read `/status` and `/metrics` for it. Such a request comes from this machine, in clear text, and asks for the name.
+A page of `evil.example` may read what `http://evil.example:8081` answers. If that name suddenly
+leads to 127.0.0.1, the browser of an operator would read `/status` and `/metrics` for it. Such a
+request comes from this machine, in clear text, and asks for the name.
 """
 
 from collections.abc import Callable
@@ -29,7 +31,8 @@ The control listener is for operators only. No origin may lead to it.
 class OwnNamesOnly:
     """Refuses requests that a gateway of greenroom forwarded.
 
-    Refuses requests from this machine that ask for a name with a dot, except through trusted proxies, HTTPS or a Unix socket.
+    Refuses requests from this machine that ask for a name with a dot, except through trusted
+    proxies, HTTPS or a Unix socket.
     """
 
     def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy]) -> None:
@@ -71,7 +74,9 @@ def _is_loopback(client: str) -> bool:
 
 
 def _may_be_rebound(host: str) -> bool:
-    """Whether a stranger can let this name lead to any address: names without a dot have no public owner."""
+    """Whether a stranger can let this name lead to any address: names without a dot have no public
+    owner.
+    """
     name = host.lower() if host.startswith("[") else host.lower().rpartition(":")[0] or host.lower()
     try:
         ip_address(name.partition("]")[0].strip("["))

@@ -1,7 +1,9 @@
-"""What Redis refuses, as one event of the log: which Redis, which cause, and what it said. No traceback: there is no error in here.
+"""What Redis refuses, as one event of the log: which Redis, which cause, and what it said. No
+traceback: there is no error in here.
 
-A Redis that lacks memory refuses every call of every visitor, and the sync, the leader lease and the keys of tickets besides. All of
-them hold visitors and try again, so one event for each cause is enough, with one a minute as long as it goes on.
+A Redis that lacks memory refuses every call of every visitor, and the sync, the leader lease and
+the keys of tickets besides. All of them hold visitors and try again, so one event for each cause is
+enough, with one a minute as long as it goes on.
 """
 
 import time
@@ -38,7 +40,9 @@ CAUSES: tuple[tuple[type[Exception], str, str], ...] = (
         "not saving: the server cannot write its data to its disk and refuses changes",
     ),
 )
-"""Class that the client library gives the error or the one it came from, or else the word that the reply begins with; what it means."""
+"""Class that the client library gives the error or the one it came from, or else the word that the
+reply begins with; what it means.
+"""
 
 OTHER = "no answer, or a refusal"
 
@@ -57,7 +61,9 @@ def cause_of(failure: BaseException) -> str:
 
 
 def is_failure_of_redis(error: BaseException) -> bool:
-    """Whether Redis, or the way there, is the reason; an answer that greenroom cannot read, and all else, is an error of greenroom."""
+    """Whether Redis, or the way there, is the reason; an answer that greenroom cannot read, and all
+    else, is an error of greenroom.
+    """
     while isinstance(error, (Unreachable, StorageFailed)) and error.__cause__ is not None:
         error = error.__cause__
     return isinstance(error, (Unreachable, StorageFailed, RedisError, OSError))
@@ -69,7 +75,9 @@ class RedisFailures:
     def __init__(
         self, name: str, on_error: OnError, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """`name` is what the log calls this Redis; `on_error` is told of everything that is no failure of Redis."""
+        """`name` is what the log calls this Redis; `on_error` is told of everything that is no
+        failure of Redis.
+        """
         self._name = name
         self._on_error = on_error
         self._now_s = now_s

@@ -1,4 +1,6 @@
-"""Reloads a changed configuration while the process runs, or keeps the last good one and reports why."""
+"""Reloads a changed configuration while the process runs, or keeps the last good one and reports
+why.
+"""
 
 import asyncio
 import contextlib
@@ -13,7 +15,9 @@ from greenroom.configuration.state import ConfigState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 
 LOOK_S = 0.5
-"""Between two looks at the files. A change counts when two looks agree, so a file is not read while it is being written."""
+"""Between two looks at the files. A change counts when two looks agree, so a file is not read while
+it is being written.
+"""
 
 NEEDS_RESTART = {
     "listen": "public listen address",
@@ -33,7 +37,9 @@ log = structlog.get_logger(__name__)
 
 
 class Reloader:
-    """Applies what `source` says. `apply` takes a checked configuration over, as a whole or not at all."""
+    """Applies what `source` says. `apply` takes a checked configuration over, as a whole or not at
+    all.
+    """
 
     def __init__(
         self,
@@ -70,9 +76,11 @@ class Reloader:
             seen = now
 
     async def reload(self) -> None:
-        """Reads the configuration again, whether it changed or not. Problems are logged and kept in `state`, never raised.
+        """Reads the configuration again, whether it changed or not. Problems are logged and kept in
+        `state`, never raised.
 
-        A thousand rooms take 0.1 s to read, so they are read in a thread; visitors are served meanwhile.
+        A thousand rooms take 0.1 s to read, so they are read in a thread; visitors are served
+        meanwhile.
         """
         before = self._stamp = self._source.stamp()
         try:
@@ -117,7 +125,8 @@ class Reloader:
     def _pending(self, config: Config) -> tuple[str, ...]:
         started = self._started_with
         changed = [
-            f"{key} ({what}) stays {store_shown(str(getattr(started, key)))}; the file says {store_shown(str(getattr(config, key)))}"
+            f"{key} ({what}) stays {store_shown(str(getattr(started, key)))}; the file says"
+            f" {store_shown(str(getattr(config, key)))}"
             for key, what in NEEDS_RESTART.items()
             if getattr(config, key) != getattr(started, key)
         ]

@@ -1,11 +1,13 @@
-"""Compiles rooms for the gateway, but only those whose settings, events, rules or lists have changed.
+"""Compiles rooms for the gateway, but only those whose settings, events, rules or lists have
+changed.
 
-A change to one room of a thousand then costs one room, and the others keep their calendars, with the stage they are at. At the start of
-a process rules wait until they are first asked, or until there is time (`catch_up`): they were tried when they were saved, and a
-thousand rooms of them would take longer to compile than everything else.
+A change to one room of a thousand then costs one room, and the others keep their calendars, with
+the stage they are at. At the start of a process rules wait until they are first asked, or until
+there is time (`catch_up`): they were tried when they were saved, and a thousand rooms of them would
+take longer to compile than everything else.
 
-What cannot be compiled stops nothing else: a room holds its visitors, a list or a rule is left out (rules only let visitors by), and the
-built-in page stands for a template. `faults` names it.
+What cannot be compiled stops nothing else: a room holds its visitors, a list or a rule is left out
+(rules only let visitors by), and the built-in page stands for a template. `faults` names it.
 """
 
 import contextlib
@@ -60,7 +62,9 @@ def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
 
 
 class MadeRoom(NamedTuple):
-    """A compiled room, everything it was made of, and what of it had to be left out: rules may add to that when they wake."""
+    """A compiled room, everything it was made of, and what of it had to be left out: rules may add
+    to that when they wake.
+    """
 
     made_of: tuple[Any, ...]
     schedule: RoomSchedule
@@ -87,7 +91,9 @@ class RoomCompiler:
         self._list_faults: list[UnitFault] = []
         self._asleep: list[LazyRules] = []
         self.unfinished = False
-        """A room waits for a disk or a database: compiling the same configuration again may succeed."""
+        """A room waits for a disk or a database: compiling the same configuration again may
+        succeed.
+        """
 
     @property
     def faults(self) -> list[UnitFault]:
@@ -100,7 +106,8 @@ class RoomCompiler:
     async def compile_ahead(
         self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups
     ) -> None:
-        """Compiles what `table` is about to need, piece by piece: visitors are served in between. What fails here is left to `table`.
+        """Compiles what `table` is about to need, piece by piece: visitors are served in between.
+        What fails here is left to `table`.
 
         The next call of `table` uses it, or drops it.
         """
@@ -129,7 +136,8 @@ class RoomCompiler:
     ) -> RoomTable:
         """Every room of the configuration with its ledger; the one reference that a change swaps.
 
-        Raises InvalidConfig only if `strict`, when something fails that did not fail before; the running table is not touched.
+        Raises InvalidConfig only if `strict`, when something fails that did not fail before; the
+        running table is not touched.
         """
         try:
             return self._table(config, ledgers, now_ms, lookups, rules_later, strict)
@@ -169,7 +177,9 @@ class RoomCompiler:
     def _held(
         self, config: Config, room: Room, ledgers: OpenRoom, now_ms: int, error: Exception
     ) -> MadeRoom:
-        """For a room that cannot be compiled: the running one while a disk fails, else one that holds its visitors."""
+        """For a room that cannot be compiled: the running one while a disk fails, else one that
+        holds its visitors.
+        """
         faults = _unit_faults(config, room, error)
         known = self._rooms.get(room.id)
         if (
@@ -194,7 +204,9 @@ class RoomCompiler:
         return MadeRoom((), schedule, faults)
 
     def catch_up(self) -> bool:
-        """Compiles the rules of one room that has had no request yet; False when there are none left."""
+        """Compiles the rules of one room that has had no request yet; False when there are none
+        left.
+        """
         if self._asleep:
             self._asleep.pop().wake()
         return bool(self._asleep)
@@ -312,7 +324,9 @@ def bypass(
     lookups: Lookups,
     failed: Callable[[Exception], None],
 ) -> Bypass | None:
-    """What lets by in one room; None when no rule counts. A rule that fails is told to `failed`, and lets no visitor by."""
+    """What lets by in one room; None when no rule counts. A rule that fails is told to `failed`,
+    and lets no visitor by.
+    """
     question: BypassRules = compile_bypass(rules, lists, lambda _, error: failed(error))
     return (
         (lambda arrival, now_ms: question(arrival, now_ms, lookups))
@@ -322,7 +336,9 @@ def bypass(
 
 
 class LazyRules:
-    """Rules that are compiled when the first visitor comes. If they cannot be, that is told, and they let no visitor by."""
+    """Rules that are compiled when the first visitor comes. If they cannot be, that is told, and
+    they let no visitor by.
+    """
 
     __slots__ = ("_compile", "_failed", "_question")
 
@@ -334,7 +350,6 @@ class LazyRules:
         self._question: Bypass | None = None
 
     def __call__(self, arrival: Arrival, now_ms: int) -> Rule | None:
-        """See `Bypass`."""
         if self._question is None:
             self.wake()
         return self._question(arrival, now_ms) if self._question else None

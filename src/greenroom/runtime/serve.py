@@ -24,7 +24,9 @@ from greenroom.runtime.process import Process
 def serve_until_stopped(
     source: ConfigSource, say: Say, *, one_of_many: bool = False, parts: ProcessParts = EVERYTHING
 ) -> None:
-    """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start; returns after a clean end."""
+    """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start; returns after a
+    clean end.
+    """
 
     async def serve() -> None:
         process = Process(source, say, one_of_many=one_of_many, parts=parts)
@@ -55,14 +57,18 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _allow_open_files() -> None:
-    """The usual soft limit of 1,024 would be a waiting room for 500; the hard limit is the administrator's real word."""
+    """The usual soft limit of 1,024 would be a waiting room for 500; the hard limit is the
+    administrator's real word.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def rotate_keys(data: Path) -> str:
-    """Makes a new key for the tickets of this data directory; says what happens next. Raises StorageFailed or InvalidConfig."""
+    """Makes a new key for the tickets of this data directory; says what happens next. Raises
+    StorageFailed or InvalidConfig.
+    """
     if not (data / KEY_FILE).exists():
         raise CannotStart(
             f"no keys found in {data}: set the data directory of greenroom with --data"
@@ -70,4 +76,7 @@ def rotate_keys(data: Path) -> str:
     now_ms = MonotonicClock().now_ms()
     KeyRing(data, now_ms).rotate(now_ms)
     seconds, minutes = ACTIVATION_DELAY_MS // 1000, KEY_OVERLAP_MS // 60_000
-    return f"new key written to {data}; it is used in {seconds} seconds, and the old key opens tickets for {minutes} more minutes"
+    return (
+        f"new key written to {data}; it is used in {seconds} seconds, and the old key opens tickets"
+        f" for {minutes} more minutes"
+    )

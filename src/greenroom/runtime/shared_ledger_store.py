@@ -1,4 +1,6 @@
-"""The ledgers of all rooms in Redis, shared with other processes: opened, synced with the coordinator, read for operators."""
+"""The ledgers of all rooms in Redis, shared with other processes: opened, synced with the
+coordinator, read for operators.
+"""
 
 import asyncio
 import contextlib
@@ -33,10 +35,14 @@ LOOK_S = 1.0
 """How old figures for operators may be. Looking at a room costs Redis 20 us."""
 
 ASKED_S = 60.0
-"""The process that syncs a data center reads its rooms all the time; the others while an operator looks, for so long after a question."""
+"""The process that syncs a data center reads its rooms all the time; the others while an operator
+looks, for so long after a question.
+"""
 
 KNOWN_S = 5 * LOOK_S
-"""Figures and estimates are known after two looks within this time: an estimate comes after the look that asked for it."""
+"""Figures and estimates are known after two looks within this time: an estimate comes after the
+look that asked for it.
+"""
 
 EXCHANGE_S = 2.0
 """How often keys are exchanged: well within the 15 s after which a new one seals."""
@@ -72,7 +78,9 @@ class SharedRoom:
 
 
 class SharedLedgerStore:
-    """All open rooms by id, as `runtime.ledger_store.LocalLedgerStore`. `run` keeps them in step with the coordinator."""
+    """All open rooms by id, as `runtime.ledger_store.LocalLedgerStore`. `run` keeps them in step
+    with the coordinator.
+    """
 
     def __init__(
         self,
@@ -83,7 +91,9 @@ class SharedLedgerStore:
         say: Callable[[str], None],
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """Make it inside the event loop. `data_centers` gives their names as they are configured now."""
+        """Make it inside the event loop. `data_centers` gives their names as they are configured
+        now.
+        """
         self.open: Mapping[str, SharedRoom] = {}
         self.failing = False
         """Whether Redis could not do what it was asked the last time."""
@@ -116,17 +126,20 @@ class SharedLedgerStore:
         self._keys = KeyExchange(self._global, data)
 
     async def exchange_keys(self) -> None:
-        """Before the key ring is read: takes in the keys of other machines, unless Redis does not answer."""
+        """Before the key ring is read: takes in the keys of other machines, unless Redis does not
+        answer.
+        """
         with contextlib.suppress(StorageFailed):
             await self._keys.begin(self._clock.now_ms())
             self._exchanged_s = time.monotonic()
 
     def exchanges_keys(self) -> bool:
-        """See ProcessLedgerStore."""
         return time.monotonic() - self._exchanged_s < EXCHANGED_S
 
     async def restore(self, rooms: RoomsAt) -> None:
-        """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
+        """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin:
+        visitors are held until it can.
+        """
         self.take_over((), await self.prepare(rooms))
         await self._look()
         self._say(
@@ -177,11 +190,10 @@ class SharedLedgerStore:
         return msgspec.structs.replace(self.membership.state(), trips=trips, figures_known=known)
 
     async def give_up(self, data_center: str) -> None:
-        """See `configuration.state.DataCenterView`."""
         await self.membership.give_up(data_center)
 
     def looks(self, now_ms: int) -> Iterator[RoomLook]:  # noqa: ARG002 - as they were at the last look
-        """See `analytics.collector.sampler.Rooms`. One process of a data center tells the gauges: the one that syncs it."""
+        """One process of a data center tells the gauges: the one that syncs it."""
         self._counting = telling = self.membership.state().syncing and not self.failing
         for found in self.open.values():
             room, gauges = found.ledger.room, found.gauges
@@ -194,7 +206,9 @@ class SharedLedgerStore:
             )
 
     def halted(self) -> Mapping[str, str]:
-        """Names of the rooms whose admissions are stopped because Redis does not answer or refuses; what it said."""
+        """Names of the rooms whose admissions are stopped because Redis does not answer or refuses;
+        what it said.
+        """
         if not self.failing:
             return {}
         return {
@@ -222,7 +236,7 @@ class SharedLedgerStore:
         """Notes that the figures are wanted: they are read for a while."""
         self._asked_s = time.monotonic()
 
-    # -- inside -----------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _opened(self, room: Room) -> SharedRoom:
         return SharedRoom(self._ledgers.ledger(room), self)

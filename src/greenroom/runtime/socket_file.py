@@ -1,7 +1,9 @@
-"""Unix sockets to listen on: their file is made with the permissions that were asked for, and goes with the process that made it.
+"""Unix sockets to listen on: their file is made with the permissions that were asked for, and goes
+with the process that made it.
 
-A file that a dead process left behind is replaced. Whether its process is dead, a connection tells: it is refused. Therefore such a
-socket listens from the moment in which it has its name, and connections wait in it until greenroom is ready, as with socket activation.
+A file that a dead process left behind is replaced. Whether its process is dead, a connection tells:
+it is refused. Therefore such a socket listens from the moment in which it has its name, and
+connections wait in it until greenroom is ready, as with socket activation.
 """
 
 import contextlib
@@ -20,7 +22,9 @@ from greenroom.runtime.data_dir import CannotStart
 MODE = 0o660
 
 LOCK_S = 2.0
-"""How long another process may take to look at the same folder. Only programs that may write there can make us wait."""
+"""How long another process may take to look at the same folder. Only programs that may write there
+can make us wait.
+"""
 
 LOOK_S = 0.01
 
@@ -97,7 +101,9 @@ def _make_way(path: str) -> None:
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Two processes that start at once must not both find the file of a dead one: the second would take it away from the first."""
+    """Two processes that start at once must not both find the file of a dead one: the second would
+    take it away from the first.
+    """
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         until_s = time.monotonic() + LOCK_S

@@ -89,24 +89,20 @@ class ShownStatusPages:
 
     @property
     def has_address(self) -> bool:
-        """See StatusPreview."""
         return bool(self._config().status_listen)
 
     @property
     def is_served(self) -> bool:
-        """See StatusPreview."""
         config = self._config()
         return bool(config.status_listen and config.status_pages)
 
     def pages(self) -> list[ServedStatusPage]:
-        """See StatusPreview."""
         served = self._config().status_pages
         return [ServedStatusPage(page.title, page.where) for page in served] or [
             ServedStatusPage(EVERYTHING.title, "")
         ]
 
     async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
-        """See StatusPreview."""
         shown = (
             page
             if isinstance(page, PageSettings)
@@ -124,7 +120,9 @@ class ShownStatusPages:
 
 EVERYTHING = PageSettings(title="Status", rooms=("*",), health_checks=("*",))
 IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbox")
-"""The policy of the page itself, for a frame of the dashboard, in which it may do nothing but be looked at."""
+"""The policy of the page itself, for a frame of the dashboard, in which it may do nothing but be
+looked at.
+"""
 
 
 def status_preview(
@@ -165,7 +163,8 @@ def open_status_pages(
     *,
     shared: bool,
 ) -> list[AppListener]:
-    """The listener of the status pages, bound and not started; none when the settings have no address for it. Raises CannotStart.
+    """The listener of the status pages, bound and not started; none when the settings have no
+    address for it. Raises CannotStart.
 
     `shared`: other processes serve them on the same address.
     """

@@ -1,4 +1,6 @@
-"""Secrets in the configuration store: sealed after an upgrade, and sealed again when their key is replaced."""
+"""Secrets in the configuration store: sealed after an upgrade, and sealed again when their key is
+replaced.
+"""
 
 import asyncio
 import contextlib
@@ -26,10 +28,11 @@ def seals_of(data: Path) -> SealedFields:
 
 
 def seals_for_command(data: Path | None, url: str | None) -> FieldSeals:
-    """For a command beside a greenroom: only with a key that its processes have too, those of the data directory.
+    """For a command beside a greenroom: only with a key that its processes have too, those of the
+    data directory.
 
-    A command on another machine stores secrets as they are, and a process seals them (`keep_sealed`): sealed with a key of that machine
-    they would be lost to all processes.
+    A command on another machine stores secrets as they are, and a process seals them
+    (`keep_sealed`): sealed with a key of that machine they would be lost to all processes.
     """
     if url is None or (data is not None and (data / SECRETS_FILE).exists()):
         return seals_of(data or default_data())
@@ -37,7 +40,9 @@ def seals_for_command(data: Path | None, url: str | None) -> FieldSeals:
 
 
 async def keep_sealed(store: SqlStore) -> None:
-    """Until cancelled: seals what an older greenroom, or a command on another machine, stored as it was; logs what is unreadable here."""
+    """Until cancelled: seals what an older greenroom, or a command on another machine, stored as it
+    was; logs what is unreadable here.
+    """
     looked = None
     while True:
         with contextlib.suppress(
@@ -63,7 +68,9 @@ async def _seal(store: SqlStore) -> None:
 
 
 def rotate_secrets(data: Path, url: str | None) -> str:
-    """Makes a new key and seals everything in the store with it; says what was done. Raises CannotStart, StorageFailed or InvalidConfig."""
+    """Makes a new key and seals everything in the store with it; says what was done. Raises
+    CannotStart, StorageFailed or InvalidConfig.
+    """
     if not (data / SECRETS_FILE).exists():
         raise CannotStart(
             f"no {SECRETS_FILE} found in {data}: set the data directory of greenroom with --data"
@@ -81,4 +88,7 @@ def rotate_secrets(data: Path, url: str | None) -> str:
         if unreadable
         else ""
     )
-    return f"new key {key} written to {data}; {sealed} record{'' if sealed == 1 else 's'} sealed with it{left}"
+    return (
+        f"new key {key} written to {data}; {sealed} record{'' if sealed == 1 else 's'} sealed with"
+        f" it{left}"
+    )

@@ -1,12 +1,15 @@
-"""Several workers on one machine: starts them, restarts those that crash, forwards signals, and ends them.
+"""Several workers on one machine: starts them, restarts those that crash, forwards signals, and
+ends them.
 
-Workers share one address, one data directory, and ledgers in Redis: the one that is named, or a private redis-server on a socket file in
-the data directory, which no other user can reach and which persists everything.
+Workers share one address, one data directory, and ledgers in Redis: the one that is named, or a
+private redis-server on a socket file in the data directory, which no other user can reach and which
+persists everything.
 
-Each worker has a listening socket of its own on the address (SO_REUSEPORT: the kernel deals connections out), which this process opens and
-keeps: while a worker is replaced, its connections wait there and none is refused. A socket that was passed to this process (socket
-activation) is given to all workers instead, so that the process itself can be replaced in the same way; and so is a Unix socket, whose file
-can have only one.
+Each worker has a listening socket of its own on the address (SO_REUSEPORT: the kernel deals
+connections out), which this process opens and keeps: while a worker is replaced, its connections
+wait there and none is refused. A socket that was passed to this process (socket activation) is
+given to all workers instead, so that the process itself can be replaced in the same way; and so is
+a Unix socket, whose file can have only one.
 """
 
 import ctypes
@@ -59,7 +62,9 @@ class PrivateRedis:
     """A redis-server of our own. Its data stay in `<data>/redis`."""
 
     def __init__(self, data: Path, wait_s: float = 0.0) -> None:
-        """Raises CannotStart when it is not installed, or still runs for another greenroom after `wait_s`."""
+        """Raises CannotStart when it is not installed, or still runs for another greenroom after
+        `wait_s`.
+        """
         program = shutil.which("redis-server")
         if program is None:
             raise CannotStart(
@@ -108,7 +113,8 @@ class PrivateRedis:
             time.sleep(LOOK_S / 2)
 
     def keep(self, say: Say) -> None:
-        """Starts it again when it has died, until it lives: every REST_S at most. Workers hold visitors while it reads its data.
+        """Starts it again when it has died, until it lives: every REST_S at most. Workers hold
+        visitors while it reads its data.
 
         Raises OSError when the machine does not let it start; it is tried again then, too.
         """
@@ -219,7 +225,8 @@ class Worker:
 
 
 def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say: Say) -> int:
-    """Runs `count` workers until told to stop; the exit code. `arguments` are those of this command line, for the workers.
+    """Runs `count` workers until told to stop; the exit code. `arguments` are those of this command
+    line, for the workers.
 
     Raises CannotStart.
     """

@@ -6,7 +6,9 @@ from typing import Any
 
 
 class Agenda:
-    """Things to do in order of time; those of the same millisecond in the order in which they were noted."""
+    """Things to do in order of time; those of the same millisecond in the order in which they were
+    noted.
+    """
 
     __slots__ = ("_events", "_number", "now_ms")
 

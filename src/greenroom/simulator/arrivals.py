@@ -1,4 +1,6 @@
-"""When visitors come, and to which data center: from rates, from a curve, or from a table in a file."""
+"""When visitors come, and to which data center: from rates, from a curve, or from a table in a
+file.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, pi, sin, sqrt
@@ -105,7 +107,9 @@ ArrivalRow = tuple[float, int, int]
 def from_rows(
     draw: RandomDraw, rows: Sequence[ArrivalRow], last_s: float, centers: int
 ) -> list[tuple[int, int]]:
-    """Visitors spread over the time until the next row; those of the last row over `last_s` seconds."""
+    """Visitors spread over the time until the next row; those of the last row over `last_s`
+    seconds.
+    """
     part = shares(draw, centers)
     sums = [sum(part[: place + 1]) for place in range(centers)]
     moments = sorted({second for second, _, _ in rows})
@@ -120,7 +124,8 @@ def from_rows(
 
 
 def read_rows(text: str, centers: int) -> tuple[list[ArrivalRow], list[Problem]]:
-    """A table of arrivals: `second,visitors` or `second,visitors,data center` in each line; a heading and empty lines are skipped.
+    """A table of arrivals: `second,visitors` or `second,visitors,data center` in each line; a
+    heading and empty lines are skipped.
 
     Everything that is wrong comes back at once, each with its line.
     """

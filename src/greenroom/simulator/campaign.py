@@ -1,4 +1,6 @@
-"""Random rooms, crowds and networks with random faults, one for each seed; `checks` has the invariants for all of them."""
+"""Random rooms, crowds and networks with random faults, one for each seed; `checks` has the
+invariants for all of them.
+"""
 
 from dataclasses import replace
 
@@ -158,7 +160,9 @@ def _provisional_floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """In every third world of several data centers one is stopped in order, for a moment or for minutes, perhaps twice."""
+    """In every third world of several data centers one is stopped in order, for a moment or for
+    minutes, perhaps twice.
+    """
     if centers == 1 or draw.random() >= 0.33:
         return ()
     struck, at_s = (between(draw, 0, centers - 1),), between(draw, 20, LASTS_S - 300)
@@ -171,7 +175,9 @@ def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _long_faults(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """In every fourth world of several data centers something is gone for minutes, often before there has been a line."""
+    """In every fourth world of several data centers something is gone for minutes, often before
+    there has been a line.
+    """
     if centers == 1 or draw.random() >= 0.25:
         return ()
     at_s = between(draw, 20, 200)

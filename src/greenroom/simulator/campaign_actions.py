@@ -1,4 +1,6 @@
-"""What operators do in the worlds of a campaign: in two of three worlds something, up to four times, and it may overlap."""
+"""What operators do in the worlds of a campaign: in two of three worlds something, up to four
+times, and it may overlap.
+"""
 
 from collections.abc import Callable
 
@@ -39,7 +41,9 @@ def _limits(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: int) ->
 
 
 def _passthrough(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: int) -> Chosen:
-    """Often because of a crowd that nothing is to hold up, while the room has more capacity than at other times."""
+    """Often because of a crowd that nothing is to hold up, while the room has more capacity than at
+    other times.
+    """
     found: Chosen = (Fault("passthrough", at_s, until_s),)
     if draw.random() < 0.5:
         found += (

@@ -11,11 +11,15 @@ from greenroom.model.line_table import LineTable
 from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
 
 CONTACTS_TO_FOLLOW = 3
-"""In how many answers a changed limit shows: it is told, permits and freed units are given back, and the rate behind a cut is in force."""
+"""In how many answers a changed limit shows: it is told, permits and freed units are given back,
+and the rate behind a cut is in force.
+"""
 
 
 class Behind(NamedTuple):
-    """Who waits for the end of a call, since when; of a request that cannot wait, for how many calls."""
+    """Who waits for the end of a call, since when; of a request that cannot wait, for how many
+    calls.
+    """
 
     visitor: SimulatedVisitor
     then: OutcomeHandler
@@ -42,7 +46,9 @@ class Center:
         self.awaits = False
         """Whether the sync loop waits for the answer to the newest report."""
         self.skew_ms = skew_ms
-        """By how much the server's clock is ahead; the ledger's time need not follow it (see `ledger_time`)."""
+        """By how much the server's clock is ahead; the ledger's time need not follow it (see
+        `ledger_time`).
+        """
         self.time = LedgerTime()
         self.expectation = Expectation()
         self.down = 0

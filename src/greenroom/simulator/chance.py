@@ -1,7 +1,7 @@
 """Random numbers: streams that the caller makes, so that every run can be repeated exactly.
 
-Each part of a scenario draws from a stream of its own name. So the crowd stays the same when only the network or the algorithm changes,
-and two algorithms can be compared on the very same visitors.
+Each part of a scenario draws from a stream of its own name. So the crowd stays the same when only
+the network or the algorithm changes, and two algorithms can be compared on the very same visitors.
 """
 
 from collections.abc import Callable, Sequence

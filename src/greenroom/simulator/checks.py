@@ -1,6 +1,8 @@
-"""The invariants of admission as checks of any simulated world: one row for each, in the table CHECKS.
+"""The invariants of admission as checks of any simulated world: one row for each, in the table
+CHECKS.
 
-Some can be seen at the end of a run; the others are watched while it goes on (`Watch`), every `laws_every_s`.
+Some can be seen at the end of a run; the others are watched while it goes on (`Watch`), every
+`laws_every_s`.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +26,9 @@ TOLD_MOST = 3
 ENOUGH_FOR_FAIRNESS = 300
 """Fewer people in a draw say nothing about its fairness."""
 ENOUGH_WINNERS = 150
-"""Half of ENOUGH_FOR_FAIRNESS, all that can win of so many: a fair draw of them is UNFAIR less than once in ten thousand times."""
+"""Half of ENOUGH_FOR_FAIRNESS, all that can win of so many: a fair draw of them is UNFAIR less than
+once in ten thousand times.
+"""
 UNFAIR = 0.2
 
 WATCHED_MOST = 200
@@ -79,7 +83,8 @@ class Watch:
             self._keys(center)
 
     def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """A visitor in line is about to refresh: with more visitors ahead than there are permits, now or soon, it must not enter.
+        """A visitor in line is about to refresh: with more visitors ahead than there are permits,
+        now or soon, it must not enter.
 
         The ledger does not expose its expectation and its current method, so this looks inside.
         """
@@ -116,7 +121,8 @@ class Watch:
             if ahead >= permits:
                 self.note(
                     "I4",
-                    f"visitor {visitor.number} entered with {permits} permits there or expected, and {ahead} ahead",
+                    f"visitor {visitor.number} entered with {permits} permits there or expected,"
+                    f" and {ahead} ahead",
                 )
         self._ahead = None
 
@@ -221,7 +227,9 @@ def _provisional(watch: Watch) -> list[str]:
 
 
 NO_SHARE = {"confirm newcomers", "end sessions", "limits", "passthrough", "session duration"}
-"""What operators do after which a flood may rightly hold more, or does not hold what its answers said."""
+"""What operators do after which a flood may rightly hold more, or does not hold what its answers
+said.
+"""
 
 
 def _unconfirmed(watch: Watch) -> list[str]:
@@ -253,11 +261,13 @@ class Check(NamedTuple):
 
 CHECKS: dict[str, Check] = {
     "I1": Check(
-        "units in the pool, held and orphaned add up to total_active_users, in all ledgers at any moment",
+        "units in the pool, held and orphaned add up to total_active_users, in all ledgers at any"
+        " moment",
         _nothing,
     ),
     "I2": Check(
-        "active visitors are never more than total_active_users, but for counted movers outside strong mode",
+        "active visitors are never more than total_active_users, but for counted movers outside"
+        " strong mode",
         _active,
     ),
     "I3": Check("admissions of any 60 seconds are never more than new_users_per_minute", _minute),
@@ -265,12 +275,14 @@ CHECKS: dict[str, Check] = {
         "in a fifo line a visitor enters only when there is a permit for everyone ahead", _nothing
     ),
     "I5": Check(
-        "no visitor waits long while both limits have room, in touch or behind a cut, or after all faults",
+        "no visitor waits long while both limits have room, in touch or behind a cut, or after all"
+        " faults",
         _nothing,
     ),
     "I6": Check("in a random room early and late comers have the same chance", _fair),
     "I7": Check(
-        "no message that is lost, late, doubled or out of order lets ledgers hold more than total_active_users",
+        "no message that is lost, late, doubled or out of order lets ledgers hold more than"
+        " total_active_users",
         _nothing,
     ),
     "I8": Check("a place keeps its key through pauses and changes of method", _nothing),
@@ -280,11 +292,13 @@ CHECKS: dict[str, Check] = {
         _sent_back,
     ),
     "I11": Check(
-        "provisional sessions use a quarter of either limit at most, and one for each data center, but for lost ledgers",
+        "provisional sessions use a quarter of either limit at most, and one for each data center,"
+        " but for lost ledgers",
         _provisional,
     ),
     "I12": Check(
-        "a session lasts as long as was said, and a ticket that is in time keeps its place, but for lost ledgers",
+        "a session lasts as long as was said, and a ticket that is in time keeps its place, but for"
+        " lost ledgers",
         _kept,
     ),
     "I13": Check(
@@ -292,7 +306,8 @@ CHECKS: dict[str, Check] = {
         _calm,
     ),
     "I14": Check(
-        "by itself a room gives a quarter of either limit, and one for each data center, to requests whose tickets never come back",
+        "by itself a room gives a quarter of either limit, and one for each data center, to"
+        " requests whose tickets never come back",
         _unconfirmed,
     ),
 }

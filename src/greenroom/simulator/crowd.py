@@ -1,4 +1,6 @@
-"""The behaviour of visitors: they arrive, wait as told (or not), view pages, move between data centers, leave or just stop."""
+"""The behaviour of visitors: they arrive, wait as told (or not), view pages, move between data
+centers, leave or just stop.
+"""
 
 from collections import deque
 
@@ -51,9 +53,13 @@ class Crowd:
         self.lost = 0
         """Visitors whose session was gone before its time."""
         self.cut_short = self.places_lost = 0
-        """Sessions that ended before the moment that the last page had promised, and places of visitors who came back in time."""
+        """Sessions that ended before the moment that the last page had promised, and places of
+        visitors who came back in time.
+        """
         self.sent_back = 0
-        """Visitors who were let in and told to wait later on, although nothing holds sessions that move."""
+        """Visitors who were let in and told to wait later on, although nothing holds sessions that
+        move.
+        """
         self.flooded = self.most_flood = self.most_flood_minute = 0
         """Requests without cookies, and the most units that they held at once."""
         self.listener: CrowdListener | None = None
@@ -84,7 +90,7 @@ class Crowd:
             1, self._expected, len(self.visitors)
         )
 
-    # -- coming --------------------------------------------------------------------------------------------------------------
+    # -- coming ------------------------------------------------------------------------------------
 
     def _next(self) -> None:
         found = next(self._arrivals, None)
@@ -128,7 +134,9 @@ class Crowd:
             self._agenda.after(AGAIN_MS, self._ask_to_come, visitor)
 
     def _reach(self, visitor: SimulatedVisitor) -> bool:
-        """Routes a request: to the data center of before, to another one if that is gone; False when there is none."""
+        """Routes a request: to the data center of before, to another one if that is gone; False
+        when there is none.
+        """
         if (
             self._habits.moving
             and self._centers > 1
@@ -144,7 +152,9 @@ class Crowd:
         return False
 
     def flood(self, center: int) -> None:
-        """A request for a page without cookies: what comes of it is never seen again, nor counted among the visitors."""
+        """A request for a page without cookies: what comes of it is never seen again, nor counted
+        among the visitors.
+        """
         self.flooded += 1
         stranger = SimulatedVisitor(FLOOD_FROM + self.flooded, center, self._agenda.now_ms)
         if self._system.open(center):
@@ -172,7 +182,7 @@ class Crowd:
             minute.popleft()
         self.most_flood_minute = max(self.most_flood_minute, len(minute))
 
-    # -- waiting -------------------------------------------------------------------------------------------------------------
+    # -- waiting -----------------------------------------------------------------------------------
 
     def _answered(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         self._hear(visitor, outcome)
@@ -277,7 +287,7 @@ class Crowd:
         """Nothing is gained by it; the timer that runs stays."""
         self._hear(visitor, outcome)
 
-    # -- inside ----------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _enters(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
         habits = self._habits

@@ -1,4 +1,6 @@
-"""Charts as SVG: panels with axes, lines, bands, dots and coloured cells. Knows numbers and colours, not what they mean."""
+"""Charts as SVG: panels with axes, lines, bands, dots and coloured cells. Knows numbers and
+colours, not what they mean.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -27,7 +29,10 @@ class Panel:
         self.width, self.height = size
         self._x, self._y = x, (y[0], y[1] if y[1] > y[0] else y[0] + 1)
         self._parts = [
-            f"<text x='{LEFT}' y='22' font-size='15' font-weight='600' fill='{INK}'>{escape(title)}</text>",
+            (
+                f"<text x='{LEFT}' y='22' font-size='15' font-weight='600'"
+                f" fill='{INK}'>{escape(title)}</text>"
+            ),
             f"<text x='{LEFT}' y='40' font-size='12' fill='{SOFT}'>{escape(note)}</text>",
         ]
         self._legend_x = LEFT
@@ -49,7 +54,8 @@ class Panel:
             place = self.up(value)
             if grid:
                 self._parts.append(
-                    f"<line x1='{LEFT}' x2='{right}' y1='{place:.1f}' y2='{place:.1f}' stroke='{FAINT}'/>"
+                    f"<line x1='{LEFT}' x2='{right}' y1='{place:.1f}' y2='{place:.1f}'"
+                    f" stroke='{FAINT}'/>"
                 )
             self._parts.append(_text(LEFT - 8, place + 4, shown(value), "end"))
         for value in ticks(*self._x):
@@ -69,7 +75,8 @@ class Panel:
         path = " ".join(f"{self.across(x):.1f},{self.up(y):.1f}" for x, y in thinned(points))
         dash = " stroke-dasharray='5 4'" if dashed else ""
         self._parts.append(
-            f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='1.8'{dash} stroke-linejoin='round'/>"
+            f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='1.8'{dash}"
+            " stroke-linejoin='round'/>"
         )
         self._named(colour, name, dash)
 
@@ -91,22 +98,29 @@ class Panel:
         """One small dot for each."""
         for x, y in points:
             self._parts.append(
-                f"<circle cx='{self.across(x):.1f}' cy='{self.up(y):.1f}' r='1.6' fill='{colour}' fill-opacity='0.45'/>"
+                f"<circle cx='{self.across(x):.1f}' cy='{self.up(y):.1f}' r='1.6' fill='{colour}'"
+                " fill-opacity='0.45'/>"
             )
         self._named(colour, name, " stroke-width='4'")
 
     def cells(self, counts: Sequence[Sequence[int]]) -> None:
-        """`counts[column][row]` as colours: the more the darker. Columns and rows divide both ranges evenly."""
+        """`counts[column][row]` as colours: the more the darker. Columns and rows divide both
+        ranges evenly.
+        """
         most = max((count for column in counts for count in column), default=0) or 1
         columns, rows = len(counts), len(counts[0])
         wide = (self.width - LEFT - RIGHT) / columns
         high = (self.height - TOP - BOTTOM) / rows
         for place, column in enumerate(counts):
             for row, count in enumerate(column):
-                box = f"x='{LEFT + place * wide:.1f}' y='{self.height - BOTTOM - (row + 1) * high:.1f}' width='{wide + 0.2:.1f}'"
+                box = (
+                    f"x='{LEFT + place * wide:.1f}'"
+                    f" y='{self.height - BOTTOM - (row + 1) * high:.1f}' width='{wide + 0.2:.1f}'"
+                )
                 colour = heat((count / most) ** 0.6)
                 self._parts.append(
-                    f"<rect {box} height='{high + 0.2:.1f}' fill='{colour}'><title>{count:,}</title></rect>"
+                    f"<rect {box} height='{high + 0.2:.1f}'"
+                    f" fill='{colour}'><title>{count:,}</title></rect>"
                 )
 
     def _named(self, colour: str, name: str, style: str) -> None:
@@ -115,7 +129,8 @@ class Panel:
         place, base = self._legend_x, self.height - 10
         style = style if "stroke-width" in style else f"{style} stroke-width='2.4'"
         self._parts.append(
-            f"<line x1='{place}' x2='{place + 18}' y1='{base - 4}' y2='{base - 4}' stroke='{colour}'{style}/>"
+            f"<line x1='{place}' x2='{place + 18}' y1='{base - 4}' y2='{base - 4}'"
+            f" stroke='{colour}'{style}/>"
         )
         self._parts.append(_text(place + 24, base, name, "start"))
         self._legend_x += 44 + int(6.4 * len(name))
@@ -132,10 +147,14 @@ def page(panels: Sequence[Panel], heading: str) -> str:
         parts.append(panel.svg(top))
         top += panel.height + 10
     width = max(panel.width for panel in panels)
-    title = f"<text x='{LEFT}' y='24' font-size='17' font-weight='700' fill='{INK}'>{escape(heading)}</text>"
+    title = (
+        f"<text x='{LEFT}' y='24' font-size='17' font-weight='700'"
+        f" fill='{INK}'>{escape(heading)}</text>"
+    )
     return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{top}' viewBox='0 0 {width} {top}' {FONT}>"
-        f"<rect width='100%' height='100%' fill='{PAPER}'/>{title}{''.join(parts)}</svg>\n"
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{top}' viewBox='0 0"
+        f" {width} {top}' {FONT}><rect width='100%' height='100%'"
+        f" fill='{PAPER}'/>{title}{''.join(parts)}</svg>\n"
     )
 
 
@@ -172,4 +191,7 @@ def thinned(points: Sequence[Point], most: int = 800) -> Sequence[Point]:
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f"<text x='{x:.1f}' y='{y:.1f}' font-size='12' fill='{SOFT}' text-anchor='{anchor}'>{escape(text)}</text>"
+    return (
+        f"<text x='{x:.1f}' y='{y:.1f}' font-size='12' fill='{SOFT}'"
+        f" text-anchor='{anchor}'>{escape(text)}</text>"
+    )

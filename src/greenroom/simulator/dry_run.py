@@ -1,8 +1,10 @@
-"""A dry run: what a room would do with an expected crowd, under its own limits and under others, soon enough to wait for.
+"""A dry run: what a room would do with an expected crowd, under its own limits and under others,
+soon enough to wait for.
 
-Theory. What a crowd meets depends on visitors per limit, so a crowd of 100,000 before limits of 1,000 waits as long as one of 1,000
-before limits of 10. Large crowds are therefore simulated as a part of them before limits that are smaller by the same factor, as long
-as LIMIT_LEAST visitors still fit: below that, single visits would show in the waits.
+Theory. What a crowd meets depends on visitors per limit, so a crowd of 100,000 before limits of
+1,000 waits as long as one of 1,000 before limits of 10. Large crowds are therefore simulated as a
+part of them before limits that are smaller by the same factor, as long as LIMIT_LEAST visitors
+still fit: below that, single visits would show in the waits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +21,8 @@ from greenroom.simulator.scenario import START_MS, Behaviour
 from greenroom.simulator.world import World
 
 VISITORS_SIMULATED = 500
-"""Visitors of one run, unless the limits are so small that fewer would not be like the whole crowd."""
+"""Visitors of one run, unless the limits are so small that fewer would not be like the whole crowd.
+"""
 
 LIMIT_LEAST = 10
 POINTS = 120
@@ -31,10 +34,11 @@ LAST_ROW_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunRequest:
-    """An expected crowd and the settings to try. `rows`: CSV instead of visitors, minutes and curve; settings are those of a Room.
+    """An expected crowd and the settings to try. `rows`: CSV instead of visitors, minutes and
+    curve; settings are those of a Room.
 
-    Before a start with a pre-queue of `prequeue_s` seconds no visitor is let in; with `shuffle` the places of those who came by then are
-    drawn by lot.
+    Before a start with a pre-queue of `prequeue_s` seconds no visitor is let in; with `shuffle` the
+    places of those who came by then are drawn by lot.
     """
 
     settings: Sequence[Mapping[str, Any]]
@@ -46,12 +50,16 @@ class DryRunRequest:
     patience_s: float = 0.0
     prequeue_s: float = 0.0
     early: float = 0.0
-    """Share of `visitors` who come before the start, evenly in the pre-queue; rows have the seconds since it opened."""
+    """Share of `visitors` who come before the start, evenly in the pre-queue; rows have the seconds
+    since it opened.
+    """
     shuffle: bool = False
 
 
 def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
-    """The rows of the CSV (none without one), and how many visitors are expected. Raises InvalidConfig with what is wrong in each line."""
+    """The rows of the CSV (none without one), and how many visitors are expected. Raises
+    InvalidConfig with what is wrong in each line.
+    """
     if not request.rows.strip():
         return [], request.visitors
     rows, problems = read_rows(request.rows, 1)
@@ -65,7 +73,9 @@ def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
 def dry_run(
     request: DryRunRequest, streams: Callable[[], Streams], progress: Callable[[float], None]
 ) -> list[dict[str, Any]]:
-    """One result for each of the settings, in their order; `streams` makes the same random numbers for each. Raises InvalidConfig."""
+    """One result for each of the settings, in their order; `streams` makes the same random numbers
+    for each. Raises InvalidConfig.
+    """
     rows, visitors = crowd_of(request)
     found = []
     for number, settings in enumerate(request.settings):

@@ -8,12 +8,17 @@ from greenroom.simulator.world import World
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Of everybody who waited when the last visitor came, and the half of them who were let in first."""
+    """Of everybody who waited when the last visitor came, and the half of them who were let in
+    first.
+    """
 
     distance: float
-    """Kolmogorov-Smirnov distance between the winners' ranks by arrival and an even spread: 0 is fair, 1 is all first or all last."""
+    """Kolmogorov-Smirnov distance between the winners' ranks by arrival and an even spread: 0 is
+    fair, 1 is all first or all last.
+    """
     advantage: float
-    """Chance to win of those who tried ten times as often, against that of the others: 1 is fair."""
+    """Chance to win of those who tried ten times as often, against that of the others: 1 is fair.
+    """
     waited: int
     winners: int
     """How many the distance is measured on: of a handful it says nothing."""

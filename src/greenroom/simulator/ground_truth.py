@@ -1,14 +1,17 @@
-"""The ground truth of a run: who is really active, who really waits, who overtook whom. It sees only visitors, never a ledger.
+"""The ground truth of a run: who is really active, who really waits, who overtook whom. It sees
+only visitors, never a ledger.
 
 Active is a visitor from entering until `session_duration` after the last page that was served. The
-one exception, stated in docs/explanation/admission.md: in a data center behind its fence (where there
-is one) until the moment that this page promised, because it renews no session. In use is a unit of capacity until the
-moment that the visitor was promised, which is up to q later. Unused, at a moment when visitors wait, is the part of the limits
-that could have been used: `min(1 - in use / L, 1 - entered within 60 s / N, waiting / min(L, N))`.
+one exception, stated in docs/explanation/admission.md: in a data center behind its fence (where
+there is one) until the moment that this page promised, because it renews no session. In use is a
+unit of capacity until the moment that the visitor was promised, which is up to q later. Unused, at
+a moment when visitors wait, is the part of the limits that could have been used: `min(1 - in use /
+L, 1 - entered within 60 s / N, waiting / min(L, N))`.
 
-A visitor without a ticket looks like every other request without one. So there was room for this visitor only if there was room for all
-of them: those of the last 60 s that entered, and those of a flood that were refused, are together fewer than N. No rule could let in more
-of them, and a rule that let in those that come first would let in the flood.
+A visitor without a ticket looks like every other request without one. So there was room for this
+visitor only if there was room for all of them: those of the last 60 s that entered, and those of a
+flood that were refused, are together fewer than N. No rule could let in more of them, and a rule
+that let in those that come first would let in the flood.
 """
 
 from collections import deque
@@ -39,7 +42,9 @@ class GroundTruth:
         self._fenced = scenario.fence_s > 0
         self.active = self.most_active = self.over_active = 0
         self.on_trust = self.most_on_trust = self.over_beyond_trust = 0
-        """Active visitors who moved and whose unit could not be moved with them (yet), and how many were too many without them."""
+        """Active visitors who moved and whose unit could not be moved with them (yet), and how many
+        were too many without them.
+        """
         self.in_use = 0
         self.waiting = self.most_waiting = 0
         self.minute: deque[int] = deque()
@@ -49,9 +54,13 @@ class GroundTruth:
         self._burst: deque[int] = deque()
         self.entered = 0
         self.early = 0
-        """Held on arrival although both limits had room, for all who looked alike, and no visitor waited."""
+        """Held on arrival although both limits had room, for all who looked alike, and no visitor
+        waited.
+        """
         self.early_in_flood = 0
-        """Held on arrival although both limits had room and no visitor waited, but they had no room for all who looked alike."""
+        """Held on arrival although both limits had room and no visitor waited, but they had no room
+        for all who looked alike.
+        """
         self._refused: deque[int] = deque()
         self.waited_ms = self.unused_ms = 0.0
         self.series: list[tuple[int, int, int, int]] = []
@@ -93,7 +102,9 @@ class GroundTruth:
     def entering(
         self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int, lasts_ms: int = 0
     ) -> None:
-        """A visitor was let in, for `lasts_ms` unless a page is served meanwhile; 0: for the duration of a session."""
+        """A visitor was let in, for `lasts_ms` unless a page is served meanwhile; 0: for the
+        duration of a session.
+        """
         self.gone(visitor)
         self._trim(now_ms)
         if not visitor.entered_ms:
@@ -151,7 +162,8 @@ class GroundTruth:
             heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
 
     def change(self, room: Room) -> None:
-        """The operator has written down other settings, which will have reached everybody when `settle` is called.
+        """The operator has written down other settings, which will have reached everybody when
+        `settle` is called.
 
         Meanwhile a session may last as long as it did or as it will, so less is taken for certain.
         """
@@ -170,7 +182,9 @@ class GroundTruth:
         self._session_ms, self._renews = room.session_ms, not room.disable_session_renewal
 
     def retime(self, center: int, life_ms: int, ended: bool, now_ms: int) -> None:
-        """Sessions of this data center last so long after their last renewal from now on; `ended`: an operator has ended all of them."""
+        """Sessions of this data center last so long after their last renewal from now on; `ended`:
+        an operator has ended all of them.
+        """
         self._trim(now_ms)
         for visitor in {id(one[2]): one[2] for one in (*self._promises, *self._endings)}.values():
             if center not in (visitor.home, visitor.center) or not (visitor.uses or visitor.active):

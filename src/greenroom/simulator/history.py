@@ -1,8 +1,10 @@
-"""A month of plausible history of one room, for charts to try: the day curve, week after week, with a few sales.
+"""A month of plausible history of one room, for charts to try: the day curve, week after week, with
+a few sales.
 
-Visitors come as in the traces. They are let in in the order in which they came, as soon as both limits allow it, and what analytics record
-is recorded as in a process, minute by minute. There is no network and no machine in it, and the line is looked at every five seconds, so
-a month takes seconds. Every minute is marked as generated.
+Visitors come as in the traces. They are let in in the order in which they came, as soon as both
+limits allow it, and what analytics record is recorded as in a process, minute by minute. There is
+no network and no machine in it, and the line is looked at every five seconds, so a month takes
+seconds. Every minute is marked as generated.
 """
 
 import heapq
@@ -41,7 +43,9 @@ SOURCE = "history"
 def history(
     streams: Streams, room: Room, begin_ms: int, end_ms: int, habits: Behaviour | None = None
 ) -> Iterator[list[Part]]:
-    """What analytics would have of the room: the minutes of one hour after the other. Times are Unix milliseconds; whole hours."""
+    """What analytics would have of the room: the minutes of one hour after the other. Times are
+    Unix milliseconds; whole hours.
+    """
     habits = habits or Behaviour(visit_s=45.0, patience_s=1_200.0)
     _, per_minute = bottleneck(room, habits)
     draw = streams("history")

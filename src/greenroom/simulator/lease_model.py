@@ -1,7 +1,9 @@
-"""greenroom's protocol under simulation: the ledgers and the coordinator of `greenroom.admission`, and messages between them.
+"""greenroom's protocol under simulation: the ledgers and the coordinator of `greenroom.admission`,
+and messages between them.
 
-Nothing is decided here. It does in virtual time what a process does around the core: syncs by the schedule of its data center
-(`admission.sync_schedule`), one report at a time, at once when the lease is empty, and visitors waiting for that.
+Nothing is decided here. It does in virtual time what a process does around the core: syncs by the
+schedule of its data center (`admission.sync_schedule`), one report at a time, at once when the
+lease is empty, and visitors waiting for that.
 """
 
 from collections.abc import Callable
@@ -57,10 +59,14 @@ class LeaseModel:
         self.before_poll: Callable[[Center, SimulatedVisitor, int], None] | None = None
         self.after_poll: Callable[[Center, SimulatedVisitor, int, Outcome], None] | None = None
         self.on_configured: Callable[[int, bool], None] | None = None
-        """Is told which data center has heard of new settings, and whether all of its sessions ended by it."""
+        """Is told which data center has heard of new settings, and whether all of its sessions
+        ended by it.
+        """
         self.coordinator_down = 0
         self.draw_until_ms = 0
-        """Visitors who come before that get places by lot: as if all of them had come in the same moment."""
+        """Visitors who come before that get places by lot: as if all of them had come in the same
+        moment.
+        """
         self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
         names = [f"dc{number:03}" for number in range(scenario.centers)]
         self._fence_ms = scenario.fence_s * 1000
@@ -75,22 +81,18 @@ class LeaseModel:
         if any(fault.kind == "old disk" for fault in scenario.faults):
             agenda.after(DISK_EVERY_MS, self._save)
 
-    # -- what visitors ask -------------------------------------------------------------------------------------------------------
+    # -- what visitors ask -------------------------------------------------------------------------
 
     def skew_ms(self, center: int) -> int:
-        """See `visitor.SystemUnderTest`."""
         return self.local_ms(self.centers[center]) - self._agenda.now_ms
 
     def step_clock(self, center: int, step_ms: int) -> None:
-        """See `visitor.SystemUnderTest`."""
         self.centers[center].skew_ms += step_ms
 
     def open(self, center: int) -> bool:
-        """See `visitor.SystemUnderTest`."""
         return not self.centers[center].down
 
     def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
         came_ms = START_MS if self._agenda.now_ms < self.draw_until_ms else ledger.line_ms(now_ms)
@@ -107,14 +109,15 @@ class LeaseModel:
             )
 
     def arrive_provisionally(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
         visitor.key = make_key(ledger.line_ms(now_ms), self._random_bits.getrandbits(22))
         self._pass(Behind(visitor, then, self._agenda.now_ms, PROVISIONAL_CALLS))
 
     def _pass(self, one: Behind) -> None:
-        """A request that cannot wait is let in, or waits for a call to the coordinator, or is answered that it cannot be."""
+        """A request that cannot wait is let in, or waits for a call to the coordinator, or is
+        answered that it cannot be.
+        """
         center = self.centers[one.visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
         outcome = self._done(one.visitor, ledger.arrive_provisionally(one.visitor.id, now_ms))
@@ -138,7 +141,6 @@ class LeaseModel:
                 self._call(number)
 
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """See `visitor.SystemUnderTest`."""
         gap_ms = self._agenda.now_ms - visitor.attempted_ms
         outcome = self._try(visitor)
         if outcome.called and gap_ms - visitor.refresh_ms > GRACE_MS:
@@ -168,7 +170,9 @@ class LeaseModel:
         outcome: Outcome,
         tries: int,
     ) -> None:
-        """As the gateway does with the answer to a late visitor in front (`gateway.visitor.late_tries`)."""
+        """As the gateway does with the answer to a late visitor in front
+        (`gateway.visitor.late_tries`).
+        """
         center = self.centers[visitor.center]
         if center.down:
             then(visitor, outcome)
@@ -182,7 +186,6 @@ class LeaseModel:
             then(visitor, outcome)
 
     def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         then(
             visitor,
@@ -192,7 +195,6 @@ class LeaseModel:
         )
 
     def line_table(self, center: int) -> LineTable | None:
-        """See `visitor.SystemUnderTest`."""
         one, now_ms = self.centers[center], self._agenda.now_ms
         if one.table is None or now_ms >= one.table[0] + FRESH_MS:
             one.table = (now_ms, one.ledger.line_table(self.local_ms(one)))
@@ -200,7 +202,6 @@ class LeaseModel:
         return one.table[1]
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
         if visitor.id in ledger.sessions.inside:
@@ -220,27 +221,23 @@ class LeaseModel:
         then(visitor, self._done(visitor, outcome))
 
     def leave(self, visitor: SimulatedVisitor) -> None:
-        """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         center.ledger.leave(visitor.id, self.local_ms(center))
         center.ledger.log.clear()
 
     def look(self, center: int) -> CenterLook:
-        """See `visitor.SystemUnderTest`."""
         ledger = self.centers[center].ledger
         return CenterLook(
             len(ledger.sessions.inside), len(ledger.line), ledger.sessions.tally.take()
         )
 
-    # -- what goes wrong -----------------------------------------------------------------------------------------------------------
+    # -- what goes wrong ---------------------------------------------------------------------------
 
     def shut(self, center: int, change: int) -> None:
-        """See `visitor.SystemUnderTest`."""
         self.centers[center].down += change
         self._answer_those_behind(center)
 
     def part(self, center: int) -> None:
-        """See `visitor.SystemUnderTest`."""
         one = self.centers[center]
         if not one.down:
             up = one.ledger.farewell(self.local_ms(one))
@@ -269,7 +266,6 @@ class LeaseModel:
             one.ledger.log.clear()
 
     def silence(self, change: int) -> None:
-        """See `visitor.SystemUnderTest`."""
         self.coordinator_down += change
 
     def lose_coordinator(self) -> None:
@@ -277,7 +273,9 @@ class LeaseModel:
         self.coordinator = self._make_coordinator()
 
     def forecast_nothing(self) -> None:
-        """Visitors are told that their waits are unknown: for runs whose estimates no one looks at, half of the work is the forecast."""
+        """Visitors are told that their waits are unknown: for runs whose estimates no one looks at,
+        half of the work is the forecast.
+        """
         self.coordinator.forecaster.due_ms = NEVER_MS
 
     def _make_coordinator(self) -> Coordinator:
@@ -286,7 +284,9 @@ class LeaseModel:
         return coordinator
 
     def worker_dies(self, number: int) -> None:
-        """Another worker repeats the requests that waited for an answer from it; admissions are in the ledger, not in workers."""
+        """Another worker repeats the requests that waited for an answer from it; admissions are in
+        the ledger, not in workers.
+        """
         self._answer_those_behind(number)
 
     def configure(self, room: Room) -> None:
@@ -315,12 +315,13 @@ class LeaseModel:
         return [one.name for one in self.centers if one.listed]
 
     def enlist(self, center: int, listed: bool) -> None:
-        """See `visitor.SystemUnderTest`."""
         self.centers[center].listed = listed
         self.coordinator.enlist(self._listed, self._coordinator_ms())
 
     def follows(self, since_ms: int) -> bool:
-        """Whether what was written down then is in force everywhere, and what passthrough let in beyond the limits is paid for."""
+        """Whether what was written down then is in force everywhere, and what passthrough let in
+        beyond the limits is paid for.
+        """
         listed = [one for one in self.centers if one.listed]
         return all(
             one.contacts[0] > since_ms + HEARS_MOST_MS and not one.ledger.lease.debt
@@ -328,7 +329,6 @@ class LeaseModel:
         )
 
     def draw(self) -> tuple[dict[bytes, int], int]:
-        """See `visitor.SystemUnderTest`."""
         floor_key = make_key(self._coordinator_ms(), 0)
         drawn = sorted(
             {
@@ -352,7 +352,7 @@ class LeaseModel:
             center.ledger.log.clear()
         return keys, floor_key
 
-    # -- syncs -----------------------------------------------------------------------------------------------------------------------
+    # -- syncs -------------------------------------------------------------------------------------
 
     def local_ms(self, center: Center) -> int:
         """The ledger's time, as a process of this data center finds it."""
@@ -389,7 +389,9 @@ class LeaseModel:
         return outcome
 
     def _sync(self, number: int, turn: int) -> None:
-        """One turn of the loop of a data center (`DataCenterSync._sync`): a report where one is due, else a rest until then."""
+        """One turn of the loop of a data center (`DataCenterSync._sync`): a report where one is
+        due, else a rest until then.
+        """
         center, now_ms = self.centers[number], self._agenda.now_ms
         if turn != center.turn or center.awaits:
             return
@@ -432,7 +434,9 @@ class LeaseModel:
             self._links.send(number, self._center_hears, number, down, batch, up.want > 0)
 
     def _center_hears(self, number: int, down: SyncDown, batch: int, called: bool) -> None:
-        """A process drops an answer that is late; here it is applied, because that must do no harm either."""
+        """A process drops an answer that is late; here it is applied, because that must do no harm
+        either.
+        """
         center = self.centers[number]
         if center.down:
             return

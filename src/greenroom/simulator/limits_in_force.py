@@ -1,9 +1,11 @@
 """The limits that must hold at a moment, after an operator has changed them.
 
-A limit that is raised holds at once. A lowered one cannot be known everywhere at once, and no visitor is expelled. So the old one may be
-in force until every data center has *followed*: has been in touch with the coordinator often enough since. From then on
+A limit that is raised holds at once. A lowered one cannot be known everywhere at once, and no
+visitor is expelled. So the old one may be in force until every data center has *followed*: has been
+in touch with the coordinator often enough since. From then on
 
-- at most as many visitors are active as the new limit allows, or as were active before: those who leave are not replaced, and
+- at most as many visitors are active as the new limit allows, or as were active before: those who
+  leave are not replaced, and
 - a minute and one second later at most as many are let in within a minute as the new limit allows.
 """
 
@@ -18,7 +20,8 @@ class LimitsInForce:
         self.total, self.per_minute = total, per_minute
         self._most = total
         self._old: list[tuple[int, int, int]] = []
-        """(total, per minute, until when the latter holds) of earlier limits; 0: not followed yet."""
+        """(total, per minute, until when the latter holds) of earlier limits; 0: not followed yet.
+        """
 
     @property
     def behind(self) -> bool:

@@ -1,4 +1,6 @@
-"""The network between data centers and their coordinator: distance, jitter, loss, duplicates and partitions."""
+"""The network between data centers and their coordinator: distance, jitter, loss, duplicates and
+partitions.
+"""
 
 from collections.abc import Callable
 from typing import Any

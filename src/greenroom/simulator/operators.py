@@ -1,7 +1,8 @@
-"""What operators do to a room while visitors come: the settings that each action changes, in the table CHANGES.
+"""What operators do to a room while visitors come: the settings that each action changes, in the
+table CHANGES.
 
-Actions overlap. So a room is its own settings and then those of the actions that are in force, in the order of their beginnings: when
-one is over, what remains is what the others made of the room.
+Actions overlap. So a room is its own settings and then those of the actions that are in force, in
+the order of their beginnings: when one is over, what remains is what the others made of the room.
 """
 
 from collections.abc import Callable

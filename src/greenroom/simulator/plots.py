@@ -1,4 +1,6 @@
-"""Charts of a run: active and waiting visitors, estimated and actual waits, waits by time of arrival."""
+"""Charts of a run: active and waiting visitors, estimated and actual waits, waits by time of
+arrival.
+"""
 
 from collections.abc import Sequence
 
@@ -75,7 +77,10 @@ def told(world: World) -> Panel:
         ),
         key=lambda one: one[0],
     )
-    note = "when joining the line: the middle half that was told, its median, and the wait that came of it"
+    note = (
+        "when joining the line: the middle half that was told, its median, and the wait that came"
+        " of it"
+    )
     top = 1.1 * max(
         [quantile(sorted(one[column] for one in guesses), 0.995) for column in (1, 4)]
         if guesses

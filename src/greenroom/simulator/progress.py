@@ -1,18 +1,23 @@
-"""Whether the line moves on: what must not stand still, and for how long it may, in any simulated world.
+"""Whether the line moves on: what must not stand still, and for how long it may, in any simulated
+world.
 
-Theory. While units are free, the minute has room and a visitor waits, a visitor enters soon. *Soon* is the sum of what the protocol may
-take, at its worst:
+Theory. While units are free, the minute has room and a visitor waits, a visitor enters soon. *Soon*
+is the sum of what the protocol may take, at its worst:
 
-    two syncs            a unit is freed and reported, and granted: 1.5 s each; where messages are lost, as many as it takes
+    two syncs            a unit is freed and reported, and granted: 1.5 s each; where messages are
+    lost, as many as it takes
     one refresh          the visitor in front may have asked just now: 20 s and a tenth
-    one ghost            the visitor who was called may not come: refresh of the called and grace, 6 s; in a random room the visitor is
-                         drawn at the next refresh of any visitor, and may not come for a refresh and the grace, as may the next one
+    one ghost            the visitor who was called may not come: refresh of the called and grace, 6
+    s; in a random room the visitor is
+                         drawn at the next refresh of any visitor, and may not come for a refresh
+                         and the grace, as may the next one
     the pace             60 s / (N + 1): the coordinator hands permits out evenly
 
-That holds for the data centers that are in touch with the coordinator, also when the others are gone: what those hold is not free
-(`Coordinator.pool`). It holds for each data center that is cut off, for the units that its own sessions free, within its rate. And when
-everything that went wrong has been over for `calm_s`, it holds by the truth about visitors, without a look at what the protocol
-believes: by then nothing is held for what may have been lost.
+That holds for the data centers that are in touch with the coordinator, also when the others are
+gone: what those hold is not free (`Coordinator.pool`). It holds for each data center that is cut
+off, for the units that its own sessions free, within its rate. And when everything that went wrong
+has been over for `calm_s`, it holds by the truth about visitors, without a look at what the
+protocol believes: by then nothing is held for what may have been lost.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,11 +41,15 @@ LOST_AT_ONCE = 1e-6
 LOSS_MOST = 0.5
 """Where more is lost nothing is said about how long it takes."""
 MOVING_FACTOR = 5
-"""Visitors who change data centers leave a ghost behind each time: the whole wait is longer by this times the share of tries that move."""
+"""Visitors who change data centers leave a ghost behind each time: the whole wait is longer by this
+times the share of tries that move.
+"""
 
 
 def calm_s(room: Room, faults: Iterable[Fault]) -> int:
-    """How long after everything is over no unit is held for what may have been lost: the longest session, and the slack of its orphans."""
+    """How long after everything is over no unit is held for what may have been lost: the longest
+    session, and the slack of its orphans.
+    """
     minutes = max(
         [
             room.session_duration,
@@ -100,7 +109,8 @@ class LineProgress:
             able = False
         if self._stands("everywhere", able, (truth.entered,), now_ms):
             self._note(
-                f"no visitor entered for {self._bound_ms() / 1000:.0f} s although there was room and {truth.waiting} waited"
+                f"no visitor entered for {self._bound_ms() / 1000:.0f} s although there was room"
+                f" and {truth.waiting} waited"
             )
 
     def _in_touch(self, system: LeaseModel, now_ms: int) -> None:
@@ -129,7 +139,8 @@ class LineProgress:
             waiting := self._present(centers, now_ms)
         ):
             self._note(
-                f"{spare} and {held} permits were of no use to {waiting} in line for {self._bound_ms() / 1000:.0f} s"
+                f"{spare} and {held} permits were of no use to {waiting} in line for"
+                f" {self._bound_ms() / 1000:.0f} s"
             )
 
     def _cut_off(self, system: LeaseModel, center: Center, now_ms: int) -> None:
@@ -145,8 +156,8 @@ class LineProgress:
             waiting := self._present([center], now_ms)
         ):
             self._note(
-                f"{center.name}, cut off, has {lease.permits} permits and {lease.freed} units, of no use to {waiting} in line"
-                f" for {self._bound_ms() / 1000:.0f} s"
+                f"{center.name}, cut off, has {lease.permits} permits and {lease.freed} units, of"
+                f" no use to {waiting} in line for {self._bound_ms() / 1000:.0f} s"
             )
 
     def _stands(self, what: str, able: bool, mark: tuple[int, ...], now_ms: int) -> bool:

@@ -1,4 +1,6 @@
-"""Requests without cookies that cannot wait (images, webhooks, HEAD), as many as one likes; a few of their clients do keep cookies."""
+"""Requests without cookies that cannot wait (images, webhooks, HEAD), as many as one likes; a few
+of their clients do keep cookies.
+"""
 
 from collections import deque
 
@@ -29,7 +31,9 @@ class ProvisionalFlood:
         streams: Streams,
     ) -> None:
         self.sent = self.passed = self.kept = 0
-        """Requests, those that reached the origin, and those of them whose session became a full one."""
+        """Requests, those that reached the origin, and those of them whose session became a full
+        one.
+        """
         self.most_active = self.most_minute = 0
         self.slowest_ms = 0
         """The longest that one waited for its answer."""
@@ -118,5 +122,7 @@ class ProvisionalFlood:
 
 
 def share_of(limit: int, centers: int) -> int:
-    """The most that provisional sessions of all data centers together may use of a limit: each may have one."""
+    """The most that provisional sessions of all data centers together may use of a limit: each may
+    have one.
+    """
     return max(centers, limit // SHARE)

@@ -1,16 +1,22 @@
-"""The three published methods of dividing slots, for comparison with greenroom's protocol on the same visitors.
+"""The three published methods of dividing slots, for comparison with greenroom's protocol on the
+same visitors.
 
-As published by Cloudflare (2021 and 2023): every data center works with a picture of the world that is a few seconds old. The slots
-of a minute, `min(total_active_users - active, new_users_per_minute)`, are divided among data centers by how many new visitors each saw two
-minutes ago; what those did not use of the limit are *Anywhere* slots. Then
+As published by Cloudflare (2021 and 2023): every data center works with a picture of the world that
+is a few seconds old. The slots of a minute, `min(total_active_users - active,
+new_users_per_minute)`, are divided among data centers by how many new visitors each saw two minutes
+ago; what those did not use of the limit are *Anywhere* slots. Then
 
-1. *even split*: every worker gets an even part of its data center's slots and of the Anywhere slots of the world;
-2. *utilisation*: the same, but the number of workers is multiplied by utilisation ** CURVE_FACTOR: more slots far from the limits;
-3. *counters*: one counter for each data center, and one in the world for Anywhere slots, asked while the visitor waits.
+1. *even split*: every worker gets an even part of its data center's slots and of the Anywhere slots
+   of the world;
+2. *utilisation*: the same, but the number of workers is multiplied by utilisation ** CURVE_FACTOR:
+   more slots far from the limits;
+3. *counters*: one counter for each data center, and one in the world for Anywhere slots, asked
+   while the visitor waits.
 
-Waiting visitors stand in buckets of a minute; the oldest buckets that fit into the free slots may enter anywhere, the one that does
-not fit as a whole is divided like the slots. What the articles leave open was decided in their favour: counts inside a data center are
-exact, no visitor is forgotten, and slots that became free within a minute are used in that minute.
+Waiting visitors stand in buckets of a minute; the oldest buckets that fit into the free slots may
+enter anywhere, the one that does not fit as a whole is divided like the slots. What the articles
+leave open was decided in their favour: counts inside a data center are exact, no visitor is
+forgotten, and slots that became free within a minute are used in that minute.
 """
 
 from collections import Counter, deque
@@ -99,18 +105,15 @@ class Published:
         for number in range(scenario.centers):
             agenda.after(between(self._draw, 0, REPORT_MS), self._report, number)
 
-    # -- what visitors ask --------------------------------------------------------------------------------------------------------
+    # -- what visitors ask -------------------------------------------------------------------------
 
     def skew_ms(self, center: int) -> int:  # noqa: ARG002 - clocks are taken to be right, in their favour
-        """See `visitor.SystemUnderTest`."""
         return 0
 
     def open(self, center: int) -> bool:
-        """See `visitor.SystemUnderTest`."""
         return not self.sites[center].down
 
     def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """See `visitor.SystemUnderTest`."""
         site, now_ms = self._site(visitor), self._agenda.now_ms
         visitor.key = make_key(now_ms, self._draw.getrandbits(22))
         visitor.latency_ms = between(self._draw, 1, 10) if self._generation == 3 else 0
@@ -126,7 +129,6 @@ class Published:
         then(visitor, self._hold(visitor, self._site(visitor)))
 
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """See `visitor.SystemUnderTest`."""
         site = self._site(visitor)
         bucket = visitor.came_ms // MINUTE_MS
         before = sum(count for other, count in site.world.buckets.items() if other < bucket)
@@ -143,7 +145,6 @@ class Published:
             then(visitor, self._hold(visitor, site))
 
     def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """See `visitor.SystemUnderTest`."""
         then(visitor, self._hold(visitor, self._site(visitor)))
 
     def line_table(self, center: int) -> LineTable | None:  # noqa: ARG002
@@ -165,7 +166,6 @@ class Published:
         then(visitor, Outcome(Standing.ACTIVE, expires_ms, now_ms))
 
     def leave(self, visitor: SimulatedVisitor) -> None:
-        """See `visitor.SystemUnderTest`."""
         self._site(visitor).sessions.pop(visitor.id, None)
 
     def look(self, center: int) -> CenterLook:
@@ -175,17 +175,15 @@ class Published:
             sum(until_ms > now_ms for until_ms in site.sessions.values()), len(site.waiting)
         )
 
-    # -- what goes wrong ------------------------------------------------------------------------------------------------------------
+    # -- what goes wrong ---------------------------------------------------------------------------
 
     def shut(self, center: int, change: int) -> None:
-        """See `visitor.SystemUnderTest`."""
         self.sites[center].down += change
 
     def part(self, center: int) -> None:
         """They know of no farewell."""
 
     def lose_ledger(self, center: int) -> None:
-        """See `visitor.SystemUnderTest`."""
         site = self.sites[center]
         site.sessions, site.waiting, site.sent_by, site.buckets = {}, {}, Counter(), Counter()
 
@@ -194,11 +192,9 @@ class Published:
         self.lose_ledger(center)
 
     def silence(self, change: int) -> None:
-        """See `visitor.SystemUnderTest`."""
         self._silent += change
 
     def lose_coordinator(self) -> None:
-        """See `visitor.SystemUnderTest`."""
         self._reported.clear()
 
     def worker_dies(self, center: int) -> None:
@@ -208,10 +204,9 @@ class Published:
         site.workers[between(self._draw, 0, len(site.workers) - 1)] = self._workers_born
 
     def step_clock(self, center: int, step_ms: int) -> None:
-        """See `visitor.SystemUnderTest`. The published methods have no clocks."""
+        """The published methods have no clocks."""
 
     def configure(self, room: Room) -> None:
-        """See `visitor.SystemUnderTest`."""
         self._room = room
 
     def enlist(self, center: int, listed: bool) -> None:
@@ -221,7 +216,7 @@ class Published:
         """They know of no draw."""
         return {}, 0
 
-    # -- slots --------------------------------------------------------------------------------------------------------------------------
+    # -- slots -------------------------------------------------------------------------------------
 
     def _site(self, visitor: SimulatedVisitor) -> Site:
         site, minute = self.sites[visitor.center], self._agenda.now_ms // MINUTE_MS
@@ -231,7 +226,9 @@ class Published:
         return site
 
     def _slots(self, site: Site) -> int:
-        """Of this minute: what was free at its beginning or became free since, as far as this data center knows."""
+        """Of this minute: what was free at its beginning or became free since, as far as this data
+        center knows.
+        """
         return min(
             self._room.total_active_users - (site.world.active - site.world.sent),
             self._room.new_users_per_minute,
@@ -314,7 +311,7 @@ class Published:
             Standing.WAITING, 0, 0, now_ms, REFRESH_MS, ahead + 1, ahead, len(site.waiting), guess
         )
 
-    # -- the picture ----------------------------------------------------------------------------------------------------
+    # -- the picture -------------------------------------------------------------------------------
 
     def _report(self, number: int) -> None:
         """A data center tells what it knows of itself, and hears about the others."""

@@ -1,9 +1,12 @@
-"""What analytics would have of a run: answers and looks go to the recorder of each data center, as in its processes.
+"""What analytics would have of a run: answers and looks go to the recorder of each data center, as
+in its processes.
 
-A store answers the figures of the report from the minutes recorded here, with the same `Question` as for the dashboard and GraphQL. So
-what both know is one reckoning. What only the simulation knows of its visitors is in `report`, and nowhere here.
+A store answers the figures of the report from the minutes recorded here, with the same `Question`
+as for the dashboard and GraphQL. So what both know is one reckoning. What only the simulation knows
+of its visitors is in `report`, and nowhere here.
 
-Minutes are those of true time, as of processes whose clocks are right. To look on changes nothing in a run.
+Minutes are those of true time, as of processes whose clocks are right. To look on changes nothing
+in a run.
 """
 
 from math import ceil, isfinite
@@ -19,7 +22,9 @@ from greenroom.simulator.world import World
 ROOM = "simulated"
 
 OUTCOME_OF = {Standing.ADMITTED: "admitted", Standing.ACTIVE: "passed", Standing.WAITING: "held"}
-"""What an answer counts as. An answer to a ticket that is worth nothing any more is not counted: its visitor comes as a new one."""
+"""What an answer counts as. An answer to a ticket that is worth nothing any more is not counted:
+its visitor comes as a new one.
+"""
 
 WHOLE_RUN = Question(
     0,
@@ -56,14 +61,16 @@ class RunRecording:
             for name in (f"dc{number:03}" for number in range(world.scenario.centers))
         ]
         self._told_s: dict[int, int] = {}
-        """Data center -> the median wait that the latest visitor to join was told in this slot, on the first page that tells one."""
+        """Data center -> the median wait that the latest visitor to join was told in this slot, on
+        the first page that tells one.
+        """
         self._parts: list[Part] = []
         self._unknown: frozenset[str] = frozenset()
         world.crowd.listener = self
         world.agenda.at(-(-now_ms // SLOT_MS) * SLOT_MS, self._look)
 
     def answered(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
-        """See `visitor.CrowdListener`. Waited has who was told to wait before, and was let in for the first time."""
+        """Waited has who was told to wait before, and was let in for the first time."""
         if counted := OUTCOME_OF.get(outcome.standing):
             if visitor.guess is None and outcome.estimate and isfinite(outcome.estimate.p50_s):
                 self._told_s[visitor.center] = ceil(outcome.estimate.p50_s)
@@ -75,7 +82,6 @@ class RunRecording:
             )
 
     def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """See `visitor.CrowdListener`."""
         self._recorders[visitor.center].decided(ROOM, "gave_up", now_ms)
 
     def parts(self) -> list[Part]:
@@ -87,7 +93,9 @@ class RunRecording:
         return self._parts
 
     def figures(self, answer: AnalyticsAnswer) -> RecordedFigures:
-        """A store's answer to WHOLE_RUN, without what cannot be known; of a run in which nothing was recorded only zeros."""
+        """A store's answer to WHOLE_RUN, without what cannot be known; of a run in which nothing
+        was recorded only zeros.
+        """
         row = answer.rows[0] if answer.rows else {}
         found: RecordedFigures = {}
         for wanted in WHOLE_RUN.metrics:

@@ -1,4 +1,5 @@
-"""What only a simulation knows of a run: each visitor's wait and place, limits at every instant, unused capacity, estimates, traffic.
+"""What only a simulation knows of a run: each visitor's wait and place, limits at every instant,
+unused capacity, estimates, traffic.
 
 What analytics would have of the same run is recorded by `recording`.
 """
@@ -35,7 +36,9 @@ class SimulationReport:
     """Most admissions within five seconds, in parts of what an even pace would let in."""
     queued_early: float
     queued_in_flood: float
-    """Of all arrivals: as `queued_early`, but a flood that looked alike would have used up the room."""
+    """Of all arrivals: as `queued_early`, but a flood that looked alike would have used up the
+    room.
+    """
     overtaking_p50_s: float
     overtaking_p99_s: float
     error_first: float | None
@@ -117,7 +120,9 @@ Guess = tuple[SimulatedVisitor, int, float, float, float]
 
 
 def relative_error(guesses: Sequence[Guess]) -> float | None:
-    """Mean distance between the median that was told and the wait that came of it, as a part of the mean wait."""
+    """Mean distance between the median that was told and the wait that came of it, as a part of the
+    mean wait.
+    """
     actual = [(visitor.entered_ms - now_ms) / 1000 for visitor, now_ms, *_ in guesses]
     if not actual or not sum(actual):
         return None
@@ -127,7 +132,9 @@ def relative_error(guesses: Sequence[Guess]) -> float | None:
 
 
 def coverage(guesses: Sequence[Guess]) -> QuartileShares | None:
-    """How many waits ended by each of the quartiles that were told; those told no interval are left out."""
+    """How many waits ended by each of the quartiles that were told; those told no interval are left
+    out.
+    """
     waits = [
         ((visitor.entered_ms - now_ms) / 1000, told)
         for visitor, now_ms, *told in guesses

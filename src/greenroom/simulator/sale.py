@@ -17,7 +17,9 @@ VISIT_S = 120.0
 def sale(
     limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour
 ) -> Scenario:
-    """Ends when all visitors have arrived and none waits, or after a week. Raises InvalidConfig with every problem of the limits."""
+    """Ends when all visitors have arrived and none waits, or after a week. Raises InvalidConfig
+    with every problem of the limits.
+    """
     problems = room_problems({"name": "sale", "host": "*", **limits})
     if problems:
         raise InvalidConfig(problems)
@@ -40,7 +42,9 @@ def changed(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
 
 
 def bottleneck(room: Room, behaviour: Behaviour) -> tuple[str, float]:
-    """Which limit is the narrower one, and how many visitors a minute can come in at most once the room is full."""
+    """Which limit is the narrower one, and how many visitors a minute can come in at most once the
+    room is full.
+    """
     stays_s = behaviour.visit_s + room.session_ms / 1000 * (1 - behaviour.leaving)
     if room.disable_session_renewal:
         stays_s = room.session_ms / 1000
@@ -65,7 +69,9 @@ RECORDED_LINES: Sequence[tuple[str, str, str]] = (
     ("sum", "usersLeft", "visitors who left"),
     ("sum", "usersAbandoned", "places in line lost because the visitor stayed away"),
 )
-"""Figures that analytics would have of the run, which people read: aggregate, metric, and what it is called here."""
+"""Figures that analytics would have of the run, which people read: aggregate, metric, and what it
+is called here.
+"""
 
 
 LINES: Sequence[tuple[str, str]] = (

@@ -1,4 +1,6 @@
-"""The description of one run: a room, a crowd and its behaviour, data centers, their network and clocks, and faults."""
+"""The description of one run: a room, a crowd and its behaviour, data centers, their network and
+clocks, and faults.
+"""
 
 from dataclasses import dataclass, field
 
@@ -21,14 +23,23 @@ OPERATOR_ACTIONS = {
     "provisional sessions": "provisional_sessions is the other way round",
     "let in": "both limits are higher by `amount`: more visitors are let in now",
     "end sessions": "all sessions are ended",
-    "pre-queue": "an event is about to start, and holds all new visitors; with `amount` 1 their places are drawn when it starts",
-    "removed": "as outage, or with `amount` 1 as stop, and the data centers are taken off the list; they are added with empty ledgers",
+    "pre-queue": (
+        "an event is about to start, and holds all new visitors; with `amount` 1 their places are"
+        " drawn when it starts"
+    ),
+    "removed": (
+        "as outage, or with `amount` 1 as stop, and the data centers are taken off the list; they"
+        " are added with empty ledgers"
+    ),
 }
 """What operators do while visitors come; what can be undone is undone at the end."""
 
 FAULTS = {
     "partition": "the data center and the coordinator cannot reach each other",
-    "outage": "the data center is down; its visitors are sent to others, and its ledger is intact afterwards",
+    "outage": (
+        "the data center is down; its visitors are sent to others, and its ledger is intact"
+        " afterwards"
+    ),
     "stop": "as outage, but the data center stops in order, and says so",
     "crash": "the ledger is lost; it starts again empty, in a new epoch",
     "old disk": "the ledger is restored from what was on disk some time ago, in a new epoch",
@@ -38,9 +49,17 @@ FAULTS = {
     "churn": "workers keep stopping and starting",
     "limits": "both limits are multiplied by `amount` / 100, at once",
     "method": "the queueing method changes from fifo to random, or from random to fifo",
-    "flood": "`amount` requests without cookies a second ask for a page at these data centers, and never come back",
-    "provisional flood": "`amount` requests a second that cannot wait come without cookies to these data centers; few tickets come back",
-    "clock step": "the clock of a data center's server is stepped by `amount` seconds, and back at the end",
+    "flood": (
+        "`amount` requests without cookies a second ask for a page at these data centers, and never"
+        " come back"
+    ),
+    "provisional flood": (
+        "`amount` requests a second that cannot wait come without cookies to these data centers;"
+        " few tickets come back"
+    ),
+    "clock step": (
+        "the clock of a data center's server is stepped by `amount` seconds, and back at the end"
+    ),
     **OPERATOR_ACTIONS,
 }
 
@@ -67,7 +86,9 @@ class Behaviour:
     page_gap_s: float = 10.0
     """Mean time between two pages."""
     parts: bool = False
-    """Pages have parts that the room covers, such as scripts: the ticket comes back within a second or two."""
+    """Pages have parts that the room covers, such as scripts: the ticket comes back within a second
+    or two.
+    """
     leaving: float = 0.0
     """Share of visitors whose session is ended when they are done."""
     patience_s: float = 0.0
@@ -79,7 +100,8 @@ class Behaviour:
     reloading: float = 0.0
     """Share of waiting visitors who try ten times as often as they are told."""
     sleeping: float = 0.0
-    """Share of waiting visitors who try every 45 to 180 seconds only, because their phone sleeps."""
+    """Share of waiting visitors who try every 45 to 180 seconds only, because their phone sleeps.
+    """
     dropping: float = 0.0
     """Share of their tries whose connection breaks while the answer is held."""
     moving: float = 0.0
@@ -97,7 +119,8 @@ class NetworkProfile:
     """A message takes up to so much longer."""
     loss: float = 0.0
     twice: float = 0.0
-    """Share of messages that arrive a second time, up to ten seconds later: out of order, that is."""
+    """Share of messages that arrive a second time, up to ten seconds later: out of order, that is.
+    """
     skew_ms: int = 0
     """Clocks are off by up to this, each by its own."""
 
@@ -117,8 +140,12 @@ class Scenario:
     fence_s: int = 0
     """Without contact for so long a data center stops by itself; 0: never."""
     workers: int = 4
-    """Per data center; only the published allocations, which divide slots among workers, take notice."""
+    """Per data center; only the published allocations, which divide slots among workers, take
+    notice.
+    """
     laws_every_s: int = 60
-    """How often all ledgers are checked for conservation; costs about as much as everybody present trying once."""
+    """How often all ledgers are checked for conservation; costs about as much as everybody present
+    trying once.
+    """
     ends_with_crowd: bool = False
     """Whether the run ends early when all visitors have arrived and none waits."""

@@ -1,4 +1,6 @@
-"""Predefined scenarios, by name, in the table TRACES. All have 20 data centers unless the name says otherwise."""
+"""Predefined scenarios, by name, in the table TRACES. All have 20 data centers unless the name says
+otherwise.
+"""
 
 from collections.abc import Callable, Sequence
 from math import pi, sin
@@ -15,7 +17,9 @@ VISIT_S = 60.0
 FENCE_S = 180
 """As greenroom is delivered."""
 PER_S = min(N / 60, L / (VISIT_S + 60))
-"""Visitors per second that this room can take: a visit of a minute, and the session of a minute that runs on behind it."""
+"""Visitors per second that this room can take: a visit of a minute, and the session of a minute
+that runs on behind it.
+"""
 
 
 def room(total: int = L, per_minute: int = N, minutes: int = 1, method: str = "fifo") -> Room:
@@ -43,7 +47,9 @@ def wave(
     high: float = 1.3,
     low: float = 0.7,
 ) -> list[float]:
-    """More than may enter between two moments, fewer before and after; in parts of what the room can take."""
+    """More than may enter between two moments, fewer before and after; in parts of what the room
+    can take.
+    """
     return level(part, PER_S * (high if from_s <= second < until_s else low))
 
 
@@ -61,7 +67,9 @@ def steady(streams: Streams) -> Scenario:
 
 
 def one_site_spike(streams: Streams) -> Scenario:
-    """Low traffic, and one data center with fifty times its traffic for two minutes, repeatedly in another place."""
+    """Low traffic, and one data center with fifty times its traffic for two minutes, repeatedly in
+    another place.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
 
@@ -75,7 +83,9 @@ def one_site_spike(streams: Streams) -> Scenario:
 
 
 def global_spike(streams: Streams) -> Scenario:
-    """Six times as many visitors as can enter, everywhere at once for two minutes, after low traffic."""
+    """Six times as many visitors as can enter, everywhere at once for two minutes, after low
+    traffic.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 1500, lambda second: wave(part, second, 300, 420, 6.0, 0.4))
@@ -107,7 +117,9 @@ def flash_sale(streams: Streams) -> Scenario:
 
 
 def surge(streams: Streams) -> Scenario:
-    """A room that is nearly full, three times as many for three minutes, and then just as many as may enter: the line stays."""
+    """A room that is nearly full, three times as many for three minutes, and then just as many as
+    may enter: the line stays.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
 
@@ -140,7 +152,9 @@ def heavy_tail(streams: Streams) -> Scenario:
 
 
 def day_curve(streams: Streams) -> Scenario:
-    """A day in an hour: the noon is above the limits, the night far below, and each data center has its own time of day."""
+    """A day in an hour: the noon is above the limits, the night far below, and each data center has
+    its own time of day.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS, 0.4)
 
@@ -155,7 +169,9 @@ def day_curve(streams: Streams) -> Scenario:
 
 
 def outage(streams: Streams) -> Scenario:
-    """Two large data centers go away for three minutes, and their visitors to the others; afterwards they are back with their ledgers."""
+    """Two large data centers go away for three minutes, and their visitors to the others;
+    afterwards they are back with their ledgers.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     large = sorted(range(CENTERS), key=lambda center: -part[center])[1:3]
@@ -174,7 +190,9 @@ def outage(streams: Streams) -> Scenario:
 
 
 def stopped(streams: Streams) -> Scenario:
-    """Two large data centers are stopped in order for twelve minutes, as for a move; otherwise as `outage`."""
+    """Two large data centers are stopped in order for twelve minutes, as for a move; otherwise as
+    `outage`.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     large = tuple(sorted(range(CENTERS), key=lambda center: -part[center])[1:3])
@@ -191,7 +209,9 @@ def stopped(streams: Streams) -> Scenario:
 
 
 def outage_and_partition(streams: Streams) -> Scenario:
-    """Two large data centers die for twelve minutes, and meanwhile a quarter of the others is cut off for three: with a fence."""
+    """Two large data centers die for twelve minutes, and meanwhile a quarter of the others is cut
+    off for three: with a fence.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     large = tuple(sorted(range(CENTERS), key=lambda center: -part[center])[1:3])
@@ -204,7 +224,9 @@ def outage_and_partition(streams: Streams) -> Scenario:
 
 
 def partition(streams: Streams) -> Scenario:
-    """A quarter of the data centers cannot reach the coordinator for three minutes; visitors still reach them."""
+    """A quarter of the data centers cannot reach the coordinator for three minutes; visitors still
+    reach them.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults, found = (
@@ -268,7 +290,9 @@ def worker_churn(streams: Streams) -> Scenario:
 
 
 def flood_of_documents(streams: Streams) -> Scenario:
-    """A quiet shop with room to spare, and for ten minutes a hundred requests without cookies a second, each for a page."""
+    """A quiet shop with room to spare, and for ten minutes a hundred requests without cookies a
+    second, each for a page.
+    """
     draw = streams("trace")
     part = shares(draw, 4)
     faults = (Fault("flood", 300, 900, (0, 1, 2, 3), 100),)
@@ -285,7 +309,9 @@ def flood_of_documents(streams: Streams) -> Scenario:
 
 
 def random_fair(streams: Streams) -> Scenario:
-    """A random room: 4,000 visitors arrive within two minutes at a room for 1,000, and some refresh ten times as often as told."""
+    """A random room: 4,000 visitors arrive within two minutes at a room for 1,000, and some refresh
+    ten times as often as told.
+    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     habits = Behaviour(reloading=0.3)
@@ -294,7 +320,9 @@ def random_fair(streams: Streams) -> Scenario:
 
 
 def small_room(streams: Streams) -> Scenario:
-    """200 active visitors, 200 a minute, in four data centers, sometimes with slightly too many visitors."""
+    """200 active visitors, 200 a minute, in four data centers, sometimes with slightly too many
+    visitors.
+    """
     draw = streams("trace")
     part = shares(draw, 4)
 
@@ -305,7 +333,9 @@ def small_room(streams: Streams) -> Scenario:
 
 
 def thirty_minutes(streams: Streams) -> Scenario:
-    """The published trial of fairness: 10,000 people over 30 minutes, a minute inside each; compare fifo and random."""
+    """The published trial of fairness: 10,000 people over 30 minutes, a minute inside each; compare
+    fifo and random.
+    """
     draw = streams("trace")
     part = shares(draw, 4)
     found = arrivals(draw, 1800, lambda _: level(part, 10_000 / 1800))

@@ -9,7 +9,9 @@ from greenroom.model.visit import Outcome
 
 
 class SimulatedVisitor:
-    """`id`, `key`, `home` and `checked_ms` are what the ticket carries; only the simulation knows the rest."""
+    """`id`, `key`, `home` and `checked_ms` are what the ticket carries; only the simulation knows
+    the rest.
+    """
 
     __slots__ = (
         "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms", "entered_ms", "first_guess",
@@ -38,7 +40,9 @@ class SimulatedVisitor:
         self.tries = 0
         self.plan = 0  # number of the next try that is planned; earlier plans are void
         self.active = self.uses = self.trusted = self.on_trust = False
-        """`trusted`: the last page was served without a unit here; `on_trust`: active, and counted as such."""
+        """`trusted`: the last page was served without a unit here; `on_trust`: active, and counted
+        as such.
+        """
         self.ahead = -1
         self.first_guess: tuple[int, float, float, float] | None = (
             None  # on the first page, before the place is real
@@ -84,7 +88,9 @@ class CenterLook(NamedTuple):
 
 
 class SystemUnderTest(Protocol):
-    """The system that decides: greenroom's protocol, or one of the published methods of dividing slots. Centers are numbers from 0."""
+    """The system that decides: greenroom's protocol, or one of the published methods of dividing
+    slots. Centers are numbers from 0.
+    """
 
     global_calls: int
     """Calls across the world that a visitor waited for."""
@@ -152,4 +158,6 @@ class SystemUnderTest(Protocol):
         """The operator takes the data center off the list, or puts it on the list again."""
 
     def draw(self) -> tuple[dict[bytes, int], int]:
-        """The places of all who wait are drawn. Their new keys, and the key below which all others come after them."""
+        """The places of all who wait are drawn. Their new keys, and the key below which all others
+        come after them.
+        """

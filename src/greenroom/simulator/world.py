@@ -96,7 +96,7 @@ class World:
         if self.on_sample:
             self.on_sample(self.agenda.now_ms)
 
-    # -- faults ------------------------------------------------------------------------------------------------------------------
+    # -- faults ------------------------------------------------------------------------------------
 
     def _plan(self, fault: Fault) -> None:
         action = FAULT_HANDLERS[fault.kind]
@@ -190,7 +190,9 @@ class World:
         self.operate(action, change)
 
     def removed(self, action: Fault, change: int) -> None:
-        """Data centers that are not used any more are taken off the list, and added when they are used again."""
+        """Data centers that are not used any more are taken off the list, and added when they are
+        used again.
+        """
         if change > 0:
             (self.stop if action.amount else self.outage)(action, change)
         for center in action.centers:

@@ -1,4 +1,6 @@
-"""Serves status pages. Everything is computed at most once in ten seconds, for any number of requests."""
+"""Serves status pages. Everything is computed at most once in ten seconds, for any number of
+requests.
+"""
 
 import asyncio
 import hashlib
@@ -30,7 +32,9 @@ Ask = Callable[[], Awaitable[StatusFacts]]
 
 
 class FactsCache:
-    """The newest facts; asked for once at a time, and again only when they are FRESH_S old. While that fails the old ones go on."""
+    """The newest facts; asked for once at a time, and again only when they are FRESH_S old. While
+    that fails the old ones go on.
+    """
 
     def __init__(self, ask: Ask, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
@@ -40,7 +44,9 @@ class FactsCache:
         self._asked_s = 0.0
 
     async def get(self) -> StatusFacts:
-        """At most FRESH_S old, if they can be had. Raises what asking raises when there never were any."""
+        """At most FRESH_S old, if they can be had. Raises what asking raises when there never were
+        any.
+        """
         async with self._guard:
             if self._facts is None or self._monotonic() - self._asked_s >= FRESH_S:
                 try:

@@ -1,4 +1,6 @@
-"""Public status pages that are kept in the store, beside those of the configuration file. Not one of Cloudflare's resources."""
+"""Public status pages that are kept in the store, beside those of the configuration file. Not one
+of Cloudflare's resources.
+"""
 
 from dataclasses import fields, replace
 from typing import Any

@@ -31,13 +31,16 @@ def html(found: StatusView, feed: str, data: str, *, refreshes: bool = True) -> 
     going_on = [story for story in found.stories if story.open]
     past = [story for story in found.stories if not story.open]
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport"'
+        ' content="width=device-width, initial-scale=1">'
         f"{refresh}<title>{escape(found.title)}: {escape(found.words)}</title>"
-        f'<link rel="alternate" type="application/atom+xml" title="{escape(found.title)}" href="{escape(feed)}">'
+        f'<link rel="alternate" type="application/atom+xml" title="{escape(found.title)}"'
+        f' href="{escape(feed)}">'
         f"<style>{STYLE}</style></head><body><main><h1>{escape(found.title)}</h1>"
         f'<div class="banner {found.state}" role="status">{escape(found.words)}</div>'
         f"{_stories('Happening now', going_on)}<h2>Now</h2><ul>{lines}</ul>{_stories('Last 90 days', past)}"
-        f'<p class="soft">As of {moment(found.now_ms)}. <a href="{escape(feed)}">Feed</a> · <a href="{escape(data)}">JSON</a></p>'
+        f'<p class="soft">As of {moment(found.now_ms)}. <a href="{escape(feed)}">Feed</a> · <a'
+        f' href="{escape(data)}">JSON</a></p>'
         "</main></body></html>\n"
     )
 
@@ -50,17 +53,24 @@ def _line(line: StatusLine) -> str:
         facts.append(f"responds in {line.response_ms} ms")
     below = f'<div class="soft">{escape(", ".join(facts))}</div>' if facts else ""
     bars = _bars(line.days, line.name) if line.days else ""
-    head = f'<div class="row"><h3>{escape(line.name)}</h3><span class="words">{escape(line.words)}</span></div>'
+    head = (
+        f'<div class="row"><h3>{escape(line.name)}</h3><span'
+        f' class="words">{escape(line.words)}</span></div>'
+    )
     return f'<li class="{line.state}">{head}{bars}{below}</li>'
 
 
 def _bars(days: tuple[Day, ...], name: str) -> str:
     bars = "".join(
-        f'<rect x="{index * 4}" width="3" height="32"{_bar_class(day)}><title>{day.day}: {_day_words(day)}</title></rect>'
+        f'<rect x="{index * 4}" width="3" height="32"{_bar_class(day)}><title>{day.day}:'
+        f" {_day_words(day)}</title></rect>"
         for index, day in enumerate(days)
     )
     label = escape(f"{name}, each of the last {len(days)} days")
-    return f'<svg viewBox="0 0 {len(days) * 4} 32" preserveAspectRatio="none" role="img" aria-label="{label}">{bars}</svg>'
+    return (
+        f'<svg viewBox="0 0 {len(days) * 4} 32" preserveAspectRatio="none" role="img"'
+        f' aria-label="{label}">{bars}</svg>'
+    )
 
 
 def _bar_class(day: Day) -> str:
@@ -145,15 +155,15 @@ def atom(found: StatusView, page: str, feed: str) -> str:
     entries = "".join(
         f"<entry><id>{escape(f'{page}#{story.id}')}</id><title>{escape(story.title)}</title><updated>{_time(story.updated_ms)}</updated>"
         f"<published>{_time(story.began_ms)}</published>"
-        f'<link href="{escape(page)}"/><content type="text">{escape(_clean(_told(story)))}</content></entry>'
+        f'<link href="{escape(page)}"/><content'
+        f' type="text">{escape(_clean(_told(story)))}</content></entry>'
         for story in found.stories
     )
     updated = max([story.updated_ms for story in found.stories], default=0)
     return (
-        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
-        f"<id>{escape(page)}</id><title>{escape(_clean(found.title))}</title><updated>{_time(updated)}</updated>"
-        f'<author><name>{escape(_clean(found.title))}</name></author><link rel="self" href="{escape(feed)}"/>'
-        f'<link href="{escape(page)}"/>{entries}</feed>\n'
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed'
+        f' xmlns="http://www.w3.org/2005/Atom"><id>{escape(page)}</id><title>{escape(_clean(found.title))}</title><updated>{_time(updated)}</updated><author><name>{escape(_clean(found.title))}</name></author><link'
+        f' rel="self" href="{escape(feed)}"/><link href="{escape(page)}"/>{entries}</feed>\n'
     )
 
 

@@ -1,6 +1,8 @@
-"""What a status page says, worked out from facts: pure, so that every sentence can be tested without a server.
+"""What a status page says, worked out from facts: pure, so that every sentence can be tested
+without a server.
 
-The page is public. It says what works and when it did not, and no more: no reasons, addresses, limits or numbers of visitors.
+The page is public. It says what works and when it did not, and no more: no reasons, addresses,
+limits or numbers of visitors.
 """
 
 import math
@@ -17,14 +19,18 @@ PUBLIC_INCIDENTS: Mapping[str, str] = {
     "health_check_status_notification": "{subject} was not working",
     "greenroom_admissions_stopped": "Entry to {subject} was paused",
 }
-"""Type of alert -> what the incident is called on the page. All other types are the operators' business alone."""
+"""Type of alert -> what the incident is called on the page. All other types are the operators'
+business alone.
+"""
 
 GOOD, BUSY, BAD, UNKNOWN = "good", "busy", "bad", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFacts:
-    """A health check: its status, and its days as (good, total) probes and mean response time of the good ones."""
+    """A health check: its status, and its days as (good, total) probes and mean response time of
+    the good ones.
+    """
 
     id: str
     name: str
@@ -38,7 +44,8 @@ class CheckFacts:
 class RoomFacts:
     """A room: whether visitors wait, for how long, and whether it lets anyone in.
 
-    `holds`: every new visitor waits, also while no one does yet; `opens_ms`: until then, when that is known.
+    `holds`: every new visitor waits, also while no one does yet; `opens_ms`: until then, when that
+    is known.
     """
 
     id: str

@@ -1,11 +1,13 @@
 """The whole configuration as one document: export, import and apply.
 
-The document is made of what the API speaks: a zone holds its rooms, a room its events and rules, beside them stand the lists, the
-policies and their destinations, and the status pages. Defaults and what only the store knows are left out, and tokens, silences and
-notes altogether. A secret is written as MASK: where the store knows it, it stays, and elsewhere it has to be written in its place.
+The document is made of what the API speaks: a zone holds its rooms, a room its events and rules,
+beside them stand the lists, the policies and their destinations, and the status pages. Defaults and
+what only the store knows are left out, and tokens, silences and notes altogether. A secret is
+written as MASK: where the store knows it, it stays, and elsewhere it has to be written in its
+place.
 
-To make it true, the wanted configuration is built beside the known one (`wanted_configuration`), and what differs is one write: nothing
-at all the second time.
+To make it true, the wanted configuration is built beside the known one (`wanted_configuration`),
+and what differs is one write: nothing at all the second time.
 """
 
 from collections.abc import Iterable
@@ -150,7 +152,8 @@ def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
 def make_true(
     document: Any, origin_problems: OriginProblems, *, only_into_empty: bool = False
 ) -> ConfigChange:
-    """What the document says and nothing else from now on; answers with a line for each step. Raises Refused with every fault.
+    """What the document says and nothing else from now on; answers with a line for each step.
+    Raises Refused with every fault.
 
     `only_into_empty`: refused when there is something already that would be changed or taken away.
     """
@@ -215,7 +218,10 @@ def _line(step: Step, above: Configuration) -> str:
     what = f"{_WORDS[step.action]} {step.kind.replace('_', ' ')} {_path(step, above)}"
     if before is None or after is None:
         return what
-    return f"{what}: {', '.join(f'{key} {_shown(before[key])} -> {_shown(after[key])}' for key in after)}"
+    return (
+        f"{what}:"
+        f" {', '.join(f'{key} {_shown(before[key])} -> {_shown(after[key])}' for key in after)}"
+    )
 
 
 _WORDS = {"created": "make", "changed": "change", "removed": "remove"}

@@ -1,7 +1,9 @@
-"""The configuration that a document wants, built beside the known one with the very use-cases of the API.
+"""The configuration that a document wants, built beside the known one with the very use-cases of
+the API.
 
-So nothing gets in this way that the API would refuse. What the document does not speak of stays. Each thing costs the same, however many
-there are: one draft grows, and what rooms have taken is kept beside it.
+So nothing gets in this way that the API would refuse. What the document does not speak of stays.
+Each thing costs the same, however many there are: one draft grows, and what rooms have taken is
+kept beside it.
 """
 
 import json
@@ -67,7 +69,9 @@ MOST: Mapping[str, int] = {
     "alert_policy": alert_policies.POLICIES_MAX,
     "status_page": PAGES_MAX,
 }
-"""The most of each kind in an installation, with those of a configuration file. What a document has beyond them is only counted."""
+"""The most of each kind in an installation, with those of a configuration file. What a document has
+beyond them is only counted.
+"""
 
 _PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
     "room": "waiting rooms",
@@ -107,7 +111,9 @@ class _Building:
         carry_out(changes, self.draft, self.at.now_ms)
 
     def id_of(self, kind: str, document: Any, parent: str = "") -> str:
-        """The id it has, or had under its name; else the one in the document if nothing else has it; else a new one."""
+        """The id it has, or had under its name; else the one in the document if nothing else has
+        it; else a new one.
+        """
         if not isinstance(document, dict):
             return self.at.new_id()
         made, given = self.made.index_of(kind), document.get("id")
@@ -133,7 +139,9 @@ class _Building:
     def parts(
         self, pointer: str, document: Mapping[str, Any], name: str, kind: str
     ) -> Iterator[tuple[str, Any]]:
-        """(pointer, part) of a list inside a document, without what is beyond MOST; a fault when it is not a list."""
+        """(pointer, part) of a list inside a document, without what is beyond MOST; a fault when it
+        is not a list.
+        """
         found = document.get(name)
         if name not in document or (found is None and pointer):
             return  # null at the top would take everything of the kind away
@@ -164,7 +172,9 @@ class _Building:
 
 
 def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
-    """By what a document without ids means the same thing again: its name, or the address of a status page."""
+    """By what a document without ids means the same thing again: its name, or the address of a
+    status page.
+    """
     if kind == "status_page":
         return f"{document.get('host') or ''}{document.get('path') or '/'}"
     return document.get(NAMED_BY.get(kind, "name"))
@@ -220,7 +230,9 @@ def _without_orphans(made: Configuration) -> Configuration:
 
 
 def _untouched(known: Configuration, document: Json) -> Configuration:
-    """What the document does not speak of: tokens, what stands in a file, and the sections that it leaves out."""
+    """What the document does not speak of: tokens, what stands in a file, and the sections that it
+    leaves out.
+    """
     spoken: dict[str, tuple[str, ...]] = {
         "lists": ("list", "list_item"),
         "zones": ("zone", "room", "event", "rules", "health_check"),

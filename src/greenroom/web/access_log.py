@@ -1,4 +1,6 @@
-"""Middleware of the API: every request gets an id, a log line, and a response in the envelope even after an internal error."""
+"""Middleware of the API: every request gets an id, a log line, and a response in the envelope even
+after an internal error.
+"""
 
 import re
 import secrets

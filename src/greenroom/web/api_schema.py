@@ -1,7 +1,9 @@
-"""The external form of a record: JSON to values, values to JSON, and the JSON schema of both, from one table of fields.
+"""The external form of a record: JSON to values, values to JSON, and the JSON schema of both, from
+one table of fields.
 
-A form is made from a record's own described fields. What JSON writes differently (a list of objects, a time) has a Shape.
-Fields that Cloudflare does not have are in an object `greenroom`, so that they cannot be mistaken for published ones.
+A form is made from a record's own described fields. What JSON writes differently (a list of
+objects, a time) has a Shape. Fields that Cloudflare does not have are in an object `greenroom`, so
+that they cannot be mistaken for published ones.
 """
 
 import re
@@ -36,7 +38,9 @@ UNSET: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class ApiField:
-    """One field from outside. `default` is the record's own value; NEEDED means that it must be given."""
+    """One field from outside. `default` is the record's own value; NEEDED means that it must be
+    given.
+    """
 
     name: str
     rule: Spec
@@ -87,8 +91,8 @@ class ApiSchema:
     def read(self, document: Json, problems: list[Problem], unknown: list[Problem]) -> Json:
         """The values of a whole document, defaults filled in, by name; what is missing is left out.
 
-        The record itself says what is out of bounds; here only what JSON got wrong becomes a problem. Names that
-        that are not known go to `unknown`.
+        The record itself says what is out of bounds; here only what JSON got wrong becomes a
+        problem. Names that that are not known go to `unknown`.
         """
         ours = document.get(EXTENSION) if self.has_ours else None
         if ours is None:
@@ -140,12 +144,16 @@ class ApiSchema:
         return shown | ({EXTENSION: ours} if ours else {})
 
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The record's problems where the sender finds the field: extensions are inside their object."""
+        """The record's problems where the sender finds the field: extensions are inside their
+        object.
+        """
         ours = {api_field.name for api_field in self.fields if api_field.rule.extension}
         return [
-            Problem(f"{EXTENSION}.{found.pointer}", found.reason, found.line)
-            if found.pointer.partition("[")[0] in ours
-            else found
+            (
+                Problem(f"{EXTENSION}.{found.pointer}", found.reason, found.line)
+                if found.pointer.partition("[")[0] in ours
+                else found
+            )
             for found in problems
         ]
 
@@ -197,7 +205,9 @@ def computed(
     choices: tuple[Any, ...] = (),
     example: Any = None,
 ) -> ApiField:
-    """A field that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
+    """A field that no record holds: shown, and ignored when it is sent back, unless it is
+    `writable`; then it may be left out.
+    """
     rule = Spec(
         meaning, extension=extension, read_only=not writable, choices=choices, example=example
     )
@@ -217,10 +227,11 @@ def required(form: ApiSchema, *names: str) -> ApiSchema:
 def read_as(
     form: ApiSchema, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None
 ) -> tuple[Json, list[ApiFault]]:
-    """The values of a document and everything wrong with it, the record's own rules (`problems_of`) included.
+    """The values of a document and everything wrong with it, the record's own rules (`problems_of`)
+    included.
 
-    What JSON got wrong is said once: the record is not asked about a field that is wrong already. Raises Refused when the
-    document is no object at all.
+    What JSON got wrong is said once: the record is not asked about a field that is wrong already.
+    Raises Refused when the document is no object at all.
     """
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
@@ -254,7 +265,9 @@ def _field(pointer: str) -> str:
 
 
 def overlaid(document: Mapping[str, Any], edit: Any) -> Any:
-    """A document with an edit laid over it: objects are merged, everything else is replaced; null leaves the field out."""
+    """A document with an edit laid over it: objects are merged, everything else is replaced; null
+    leaves the field out.
+    """
     if not isinstance(edit, dict):
         return edit
     merged = dict(document)

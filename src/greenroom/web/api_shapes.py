@@ -1,4 +1,6 @@
-"""How one value of the API is written in JSON: strings, choices, lists, records inside records, times."""
+"""How one value of the API is written in JSON: strings, choices, lists, records inside records,
+times.
+"""
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -16,7 +18,9 @@ class Shape(Protocol):
     """How one kind of value is written in JSON."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """The value as the record holds it; what is wrong is added to `problems`, and then the answer is of no use."""
+        """The value as the record holds it; what is wrong is added to `problems`, and then the
+        answer is of no use.
+        """
 
     def show(self, value: Any) -> Any:
         """The value as JSON holds it."""
@@ -27,10 +31,11 @@ class Shape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A string, a number or a truth value. `caseless`: capitals do not matter, and are answered in lower case.
+    """A string, a number or a truth value. `caseless`: capitals do not matter, and are answered in
+    lower case.
 
-    `format` says in a word what the schema would otherwise say in a long pattern. `absent` are values that mean the default: what older
-    clients send for a field that was not set.
+    `format` says in a word what the schema would otherwise say in a long pattern. `absent` are
+    values that mean the default: what older clients send for a field that was not set.
     """
 
     kind: type
@@ -97,7 +102,9 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A list of strings, or of records when `record` is given. `pattern` only describes the strings; the record's rules check them."""
+    """A list of strings, or of records when `record` is given. `pattern` only describes the
+    strings; the record's rules check them.
+    """
 
     record: type | None = None
     choices: tuple[str, ...] = ()

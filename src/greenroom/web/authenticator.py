@@ -1,4 +1,6 @@
-"""Authentication of API calls: tokens are compared in constant time, and an address with too many failures has to wait."""
+"""Authentication of API calls: tokens are compared in constant time, and an address with too many
+failures has to wait.
+"""
 
 import hmac
 import secrets
@@ -48,7 +50,9 @@ class Caller(NamedTuple):
         return not self.token.zone_ids or zone_id in self.token.zone_ids
 
     def require(self, asked: str, zone_id: str | None) -> None:
-        """Raises Refused unless the token may do this in this zone; None: it concerns the whole account."""
+        """Raises Refused unless the token may do this in this zone; None: it concerns the whole
+        account.
+        """
         if not set(GRANTS[asked]) & set(self.token.scopes):
             raise Refused(ApiFault(Code.DENIED, f"the token lacks the scope {asked}"))
         if self.token.zone_ids and (zone_id is None or not self.sees(zone_id)):
@@ -73,10 +77,12 @@ class Authenticator:
         self._guard = threading.Lock()
 
     def open(self, credentials: Credentials | Refused, client: str) -> Caller:
-        """The caller behind these credentials (or why there are none). Raises Refused, StorageFailed; wrong ones of a `client` are counted.
+        """The caller behind these credentials (or why there are none). Raises Refused,
+        StorageFailed; wrong ones of a `client` are counted.
 
-        A request without any is no guess: it is refused and not counted, or pages that forget the header would lock out their own network.
-        Nor is a token that was good from there before, so that it costs one read.
+        A request without any is no guess: it is refused and not counted, or pages that forget the
+        header would lock out their own network. Nor is a token that was good from there before, so
+        that it costs one read.
         """
         if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
             raise credentials
@@ -151,7 +157,9 @@ def make_token(
     email: str = "",
     expires_ms: int | None = None,
 ) -> tuple[str, Token]:
-    """(secret, token): the secret is shown once and not kept. Raises InvalidConfig with every problem."""
+    """(secret, token): the secret is shown once and not kept. Raises InvalidConfig with every
+    problem.
+    """
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = Token(
         id=token_id,

@@ -1,4 +1,6 @@
-"""Who calls the API: the other end of the connection, or what a trusted proxy says about it; never what a caller says about itself."""
+"""Who calls the API: the other end of the connection, or what a trusted proxy says about it; never
+what a caller says about itself.
+"""
 
 from collections.abc import Callable
 
@@ -11,14 +13,17 @@ LOCAL = "127.0.0.1"
 
 
 class WithClientAddress:
-    """Middleware: puts the caller's address and scheme into the scope, read like those of a visitor."""
+    """Middleware: puts the caller's address and scheme into the scope, read like those of a
+    visitor.
+    """
 
     def __init__(
         self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], *, by_socket: bool = False
     ) -> None:
         """`policy` is asked for each request, so that a reload counts at once.
 
-        `by_socket`: the listener is a Unix socket. Every program that can open it is trusted as a proxy, and is on this machine.
+        `by_socket`: the listener is a Unix socket. Every program that can open it is trusted as a
+        proxy, and is on this machine.
         """
         self._app = app
         self._policy = policy

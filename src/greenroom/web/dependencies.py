@@ -39,8 +39,9 @@ def check_account(account_id: str) -> None:
 class May(RouteGuard):
     """The caller, if the token allows this (`read`, `edit` or `analytics`) in the zone of the path.
 
-    The account of the path must be the one there is. Without a zone in the path it concerns the whole account, and a token
-    for single zones is refused, unless `filtered`: then the answer shows only what the token is good for.
+    The account of the path must be the one there is. Without a zone in the path it concerns the
+    whole account, and a token for single zones is refused, unless `filtered`: then the answer shows
+    only what the token is good for.
     """
 
     def __init__(self, scope: str, filtered: bool = False) -> None:
@@ -162,7 +163,9 @@ JsonItems = Annotated[Any, Depends(_items)]
 
 
 class PageQuery:
-    """A dependency: which page of a list is wanted. Pages behind the last one are empty, and that is how clients find the end."""
+    """A dependency: which page of a list is wanted. Pages behind the last one are empty, and that
+    is how clients find the end.
+    """
 
     def __init__(
         self,

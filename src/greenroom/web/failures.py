@@ -1,6 +1,8 @@
-"""Wrong tokens, passwords and codes, counted in the session store: all processes that share it have one count, and a restart keeps it.
+"""Wrong tokens, passwords and codes, counted in the session store: all processes that share it have
+one count, and a restart keeps it.
 
-An attempt counts before it is judged, and is taken back when it was right: however many are made at once, no more are judged.
+An attempt counts before it is judged, and is taken back when it was right: however many are made at
+once, no more are judged.
 """
 
 import hashlib
@@ -13,14 +15,20 @@ from greenroom.model.session import FAILED, SessionRow
 from greenroom.ports import Clock, SessionStore
 
 FAILURES_MAX = 20
-"""Wrong credentials from one address within FAILURES_MS; a program with an old token is told so, a guesser gets nowhere."""
+"""Wrong credentials from one address within FAILURES_MS; a program with an old token is told so, a
+guesser gets nowhere.
+"""
 
 FAILURES_MS = 60_000
 NETWORK_BITS = 64
-"""Of an IPv6 address: one subscriber has a whole network of that size, and with every address of it a new budget."""
+"""Of an IPv6 address: one subscriber has a whole network of that size, and with every address of it
+a new budget.
+"""
 
 KEPT_MAX = 10_000
-"""Addresses, accounts and devices whose attempts are remembered; the one heard of longest ago is forgotten first."""
+"""Addresses, accounts and devices whose attempts are remembered; the one heard of longest ago is
+forgotten first.
+"""
 
 
 class StoredFailures:
@@ -34,7 +42,9 @@ class StoredFailures:
         most: int = FAILURES_MAX,
         within_ms: int = FAILURES_MS,
     ) -> None:
-        """`most` of them within `within_ms`, counted from the first one; then a client has to wait for the rest of that time."""
+        """`most` of them within `within_ms`, counted from the first one; then a client has to wait
+        for the rest of that time.
+        """
         self._store = store
         self._clock = clock
         self._purpose = purpose
@@ -51,7 +61,8 @@ class StoredFailures:
     def attempt(self, *clients: str, refusal: Callable[[int], Exception]) -> Iterator[None]:
         """Around the judging of an attempt; what is raised inside leaves it counted.
 
-        Raises `refusal` with the seconds to wait, and counts nothing, when one of the clients may not try now.
+        Raises `refusal` with the seconds to wait, and counts nothing, when one of the clients may
+        not try now.
         """
         reserved: list[tuple[str, int]] = []
         for client in clients:
@@ -66,7 +77,9 @@ class StoredFailures:
             self.release(*each)
 
     def reserve(self, client: str) -> int:
-        """Counts an attempt; or the seconds until this client may try again, and nothing is counted."""
+        """Counts an attempt; or the seconds until this client may try again, and nothing is
+        counted.
+        """
         wait_s = self.wait_s(client)  # a read: who is refused writes nothing
         if wait_s:
             return wait_s

@@ -38,10 +38,12 @@ def told(
     change: bool = False,
     bodiless: bool = False,
 ) -> dict[str, Any]:
-    """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is Page or Cursor for lists.
+    """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is
+    Page or Cursor for lists.
 
     `answer` empty: only that it was done.
-    `bodiless`: the body may be left out. `may`: what the token has to allow, where it does not matter who asks.
+    `bodiless`: the body may be left out. `may`: what the token has to allow, where it does not
+    matter who asks.
     """
     codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
     statuses = sorted({CODES[code].status for code in codes})

@@ -60,7 +60,8 @@ CODES: dict[Code, Meaning] = {
     ),
     Code.DENIED: Meaning(
         403,
-        "the token's scopes or zones do not allow this. With status 401: the token is unknown or has expired",
+        "the token's scopes or zones do not allow this. With status 401: the token is unknown or"
+        " has expired",
     ),
     Code.BAD_BODY: Meaning(400, "the body is not JSON, or not the required type of JSON value"),
     Code.TOO_LARGE: Meaning(413, "the body is too large"),
@@ -95,7 +96,8 @@ CODES: dict[Code, Meaning] = {
     Code.WEBHOOK_TEST: Meaning(400, "the webhook did not take its test message; nothing was saved"),
     Code.SLOW_DOWN: Meaning(
         429,
-        "too many wrong credentials from this address, or too many requests of a kind that takes long; `Retry-After` says when to retry",
+        "too many wrong credentials from this address, or too many requests of a kind that takes"
+        " long; `Retry-After` says when to retry",
     ),
     Code.UNAVAILABLE: Meaning(
         503, "the configuration store cannot be read or written at the moment; nothing was changed"
@@ -117,7 +119,8 @@ class ApiFault(NamedTuple):
 class Refused(GreenroomError):
     """Nothing was changed; carries every fault found.
 
-    `status` replaces the one of the first fault's code; `retry_after_s`: who asks again before then is refused again.
+    `status` replaces the one of the first fault's code; `retry_after_s`: who asks again before then
+    is refused again.
     """
 
     def __init__(self, *faults: ApiFault, status: int = 0, retry_after_s: int = 0) -> None:

@@ -1,17 +1,23 @@
-"""The router of the API: a call is a function with a path and parameters that declare where their values come from.
+"""The router of the API: a call is a function with a path and parameters that declare where their
+values come from.
 
-    router = Router(tags=["events"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events")
+    router = Router(tags=["events"],
+    prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events")
 
     @router.get("/{event_id}", **told("Event", may="read"))
-    def get_event(config_service: WithConfig, zone_id: str, event_id: str, times: Annotated[str, Query(max_length=9)] = "utc") -> Response:
+    def get_event(config_service: WithConfig, zone_id: str, event_id: str, times: Annotated[str,
+    Query(max_length=9)] = "utc") -> Response:
         '''Look at an event.'''
 
-A parameter is the `Request`, a name in the path, `Annotated[..., Query(...)]`, or `Annotated[..., Depends(function)]`, whose function
-has parameters of the same kinds. What fits none of these raises TypeError when the module is imported, as does a call without exactly
-one `RouteGuard`. One order for every call: the guard, the query string (every wrong value at once), the body, then the function.
+A parameter is the `Request`, a name in the path, `Annotated[..., Query(...)]`, or `Annotated[...,
+Depends(function)]`, whose function has parameters of the same kinds. What fits none of these raises
+TypeError when the module is imported, as does a call without exactly one `RouteGuard`. One order
+for every call: the guard, the query string (every wrong value at once), the body, then the
+function.
 
-Functions run in a thread, because the configuration store blocks; those written with `async def` run in the event loop, and so do
-their dependencies. `openapi.document` reads the same records, so the document cannot say anything else than what is checked.
+Functions run in a thread, because the configuration store blocks; those written with `async def`
+run in the event loop, and so do their dependencies. `openapi.document` reads the same records, so
+the document cannot say anything else than what is checked.
 """
 
 import inspect
@@ -40,7 +46,9 @@ _WHOLE = re.compile(r"-?[0-9]{1,20}")
 
 
 class RouteGuard(ABC):
-    """A dependency that refuses callers who may not. It is asked in a thread, before anything else of the request is read."""
+    """A dependency that refuses callers who may not. It is asked in a thread, before anything else
+    of the request is read.
+    """
 
     @abstractmethod
     def __call__(self, request: Request) -> Any:
@@ -49,14 +57,18 @@ class RouteGuard(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Depends:
-    """The value is what this function returns. An `async def` function may read the body, and takes the Request only."""
+    """The value is what this function returns. An `async def` function may read the body, and takes
+    the Request only.
+    """
 
     function: Function
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The value is a parameter of the query string, within these bounds. `alias` is its name there, where Python cannot spell it."""
+    """The value is a parameter of the query string, within these bounds. `alias` is its name there,
+    where Python cannot spell it.
+    """
 
     alias: str = ""
     ge: int | None = None
@@ -222,7 +234,8 @@ class ApiRoute(Route):
         body: dict[str, Any] | None = None,
         outbound: bool = False,
     ) -> None:
-        """`responses` and `body` are what the document says about them. `outbound`: the function waits for another server.
+        """`responses` and `body` are what the document says about them. `outbound`: the function
+        waits for another server.
 
         Raises TypeError when a parameter has no source.
         """
@@ -289,21 +302,16 @@ class Router:
         return taken
 
     def get(self, path: str, **keywords: Any) -> Callable[[F], F]:
-        """See `add`."""
         return self.add("GET", path, **keywords)
 
     def post(self, path: str, **keywords: Any) -> Callable[[F], F]:
-        """See `add`."""
         return self.add("POST", path, **keywords)
 
     def put(self, path: str, **keywords: Any) -> Callable[[F], F]:
-        """See `add`."""
         return self.add("PUT", path, **keywords)
 
     def patch(self, path: str, **keywords: Any) -> Callable[[F], F]:
-        """See `add`."""
         return self.add("PATCH", path, **keywords)
 
     def delete(self, path: str, **keywords: Any) -> Callable[[F], F]:
-        """See `add`."""
         return self.add("DELETE", path, **keywords)

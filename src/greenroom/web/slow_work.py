@@ -1,4 +1,6 @@
-"""Work that takes long, in threads of its own: the threads that all requests share stay free for what is quick."""
+"""Work that takes long, in threads of its own: the threads that all requests share stay free for
+what is quick.
+"""
 
 from collections.abc import Callable
 from functools import partial

@@ -37,7 +37,9 @@ def plain_moment(unix_ms: int) -> str:
 
 
 def written_time(event: Event, name: str) -> str | None:
-    """One of an event's three times as it was written; formatted again when the text is not kept, or is another moment."""
+    """One of an event's three times as it was written; formatted again when the text is not kept,
+    or is another moment.
+    """
     at_ms = getattr(event, name)
     if at_ms is None:
         return None

@@ -1,4 +1,6 @@
-"""The built-in page for everyone, in a real Chromium: read aloud, in every contrast, without motion; and pages of one's own."""
+"""The built-in page for everyone, in a real Chromium: read aloud, in every contrast, without
+motion; and pages of one's own.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""The built-in page in a real Chromium: it updates itself, lets in, is left, and outlives lost connections and sleeping tabs."""
+"""The built-in page in a real Chromium: it updates itself, lets in, is left, and outlives lost
+connections and sleeping tabs.
+"""
 
 import re
 
@@ -299,7 +301,9 @@ def test_a_tab_that_slept_catches_up_when_it_is_looked_at(page: Page, gateway: G
 
 
 def test_a_tab_whose_timers_are_held_back_tries_on_time(page: Page, gateway: Gateway) -> None:
-    """Browsers run the timers of a hidden tab once a minute, and the next visitor is asked to try every two seconds."""
+    """Browsers run the timers of a hidden tab once a minute, and the next visitor is asked to try
+    every two seconds.
+    """
     page.add_init_script(
         "const real = setTimeout; window.setTimeout = (call, ms) => real(call, ms >= 500 ? 60000 : ms);"
     )

@@ -1,4 +1,6 @@
-"""GraphQL that cannot be answered: every refusal has the published shape and says why, and no query costs more than its limits."""
+"""GraphQL that cannot be answered: every refusal has the published shape and says why, and no query
+costs more than its limits.
+"""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,6 @@
-"""Filters, order, limits and types of variables in GraphQL: every operator gives the rows that it should."""
+"""Filters, order, limits and types of variables in GraphQL: every operator gives the rows that it
+should.
+"""
 
 import pytest
 from analytics_material import oracle

@@ -1,4 +1,6 @@
-"""GraphQL as published clients speak it: their queries run unchanged, with aliases, fragments and introspection."""
+"""GraphQL as published clients speak it: their queries run unchanged, with aliases, fragments and
+introspection.
+"""
 
 import pytest
 from analytics_material import ALL_WANTED

@@ -1,4 +1,6 @@
-"""Signing in through an OpenID Connect provider: a real one over HTTP, its people and their roles, and everything that must not let in."""
+"""Signing in through an OpenID Connect provider: a real one over HTTP, its people and their roles,
+and everything that must not let in.
+"""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""An OpenID Connect provider with a certificate of a private authority: `ca_file` trusts it, and nothing else does."""
+"""An OpenID Connect provider with a certificate of a private authority: `ca_file` trusts it, and
+nothing else does.
+"""
 
 import asyncio
 import ssl

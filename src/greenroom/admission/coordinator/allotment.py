@@ -1,8 +1,9 @@
 """Which data center gets how many permits, out of what may be granted.
 
-QUEUE (a visitor waits without a permit): permits are paced inside the minute and go to the oldest uncovered waiters of all reachable
-data centers, or, for the random method, to data centers in proportion to their lines. FREE: they are leased ahead of need, so new
-visitors are let in without a request; a single data center gets all of them. Lower limits recall permits and expel no visitor.
+QUEUE (a visitor waits without a permit): permits are paced inside the minute and go to the oldest
+uncovered waiters of all reachable data centers, or, for the random method, to data centers in
+proportion to their lines. FREE: they are leased ahead of need, so new visitors are let in without a
+request; a single data center gets all of them. Lower limits recall permits and expel no visitor.
 """
 
 from heapq import heappush
@@ -17,10 +18,14 @@ from greenroom.model.room import Room
 
 LEASE_AHEAD_S = 2.0
 LEASE_SHARE = 0.5
-"""At most this part of what is free is leased ahead, by share of arrivals: the rest can still go where a crowd appears."""
+"""At most this part of what is free is leased ahead, by share of arrivals: the rest can still go
+where a crowd appears.
+"""
 DISCONNECTED_SHARE = 0.95
 DISCONNECTED_FREE_SHARE = 0.05
-"""Cut off, a data center may repeat nearly what it admitted in the last minute, or a little of what was free then."""
+"""Cut off, a data center may repeat nearly what it admitted in the last minute, or a little of what
+was free then.
+"""
 NO_RECALL = 1 << 62
 NO_ARRIVALS_PER_S = 1e-6
 """Below this the sum of rates is nothing but what adding and taking away has left over."""
@@ -35,9 +40,12 @@ class Allotment:
         self.per_minute = room.new_users_per_minute
         self.sums = Sums()
         self.doubted: set[str] = set()
-        """Data centers that may hold more than is known: nothing is granted until each has been heard."""
+        """Data centers that may hold more than is known: nothing is granted until each has been
+        heard.
+        """
         self.doubted_until_ms = now_ms
-        """Then every session must have ended that was renewed last before this coordinator began."""
+        """Then every session must have ended that was renewed last before this coordinator began.
+        """
         self.fence_ms = 0
         """Without contact for so long a data center stops by itself (see `fence`); 0: never."""
         self._alarms: list[
@@ -56,14 +64,18 @@ class Allotment:
 
     @property
     def _waited_for_doubted(self) -> bool:
-        """Whether data centers that are still doubted have stopped and have no session any more. Without a fence none does by itself."""
+        """Whether data centers that are still doubted have stopped and have no session any more.
+        Without a fence none does by itself.
+        """
         return (
             self.fence_ms > 0
             and self._pace.since_ms >= self.doubted_until_ms + self.fence_ms + FENCE_SLACK_MS
         )
 
     def _allot(self, center: DataCenter, want: int, now_ms: int, random_bits: int) -> int:
-        """Grants what is due to this data center now; the level above which it shall give permits back."""
+        """Grants what is due to this data center now; the level above which it shall give permits
+        back.
+        """
         spare = self._spare(now_ms)
         if spare < 0:
             return self._recalled(center, -spare)
@@ -130,11 +142,15 @@ class Allotment:
         )
 
     def _admissions_share(self, center: DataCenter) -> float:
-        """Of the next admissions: newcomers are where arrivals are, the line is let in where the permits go."""
+        """Of the next admissions: newcomers are where arrivals are, the line is let in where the
+        permits go.
+        """
         return max(self._arrivals_share(center), center.outstanding / max(1, self.sums.outstanding))
 
     def _disconnected_rate(self, center: DataCenter) -> int:
-        """What it may admit per minute while cut off; never raises the sum of values above the limit."""
+        """What it may admit per minute while cut off; never raises the sum of values above the
+        limit.
+        """
         if (
             self._alone or self.pool < 0
         ):  # more is held than there is: a ledger may remember sessions whose units went back long ago

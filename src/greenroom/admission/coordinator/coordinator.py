@@ -1,22 +1,27 @@
 """Leases permits to the ledgers of all data centers, and is the only one that knows the whole line.
 
-Theory. Capacity that is not in the pool is held by a ledger: `pool + sum(held + orphans) == total_active_users`. Of rate, every
-data center counts with what it has admitted within 60 s plus what it may still admit:
-`value = max(admitted + outstanding, disconnected_rate + permits on the way)`, because one that was cut off may have used up that
-rate when they arrive. A permit is granted only out of `min(pool, new_users_per_minute - sum(value))`. An unused permit counts until
-its use is reported, and an admission counts from its own age on, so neither a late nor a lost message can free a unit too early, and no two
-clocks are compared.
+Theory. Capacity that is not in the pool is held by a ledger: `pool + sum(held + orphans) ==
+total_active_users`. Of rate, every data center counts with what it has admitted within 60 s plus
+what it may still admit: `value = max(admitted + outstanding, disconnected_rate + permits on the
+way)`, because one that was cut off may have used up that rate when they arrive. A permit is granted
+only out of `min(pool, new_users_per_minute - sum(value))`. An unused permit counts until its use is
+reported, and an admission counts from its own age on, so neither a late nor a lost message can free
+a unit too early, and no two clocks are compared.
 
-Who gets how many of those that may be granted is in `allotment`, the base of the class; here is what is known, and when it counts.
+Who gets how many of those that may be granted is in `allotment`, the base of the class; here is
+what is known, and when it counts.
 
-A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing is granted before every data
-center has heard this coordinator and said everything, because what a silent one holds, or what a lost coordinator's late answer brings
-it, is not known (`DataCenter.count_answer`); at the latest when it has stopped by itself and every session must have ended that it had:
-then it is as one that was given up behind its fence. A ledger that comes back without its memory begins a new epoch; what it held is
-orphaned until every session of it must have ended.
+A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing
+is granted before every data center has heard this coordinator and said everything, because what a
+silent one holds, or what a lost coordinator's late answer brings it, is not known
+(`DataCenter.count_answer`); at the latest when it has stopped by itself and every session must have
+ended that it had: then it is as one that was given up behind its fence. A ledger that comes back
+without its memory begins a new epoch; what it held is orphaned until every session of it must have
+ended.
 
-Sums over all data centers are kept, not made: each data center has a weight in them, which moves when it reports, is granted
-something, falls silent, or when time takes admissions out of its minute (an alarm). So a report costs the same in any company.
+Sums over all data centers are kept, not made: each data center has a weight in them, which moves
+when it reports, is granted something, falls silent, or when time takes admissions out of its minute
+(an alarm). So a report costs the same in any company.
 """
 
 from collections import Counter, OrderedDict
@@ -38,7 +43,9 @@ ORPHAN_SLACK_MS = 5_000
 
 
 class Coordinator(Allotment):
-    """All operations of one room. Times are the coordinator's own milliseconds; `random_bits` is 64 random bits."""
+    """All operations of one room. Times are the coordinator's own milliseconds; `random_bits` is 64
+    random bits.
+    """
 
     def __init__(self, data_centers: Sequence[str], room: Room, now_ms: int) -> None:
         super().__init__(room, now_ms)
@@ -54,7 +61,9 @@ class Coordinator(Allotment):
         self.doubted.update(self.data_centers)
 
     def configure(self, room: Room) -> None:
-        """New limits, from the next message on. The pool may become negative; nothing is granted until it is not."""
+        """New limits, from the next message on. The pool may become negative; nothing is granted
+        until it is not.
+        """
         self.pool += room.total_active_users - self.total
         self.total = room.total_active_users
         self.per_minute = room.new_users_per_minute
@@ -66,7 +75,9 @@ class Coordinator(Allotment):
         self._rank()
 
     def enlist(self, names: Iterable[str], now_ms: int) -> None:
-        """Sets the data centers. Units of removed ones stay in use until all of their sessions must have ended."""
+        """Sets the data centers. Units of removed ones stay in use until all of their sessions must
+        have ended.
+        """
         wanted = dict.fromkeys(names)
         for name in wanted:
             center = self.data_centers.setdefault(name, DataCenter(name))
@@ -82,9 +93,11 @@ class Coordinator(Allotment):
         self._rank()
 
     def give_up(self, name: str, now_ms: int) -> None:
-        """An operator's word that nothing runs there any more: its units are orphans now, not only when its fence has passed.
+        """An operator's word that nothing runs there any more: its units are orphans now, not only
+        when its fence has passed.
 
-        What a lost coordinator knew of one that is doubted is not known here, so the word cannot free it.
+        What a lost coordinator knew of one that is doubted is not known here, so the word cannot
+        free it.
         """
         self._pass_time(now_ms)
         center = self.data_centers[name]
@@ -92,7 +105,9 @@ class Coordinator(Allotment):
             self._give_up(center, now_ms)
 
     def reckon(self, total: int, doubted: Iterable[str]) -> None:
-        """The state of the data centers has been filled in, and adds up to this limit; the doubted ones may hold more than they say."""
+        """The state of the data centers has been filled in, and adds up to this limit; the doubted
+        ones may hold more than they say.
+        """
         self.total = total
         self.pool = total - sum(
             center.held + center.orphans for center in self.data_centers.values()
@@ -122,7 +137,9 @@ class Coordinator(Allotment):
         return 0 if self._alone else self.fence_ms
 
     def sync(self, up: SyncUp, now_ms: int, random_bits: int) -> SyncDown:
-        """Takes in a ledger's report and answers with what it may have. A message that is late or comes twice is granted nothing."""
+        """Takes in a ledger's report and answers with what it may have. A message that is late or
+        comes twice is granted nothing.
+        """
         center = self.data_centers[up.data_center]
         recall = NO_RECALL
         self._pass_time(now_ms)
@@ -166,13 +183,15 @@ class Coordinator(Allotment):
             self._fence_ms, self._company,
         )  # fmt: skip
 
-    # -- what a message says ------------------------------------------------------------------------------------------------
+    # -- what a message says -----------------------------------------------------------------------
 
     def _begin_epoch(self, center: DataCenter, epoch: int, now_ms: int) -> None:
-        """The ledger lost its memory (or this is the first message): its units stay in use until its sessions have ended.
+        """The ledger lost its memory (or this is the first message): its units stay in use until
+        its sessions have ended.
 
-        Admissions that it may have made without reporting them count as made just now. Those of passthrough that no permit has paid for
-        are paid out of the pool, which may become negative: their sessions are as alive as others.
+        Admissions that it may have made without reporting them count as made just now. Those of
+        passthrough that no permit has paid for are paid out of the pool, which may become negative:
+        their sessions are as alive as others.
         """
         owed = center.owed
         if center.held + owed:
@@ -188,7 +207,9 @@ class Coordinator(Allotment):
         self._weigh(center)
 
     def _part(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """Its last process stops in order: only sessions are left there, and they are not renewed (see `fence`)."""
+        """Its last process stops in order: only sessions are left there, and they are not renewed
+        (see `fence`).
+        """
         if center.name not in self.doubted:
             self.pool += center.close(up.granted_seen)
         self._give_up(center, now_ms)
@@ -296,7 +317,9 @@ class Coordinator(Allotment):
         )
 
     def _facts(self, now_ms: int) -> ForecastInput:
-        """All ledgers together; people in data centers that are silent cannot be let in from here, so they are not in the line."""
+        """All ledgers together; people in data centers that are silent cannot be let in from here,
+        so they are not in the line.
+        """
         centers, seconds = self.data_centers, self._uncovered_seconds()
         lines = tuple([centers[name].seconds for name in self._contacts])
         ended = sum(center.returned_freed + center.settled for center in centers.values())
@@ -317,7 +340,9 @@ class Coordinator(Allotment):
         )
 
     def _uncovered_seconds(self) -> dict[int, int]:
-        """Waiters without a permit in reachable data centers, by arrival second; random: all of them, because none is covered first."""
+        """Waiters without a permit in reachable data centers, by arrival second; random: all of
+        them, because none is covered first.
+        """
         if self._ranked:
             return self._line.seconds
         seconds = Counter[int]()
@@ -326,7 +351,7 @@ class Coordinator(Allotment):
             seconds.update(center.seconds if self._random else center.uncovered_seconds())
         return seconds
 
-    # -- sums and time ----------------------------------------------------------------------------------------------------------
+    # -- sums and time -----------------------------------------------------------------------------
 
     def _pass_time(self, now_ms: int) -> None:
         """Admissions leave the minute, orphans become free, data centers fall silent."""

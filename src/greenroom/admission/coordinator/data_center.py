@@ -7,9 +7,13 @@ from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, Fenc
 from greenroom.admission.messages.sync import SyncUp
 
 NUMBERS_AHEAD = 1 << 20
-"""Answers to one data center that a coordinator and those before it could send while one message is on its way: those of days."""
+"""Answers to one data center that a coordinator and those before it could send while one message is
+on its way: those of days.
+"""
 LEAVE_CELL_MS = 100
-"""Admissions are counted in cells of this width, by when they leave the minute; rounded up, so none leaves early."""
+"""Admissions are counted in cells of this width, by when they leave the minute; rounded up, so none
+leaves early.
+"""
 
 
 @dataclass(slots=True)
@@ -25,7 +29,9 @@ class Weight:
 
 @dataclass(slots=True)
 class DataCenter:
-    """Counters are those of its messages. `retired`: taken off the list; counts until nothing of it can be left, and is then forgotten."""
+    """Counters are those of its messages. `retired`: taken off the list; counts until nothing of it
+    can be left, and is then forgotten.
+    """
 
     name: str
     epoch: int = -1
@@ -33,7 +39,9 @@ class DataCenter:
     answered: int = 0
     """Number of the newest answer."""
     first: int = 0
-    """Number of the first answer of this coordinator; those of coordinators before it are lower. 0: none yet."""
+    """Number of the first answer of this coordinator; those of coordinators before it are lower. 0:
+    none yet.
+    """
     contact_ms: int | None = None
     granted: int = 0
     seen: int = 0
@@ -56,7 +64,9 @@ class DataCenter:
     minute: int = 0
     """All of them."""
     disconnected_rates: deque[tuple[int, int]] = field(default_factory=deque)
-    """(number of the answer, rate) of all that may be in force there, without those a later one outweighs: the first is the largest."""
+    """(number of the answer, rate) of all that may be in force there, without those a later one
+    outweighs: the first is the largest.
+    """
     fences: FencesInForce = field(default_factory=FencesInForce)
     fenced_ms: int = 0
     """Silent: when it has stopped by itself; 0: never, or it is not silent."""
@@ -81,7 +91,8 @@ class DataCenter:
     weight: Weight = field(default_factory=Weight)
     """As the sums have it."""
     alarm_ms: int = 0
-    """When time is going to change something here, as the coordinator has noted it; 0: not noted."""
+    """When time is going to change something here, as the coordinator has noted it; 0: not noted.
+    """
 
     @property
     def held(self) -> int:
@@ -113,12 +124,16 @@ class DataCenter:
 
     @property
     def value(self) -> int:
-        """Rate units it counts with: all it admitted and may admit with permits; or, cut off, that rate and permits on the way to it."""
+        """Rate units it counts with: all it admitted and may admit with permits; or, cut off, that
+        rate and permits on the way to it.
+        """
         return max(
             self.minute + self.outstanding,
-            self.disconnected_rates[0][1] + self.granted - self.seen
-            if self.disconnected_rates
-            else 0,
+            (
+                self.disconnected_rates[0][1] + self.granted - self.seen
+                if self.disconnected_rates
+                else 0
+            ),
         )
 
     @property
@@ -143,13 +158,17 @@ class DataCenter:
         return left
 
     def in_reach(self, horizon_s: int | None) -> int:
-        """How many of its waiting visitors permits reach: a permit meant for a ghost goes to the next visitor in any data center."""
+        """How many of its waiting visitors permits reach: a permit meant for a ghost goes to the
+        next visitor in any data center.
+        """
         if horizon_s is None or self.outstanding <= 0:
             return self.waiting
         return sum(count for second, count in self.seconds.items() if second <= horizon_s)
 
     def close(self, granted_seen: int) -> int:
-        """Nothing is spent any more in this epoch: how many units that were on their way to it are free."""
+        """Nothing is spent any more in this epoch: how many units that were on their way to it are
+        free.
+        """
         free = max(0, self.granted - granted_seen)
         self.granted -= free
         self.disconnected_rates.clear()
@@ -173,8 +192,9 @@ class DataCenter:
     def count_answer(self, applied: int, random_bits: int) -> None:
         """One more answer, to a report that says the newest number applied there.
 
-        A number that this coordinator never said is of one before it, whose answers may still be on their way. This one's are higher
-        than all of those, so the ledger refuses those once it has applied one of these. By chance two coordinators never begin alike.
+        A number that this coordinator never said is of one before it, whose answers may still be on
+        their way. This one's are higher than all of those, so the ledger refuses those once it has
+        applied one of these. By chance two coordinators never begin alike.
         """
         if not self.first or applied > self.answered:
             self.answered = max(self.answered, applied) + NUMBERS_AHEAD + (random_bits & 0x3FFFFFFF)
@@ -223,7 +243,9 @@ class DataCenter:
             self.minute -= leaving.popleft()[1]
 
     def fall_silent(self, now_ms: int) -> None:
-        """No contact any more; from when is what `fenced_ms` says. One that was not heard yet may have been in contact until now."""
+        """No contact any more; from when is what `fenced_ms` says. One that was not heard yet may
+        have been in contact until now.
+        """
         self.reachable = False
         fence_ms = self.fences.longest_ms
         self.fenced_ms = (
@@ -237,8 +259,8 @@ class DataCenter:
     def returning(self, now_ms: int) -> list[tuple[float, int]]:
         """(in how many seconds, units) of what is held where nothing is heard.
 
-        Orphans are free when their time is over. One that is silent is taken to be heard again when it has been silent as long again,
-        unless its fence ends that sooner.
+        Orphans are free when their time is over. One that is silent is taken to be heard again when
+        it has been silent as long again, unless its fence ends that sooner.
         """
         found = [((self.orphans_until_ms - now_ms) / 1000, self.orphans)] if self.orphans else []
         if not self.reachable and self.held > 0 and self.contact_ms is not None:
@@ -258,7 +280,8 @@ class DataCenter:
 
 
 def remembered_units(center: DataCenter, up: SyncUp, adopted: int, returned: int) -> int:
-    """How many units a ledger remembers that were granted before this coordinator, or before the epoch; they are among its orphans.
+    """How many units a ledger remembers that were granted before this coordinator, or before the
+    epoch; they are among its orphans.
 
     Of what was granted, units that it has given back or away since are none that it still has.
     """

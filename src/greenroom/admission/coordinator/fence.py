@@ -1,12 +1,15 @@
 """The fence: how the units of a data center that has died are given to others without an operator.
 
-From afar a data center that has died and one that is cut off look alike. So both sides count from the last contact. A ledger whose newest
-answered report is `fence_ms` old admits no visitor and renews no session (`lease`); the coordinator, FENCE_SLACK_MS later, makes
-orphans of everything that it held, and orphans become free when every session must have ended. The report was sent before it
-came here, so the ledger counts from an earlier moment than the coordinator, and clocks are never compared, only their pace.
+From afar a data center that has died and one that is cut off look alike. So both sides count from
+the last contact. A ledger whose newest answered report is `fence_ms` old admits no visitor and
+renews no session (`lease`); the coordinator, FENCE_SLACK_MS later, makes orphans of everything that
+it held, and orphans become free when every session must have ended. The report was sent before it
+came here, so the ledger counts from an earlier moment than the coordinator, and clocks are never
+compared, only their pace.
 
-The coordinator says in every answer how long the fence is, and counts with the longest that may be in force there: one that was
-said, and not replaced by a later answer that the ledger has confirmed. A ledger that was never told one goes on for ever.
+The coordinator says in every answer how long the fence is, and counts with the longest that may be
+in force there: one that was said, and not replaced by a later answer that the ledger has confirmed.
+A ledger that was never told one goes on for ever.
 """
 
 from collections import deque
@@ -14,7 +17,9 @@ from collections import deque
 NEVER_MS = 1 << 62
 """Longer than any contact is ago."""
 FENCE_SLACK_MS = 5_000
-"""For clocks that go at different paces: enough for an hour with clocks that are off by a thousandth."""
+"""For clocks that go at different paces: enough for an hour with clocks that are off by a
+thousandth.
+"""
 
 
 class FencesInForce:
@@ -41,7 +46,9 @@ class FencesInForce:
             fences.append((number, fence_ms))
 
     def confirm(self, number: int, fence_ms: int) -> None:
-        """The answer of this number is in force there, and so much as it says itself; those before it are not any more."""
+        """The answer of this number is in force there, and so much as it says itself; those before
+        it are not any more.
+        """
         fences, fence_ms = self._fences, fence_ms or NEVER_MS
         while fences and fences[0][0] <= number:
             fences.popleft()

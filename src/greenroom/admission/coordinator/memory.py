@@ -1,11 +1,13 @@
 """What must be remembered of a coordinator, as rows, and how another process goes on from them.
 
-A row is written before any answer that depends on it is sent. So the next coordinator knows every permit that was ever granted, which is
-all that safety needs: ledgers repeat the counters that they report, and an older row counts more as held, not less. The
-line is not remembered; ledgers tell it again (`SyncDown.afresh`).
+A row is written before any answer that depends on it is sent. So the next coordinator knows every
+permit that was ever granted, which is all that safety needs: ledgers repeat the counters that they
+report, and an older row counts more as held, not less. The line is not remembered; ledgers tell it
+again (`SyncDown.afresh`).
 
-Times in rows are the writer's. The next coordinator shifts them by the time since the newest row, so an admission with ten seconds left in
-the minute leaves it ten seconds from now, even when the clocks of the two machines differ.
+Times in rows are the writer's. The next coordinator shifts them by the time since the newest row,
+so an admission with ten seconds left in the minute leaves it ten seconds from now, even when the
+clocks of the two machines differ.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,10 +59,14 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 DISCONNECTED_MARGIN = 1.25
-"""What may be in force is remembered with a margin, so that the row need not be written again whenever it grows a little."""
+"""What may be in force is remembered with a margin, so that the row need not be written again
+whenever it grows a little.
+"""
 
 Mark = tuple[int, ...]
-"""What makes a row worth writing again; all else in it is as good when it is older: it counts more, not less. That rate comes last."""
+"""What makes a row worth writing again; all else in it is as good when it is older: it counts more,
+not less. That rate comes last.
+"""
 
 
 def mark_of(center: DataCenter) -> Mark:
@@ -117,8 +123,8 @@ def recalled(
 ) -> Coordinator:
     """A coordinator that goes on from rows, with the data centers that there are now.
 
-    `passed_ms` is how long ago the newest row was written: 0 or more. Not `complete`: newer rows may have been lost, so nothing is
-    granted before every data center has said what it holds.
+    `passed_ms` is how long ago the newest row was written: 0 or more. Not `complete`: newer rows
+    may have been lost, so nothing is granted before every data center has said what it holds.
     """
     coordinator = Coordinator((), room, now_ms)
     for name, row in rows.items():

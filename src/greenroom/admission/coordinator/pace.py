@@ -1,8 +1,10 @@
-"""How evenly the coordinator hands out permits while visitors wait: a minute's worth over the minute, instead of all at its start.
+"""How evenly the coordinator hands out permits while visitors wait: a minute's worth over the
+minute, instead of all at its start.
 
-A token bucket that earns `(new_users_per_minute + what is left of it) / 60` permits a second, and saves one second of them and one more.
-A permit that comes back unused let no visitor in, so it is earned again at once: otherwise every permit that was meant for a ghost would
-cost the whole line a turn, which takes half a minute where two may enter a minute.
+A token bucket that earns `(new_users_per_minute + what is left of it) / 60` permits a second, and
+saves one second of them and one more. A permit that comes back unused let no visitor in, so it is
+earned again at once: otherwise every permit that was meant for a ghost would cost the whole line a
+turn, which takes half a minute where two may enter a minute.
 """
 
 

@@ -1,4 +1,6 @@
-"""Sums over all data centers, kept instead of made: what one adds to them moves when something about it changes."""
+"""Sums over all data centers, kept instead of made: what one adds to them moves when something
+about it changes.
+"""
 
 from dataclasses import dataclass
 
@@ -10,7 +12,9 @@ class Sums(Weight):
     """What all data centers count for together."""
 
     def weigh(self, center: DataCenter) -> bool:
-        """Something about this data center has changed: so do the sums. Whether its permits have changed."""
+        """Something about this data center has changed: so do the sums. Whether its permits have
+        changed.
+        """
         weight = center.weight
         outstanding = max(0, center.outstanding)
         changed = outstanding != weight.outstanding

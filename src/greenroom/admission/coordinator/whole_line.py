@@ -1,8 +1,10 @@
-"""Everybody who waits without a permit anywhere, by arrival second: how far down the whole line so many permits reach.
+"""Everybody who waits without a permit anywhere, by arrival second: how far down the whole line so
+many permits reach.
 
-Permits that a data center holds cover its oldest waiters. What is left of all reachable data centers is kept added up, and a change
-in one of them touches only the seconds that changed there and the few that its permits cover. So asking costs as little with
-three hundred data centers as with two.
+Permits that a data center holds cover its oldest waiters. What is left of all reachable data
+centers is kept added up, and a change in one of them touches only the seconds that changed there
+and the few that its permits cover. So asking costs as little with three hundred data centers as
+with two.
 """
 
 from bisect import bisect_left, insort
@@ -46,7 +48,9 @@ class Tally:
 
 
 class LineShare:
-    """What one data center has in the whole line: its waiters, and how many of each second have a permit."""
+    """What one data center has in the whole line: its waiters, and how many of each second have a
+    permit.
+    """
 
     __slots__ = ("covered", "waiters")
 
@@ -85,7 +89,9 @@ class WholeLine:
                 self._all.add(second, share.covered.get(second, 0) - count)
 
     def move(self, name: str, second: int, change: int) -> None:
-        """The number of its waiters of one second has changed; `cover` must be called before anything is asked."""
+        """The number of its waiters of one second has changed; `cover` must be called before
+        anything is asked.
+        """
         share = self._shares[name]
         share.waiters.add(second, change)
         self._all.add(second, change)
@@ -110,7 +116,9 @@ class WholeLine:
         share.covered = after
 
     def reach(self, name: str, permits: int) -> Reach:
-        """How far so many permits reach when the oldest get them, and what of it is this data center's."""
+        """How far so many permits reach when the oldest get them, and what of it is this data
+        center's.
+        """
         counts = self._all.counts
         edge_s = None
         for second in self._all.order:

@@ -1,16 +1,20 @@
 """At what age sessions end, learnt from those that ended and those that are still there.
 
-Theory. Time is cut into steps of five seconds. Of the sessions that reach step k of their life some end in it: that share is the hazard.
-Every session that is still alive counts as exposed in each step it has passed, so one whose end has not been seen yet (it is
-*censored*) teaches as much as one that ended, and a room that has just filled up does not look like one with only short visits.
+Theory. Time is cut into steps of five seconds. Of the sessions that reach step k of their life some
+end in it: that share is the hazard. Every session that is still alive counts as exposed in each
+step it has passed, so one whose end has not been seen yet (it is *censored*) teaches as much as one
+that ended, and a room that has just filled up does not look like one with only short visits.
 
-    hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)        survival(k) = product of (1 - hazard) before k
+    hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)        survival(k) = product of (1 -
+    hazard) before k
 
-A step that goes on counts with the part of it that has passed, ends and exposure alike. Otherwise a crowd whose first leave just now would
-seem to live on: all would be in danger, and only some of the ends of the step have come.
+A step that goes on counts with the part of it that has passed, ends and exposure alike. Otherwise a
+crowd whose first leave just now would seem to live on: all would be in danger, and only some of the
+ends of the step have come.
 
-The prior: no session ends before the session duration, and then half of the rest every 42 s (S + Exp(60 s)). Observations count half
-after twenty minutes, so a crowd that behaves differently is believed soon.
+The prior: no session ends before the session duration, and then half of the rest every 42 s (S +
+Exp(60 s)). Observations count half after twenty minutes, so a crowd that behaves differently is
+believed soon.
 """
 
 from collections.abc import Mapping
@@ -29,15 +33,18 @@ LEAST_PASSED = 0.2
 SURE = 0.999
 """No hazard is above: survival stays positive."""
 SILENT_STEPS = 2
-"""After so long without a report a data center is silent: who lives there and who ended is seen again from its next report on, so nothing
-of the time between counts, neither an end nor that one lived. Otherwise two hundred sessions that no one heard of for three minutes would
-seem to have lived on for that long, and the line to move slower by four per cent for the next half hour."""
+"""After so long without a report a data center is silent: who lives there and who ended is seen
+again from its next report on, so nothing of the time between counts, neither an end nor that one
+lived. Otherwise two hundred sessions that no one heard of for three minutes would seem to have
+lived on for that long, and the line to move slower by four per cent for the next half hour."""
 GAP_STEPS = 720
 """After an hour without a word the living are not known any more."""
 
 
 class Endings:
-    """What is known of the ages at which sessions of one room end. `cell` is a moment in steps of 5 s, `where` a data center."""
+    """What is known of the ages at which sessions of one room end. `cell` is a moment in steps of 5
+    s, `where` a data center.
+    """
 
     __slots__ = (
         "_alive",
@@ -62,7 +69,9 @@ class Endings:
         self.configure(session_ms)
 
     def configure(self, session_ms: int) -> None:
-        """Another session duration: what was learnt under the old one says nothing about the new one."""
+        """Another session duration: what was learnt under the old one says nothing about the new
+        one.
+        """
         if session_ms == self._session_ms:
             return
         self._session_ms = session_ms
@@ -82,7 +91,9 @@ class Endings:
         return sum(self._ended) + sum([sum(counts.values()) for counts in self._early.values()])
 
     def hear(self, where: str, cell: int) -> bool:
-        """A report of a data center came; whether it says of each step what ended in it, because none was missed."""
+        """A report of a data center came; whether it says of each step what ended in it, because
+        none was missed.
+        """
         before = self._heard.get(where, cell)
         self._heard[where] = max(before, cell)
         if cell - before <= SILENT_STEPS:
@@ -103,9 +114,11 @@ class Endings:
                 self._exposed[age] += count
 
     def end(self, where: str, age: int, count: int) -> None:
-        """So many sessions ended just now at this age, in steps. Steps of two machines differ by one, so a neighbour will do.
+        """So many sessions ended just now at this age, in steps. Steps of two machines differ by
+        one, so a neighbour will do.
 
-        Sessions that are not known teach nothing: how many began with them, and live on, is not known either.
+        Sessions that are not known teach nothing: how many began with them, and live on, is not
+        known either.
         """
         last = AGE_CELLS - 1
         age = min(max(0, age), last)
@@ -122,7 +135,9 @@ class Endings:
                 return
 
     def step(self, cell: int) -> None:
-        """Time has passed: sessions that live in data centers that are heard have reached the next step."""
+        """Time has passed: sessions that live in data centers that are heard have reached the next
+        step.
+        """
         if cell - self._cell > GAP_STEPS:
             self._alive.clear()
             self._early.clear()
@@ -147,7 +162,9 @@ class Endings:
                 self._ended[age] += count
 
     def reconcile(self, sessions: Mapping[str, int]) -> None:
-        """Limits the living in each data center: an end counted in a neighbouring step would leave one that never ends."""
+        """Limits the living in each data center: an end counted in a neighbouring step would leave
+        one that never ends.
+        """
         for where, most in sessions.items():
             alive = self._alive.get(where, {})
             excess = sum(alive.values()) - most
@@ -163,8 +180,8 @@ class Endings:
     def survival(self, passed: float = 0.0) -> list[float]:
         """Share of sessions that reach each step, from 1 on; as long as it says something.
 
-        `passed`: the part of the step that goes on, from 0 to 1, that reports have told of. In the first seconds in which any session
-        ends nothing else is known of how many do.
+        `passed`: the part of the step that goes on, from 0 to 1, that reports have told of. In the
+        first seconds in which any session ends nothing else is known of how many do.
         """
         ended, exposed = self._ended, self._exposed
         if passed >= LEAST_PASSED:
@@ -183,7 +200,9 @@ class Endings:
         return shares
 
     def living(self, sessions: Mapping[str, int], survival: list[float]) -> list[float]:
-        """How many of those in these data centers are in each step of life; those of unknown age are taken to be like the others."""
+        """How many of those in these data centers are in each step of life; those of unknown age
+        are taken to be like the others.
+        """
         ages = [0.0] * (len(survival) - 1)
         oldest = len(ages) - 1
         for where in sessions:
@@ -197,7 +216,9 @@ class Endings:
         return [count * share for count in ages]
 
     def _count(self, begun: int, age: int, count: float) -> None:
-        """So many that began then have ended at this age: seen with the others of their step, when it is over for all of them."""
+        """So many that began then have ended at this age: seen with the others of their step, when
+        it is over for all of them.
+        """
         over = begun + age + 1
         if over <= self._cell:
             self._ended[age] += count
@@ -208,7 +229,9 @@ class Endings:
         early[age] = early.get(age, 0) + count
 
     def _survive(self, where: str, since: int, cell: int) -> None:
-        """Nothing was heard from there since that step: as many live as in such a time on the whole."""
+        """Nothing was heard from there since that step: as many live as in such a time on the
+        whole.
+        """
         survival = self.survival()
         last = len(survival) - 1
         for begun, count in self._alive.get(where, {}).items():

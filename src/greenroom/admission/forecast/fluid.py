@@ -1,8 +1,9 @@
 """Future admissions in steps of five seconds: a simulation of the room, with visitors as a fluid.
 
-In each step sessions end according to their age and free their units; as many visitors enter as free units, the sliding minute and
-pacing allow (a sixtieth of the limit and of the rest of the minute, each second). Each visitor who enters starts a session that ends
-according to its age. A free unit is used a little later (`reuse`): after the next sync and the next refresh of a visitor.
+In each step sessions end according to their age and free their units; as many visitors enter as
+free units, the sliding minute and pacing allow (a sixtieth of the limit and of the rest of the
+minute, each second). Each visitor who enters starts a session that ends according to its age. A
+free unit is used a little later (`reuse`): after the next sync and the next refresh of a visitor.
 """
 
 from collections.abc import Sequence
@@ -15,13 +16,17 @@ STEPS_MAX = 360
 """Half an hour."""
 STEPS_LEAST = 24
 LONG_STEPS = 480
-"""Where sessions last longer than 40 minutes, a step of 5 s says no more than one of 10 or 15, and costs as much."""
+"""Where sessions last longer than 40 minutes, a step of 5 s says no more than one of 10 or 15, and
+costs as much.
+"""
 
 
 def ends_of_the_living(
     living: Sequence[float], survival: Sequence[float], passed: float, steps: int
 ) -> list[float]:
-    """Ends in each of the next `steps` steps of those alive now; `passed` is the part of the current step that is over."""
+    """Ends in each of the next `steps` steps of those alive now; `passed` is the part of the
+    current step that is over.
+    """
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)
     weights = [
@@ -55,11 +60,13 @@ def admissions(
     enough: float,
     idle_s: float,
 ) -> list[float]:
-    """People let in from the line in each step, until `enough` have been, at most as many steps as `ends` has.
+    """People let in from the line in each step, until `enough` have been, at most as many steps as
+    `ends` has.
 
-    `free`: unused capacity units; `permits`: granted and not yet used, beside `recent`: admissions in each step of the last minute,
-    oldest first. Those who hold a permit do not count as let in: they need not wait. `idle_s`: from the end of a session to the
-    admission that its unit makes possible, on the average.
+    `free`: unused capacity units; `permits`: granted and not yet used, beside `recent`: admissions
+    in each step of the last minute, oldest first. Those who hold a permit do not count as let in:
+    they need not wait. `idle_s`: from the end of a session to the admission that its unit makes
+    possible, on the average.
     """
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)

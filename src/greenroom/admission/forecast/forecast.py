@@ -1,17 +1,23 @@
-"""Forecasts the line: learns from reports, simulates the room, and makes the wait table that data centers read.
+"""Forecasts the line: learns from reports, simulates the room, and makes the wait table that data
+centers read.
 
 Every two seconds while visitors wait without a permit:
 
-1. how old sessions get is known from those that ended and those that have not yet (`endings`), and from the permits that are out how
+1. how old sessions get is known from those that ended and those that have not yet (`endings`), and
+   from the permits that are out how
    long a unit of capacity is idle between two of them (`reuse`);
-2. the room is played forward, five seconds at a time, for up to half an hour (`fluid`); what came true of earlier forecasts scales it
-   (`track`); beyond half an hour the last pace goes on, up to a day, and further than that nothing is believed;
-3. people give up, at a rate per second of waiting, and a share is never seen again after joining (`patience`);
+2. the room is played forward, five seconds at a time, for up to half an hour (`fluid`); what came
+   true of earlier forecasts scales it
+   (`track`); beyond half an hour the last pace goes on, up to a day, and further than that nothing
+   is believed;
+3. people give up, at a rate per second of waiting, and a share is never seen again after joining
+   (`patience`);
 4. so the number of visitors ahead becomes a wait, in a table (`wait_table`);
 5. and how far waits stray from it is learnt from what came of earlier forecasts (`intervals`).
 
-Until ten sessions have ended nothing is known of how soon units come back, so only those are given a number who are reached by units
-that are free already. Everything is a function of the reports and the time: the same reports make the same forecast.
+Until ten sessions have ended nothing is known of how soon units come back, so only those are given
+a number who are reached by units that are free already. Everything is a function of the reports and
+the time: the same reports make the same forecast.
 """
 
 from collections import Counter
@@ -53,7 +59,9 @@ from greenroom.model.room import Room
 
 THINK_MS = 2_000
 BLIND_MS = 10_000
-"""After so long without a forecast nothing is learnt from those before it: what came of them when is not known."""
+"""After so long without a forecast nothing is learnt from those before it: what came of them when
+is not known.
+"""
 PROBE_MS = 10_000
 PROBED = (0.1, 0.25, 0.5, 0.75, 1.0)
 """How far down the line probes stand."""
@@ -65,12 +73,18 @@ MARGIN = 1.5
 """Played forward until so many times those waiting are in: some join before the next forecast."""
 NEWEST_S = FULL_S + RATE_S
 AHEAD_FINER = 1.1
-"""How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth more to wait."""
+"""How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth
+more to wait.
+"""
 SAVED_S = SAVED_US / 1_000_000
 LEASED_S = 60.0
-"""Permits are leased for a minute of admissions at most, and the pace of ledgers lets so many in faster. Reports may say more."""
+"""Permits are leased for a minute of admissions at most, and the pace of ledgers lets so many in
+faster. Reports may say more.
+"""
 PATIENT_S = 900.0
-"""The impatient give up first, so the rate of giving up among those who stay halves about every so often."""
+"""The impatient give up first, so the rate of giving up among those who stay halves about every so
+often.
+"""
 
 
 class ForecastInput(msgspec.Struct, frozen=True):
@@ -144,7 +158,7 @@ class Forecaster:
             self._forget()
         self._endings.configure(room.session_ms)
 
-    # -- what reports say -----------------------------------------------------------------------------------------------------
+    # -- what reports say --------------------------------------------------------------------------
 
     def admitted(self, data_center: str, ages_ms: Sequence[int], now_ms: int) -> None:
         """Admissions reported for the first time."""
@@ -158,7 +172,9 @@ class Forecaster:
             self._recent[second] = self._recent.get(second, 0) + count
 
     def meet(self, data_center: str, now_ms: int) -> bool:
-        """A report came, with news or without. False: the first after a silence, so when what ended meanwhile did is not known."""
+        """A report came, with news or without. False: the first after a silence, so when what ended
+        meanwhile did is not known.
+        """
         self._endings.step(now_ms // AGE_CELL_MS)
         return self._endings.hear(data_center, now_ms // AGE_CELL_MS)
 
@@ -184,7 +200,7 @@ class Forecaster:
         if before is not None and up.front_s != before.front_s:
             self._intervals.front_at(up.front_s)
 
-    # -- what follows from them -----------------------------------------------------------------------------------------------
+    # -- what follows from them --------------------------------------------------------------------
 
     def think(self, facts: ForecastInput, now_ms: int) -> None:
         """Makes a new wait table, or none when no visitor waits."""
@@ -218,9 +234,11 @@ class Forecaster:
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
 
     def _compare(self, facts: ForecastInput, now_ms: int) -> None:
-        """What came of forecasts, unless a data center fell silent or came back since: then what it let in comes in one report, or in none.
+        """What came of forecasts, unless a data center fell silent or came back since: then what it
+        let in comes in one report, or in none.
 
-        For the same reason none is compared while units of a silent one are guessed to be back within the minute.
+        For the same reason none is compared while units of a silent one are guessed to be back
+        within the minute.
         """
         contacts = frozenset(facts.sessions)
         if contacts != self._contacts:
@@ -293,7 +311,9 @@ class Forecaster:
         )
 
     def _drift_of_the_line(self, wait_s: Callable[[int, float], float | None], now_ms: int) -> str:
-        """Those in the middle of what was forecast a minute or more ago: when they should get in now, and should have then."""
+        """Those in the middle of what was forecast a minute or more ago: when they should get in
+        now, and should have then.
+        """
         old = [
             probe
             for probe in self._intervals.open()
@@ -342,7 +362,8 @@ class Forecaster:
     ) -> WaitTable | None:
         """The newest table for a data center, with those before its visitors elsewhere.
 
-        `mine` wait there without a permit, by arrival second; `everybody_here`: with a permit or without.
+        `mine` wait there without a permit, by arrival second; `everybody_here`: with a permit or
+        without.
         """
         if self.wait_table is None or self._random:
             return self.wait_table
@@ -428,10 +449,12 @@ def table(
     permits: int = 0,
     paced_per_s: float = float("inf"),
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """People in front who are gone by then, and when: knots, ascending in both. Beyond what was played the pace of the last goes on.
+    """People in front who are gone by then, and when: knots, ascending in both. Beyond what was
+    played the pace of the last goes on.
 
-    From the permit to the try that takes it costs nothing: calling ahead makes up for it. But where many `permits` were leased ahead of a
-    crowd, those who have one come first, and are let in at the pace of ledgers, `paced_per_s`.
+    From the permit to the try that takes it costs nothing: calling ahead makes up for it. But where
+    many `permits` were leased ahead of a crowd, those who have one come first, and are let in at
+    the pace of ledgers, `paced_per_s`.
     """
     before_s = min(permits / paced_per_s, LEASED_S) - SAVED_S
     people, seconds = [0.0], [max(0.0, before_s)]
@@ -462,5 +485,7 @@ def table(
 
 
 def gone_by(seconds: float, giving_up_per_s: float) -> float:
-    """How many places are freed for each visitor let in by then: some of those ahead will have given up, and some have, unseen."""
+    """How many places are freed for each visitor let in by then: some of those ahead will have
+    given up, and some have, unseen.
+    """
     return exp(giving_up_per_s * (UNSEEN_S + PATIENT_S * log1p(seconds / PATIENT_S)))

@@ -1,16 +1,21 @@
-"""How wide an interval has to be, learnt from what came of earlier forecasts: adaptive conformal inference.
+"""How wide an interval has to be, learnt from what came of earlier forecasts: adaptive conformal
+inference.
 
-Theory. A quantile of 75 per cent is right if three in four are in by then. So each time that it comes the share that really is in moves the
-width: in a little when it was more than three quarters, out when it was less. For any distribution of forecast errors, the widths
-drift to where the share that holds is the nominal one, and follow when the errors change. The widths are logarithms of factors on the
-median, so one set serves many waits; waits of different length have sets of their own, because near ones are surer. A wait between two
-of them is told a mean of both, and teaches both, each by its part of that mean: otherwise they would be learnt from shorter waits than
-they are told to. Until one of them has learnt anything it has half of the next shorter one, which learns sooner: chance, such as how many
-sessions happen to end, adds up with the root of the time, and each of LEADS_S is four times as long as the one before.
+Theory. A quantile of 75 per cent is right if three in four are in by then. So each time that it
+comes the share that really is in moves the width: in a little when it was more than three quarters,
+out when it was less. For any distribution of forecast errors, the widths drift to where the share
+that holds is the nominal one, and follow when the errors change. The widths are logarithms of
+factors on the median, so one set serves many waits; waits of different length have sets of their
+own, because near ones are surer. A wait between two of them is told a mean of both, and teaches
+both, each by its part of that mean: otherwise they would be learnt from shorter waits than they are
+told to. Until one of them has learnt anything it has half of the next shorter one, which learns
+sooner: chance, such as how many sessions happen to end, adds up with the root of the time, and each
+of LEADS_S is four times as long as the one before.
 
-A *pending forecast* is remembered for those who came in one second, this long from now. It is judged four times, when each of the
-quantiles has come, by how many of them are still in line. So what is learnt has everything in it that makes waits differ: the forecast,
-the data center, and when a visitor happens to try. A line that stops makes intervals wider at once.
+A *pending forecast* is remembered for those who came in one second, this long from now. It is
+judged four times, when each of the quantiles has come, by how many of them are still in line. So
+what is learnt has everything in it that makes waits differ: the forecast, the data center, and when
+a visitor happens to try. A line that stops makes intervals wider at once.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,23 +31,36 @@ from greenroom.admission.messages.wait_table import (
 )
 
 FIRST: Widths = (-0.025, 0.0, 0.025, 0.4)
-"""Of the shortest waits, before anything was learnt: half of the time within 2.5 per cent. Longer ones have a part of it (`FURTHER`)."""
+"""Of the shortest waits, before anything was learnt: half of the time within 2.5 per cent. Longer
+ones have a part of it (`FURTHER`).
+"""
 LEAST = 0.002
-"""A quartile is at least this far from the median, which is not moved: what is wrong on the whole is scaled where it arises (`track`), at
-once, and a second correction that comes a whole wait later makes it swing. Replayed on recorded forecasts, a median that is
-learnt like the quartiles, in steps of 0.01 to 0.06, made errors at joining larger: in a wave 6.1 to 7.4 % instead of 5.6, in a small room
-8.2 to 12 instead of 7.5, in a flash sale 10.6 to 20 instead of 7.7, because everybody joins before anything has come true."""
+"""A quartile is at least this far from the median, which is not moved: what is wrong on the whole
+is scaled where it arises (`track`), at once, and a second correction that comes a whole wait later
+makes it swing. Replayed on recorded forecasts, a median that is learnt like the quartiles, in steps
+of 0.01 to 0.06, made errors at joining larger: in a wave 6.1 to 7.4 % instead of 5.6, in a small
+room 8.2 to 12 instead of 7.5, in a flash sale 10.6 to 20 instead of 7.7, because everybody joins
+before anything has come true."""
 STEP = 0.5
-"""Widths move by factors, so they are learnt as quickly where forecasts are good to a hundredth as where they are good to a half."""
+"""Widths move by factors, so they are learnt as quickly where forecasts are good to a hundredth as
+where they are good to a half.
+"""
 TOP, CAUTION = 3, 4.0
-"""The promise that nearly every visitor is in by then widens so much faster than it narrows: late costs more trust than early."""
+"""The promise that nearly every visitor is in by then widens so much faster than it narrows: late
+costs more trust than early.
+"""
 TAUGHT = 0.2
-"""Widths of which a wait is told a smaller part than this learn little from it: they are still as the next shorter ones."""
+"""Widths of which a wait is told a smaller part than this learn little from it: they are still as
+the next shorter ones.
+"""
 FURTHER = 0.5
-"""Of the quartiles of a wait, those of one that is four times as long, before it has taught anything. What nearly all are in by stays as
-it is: late costs more trust than early. When quartiles were the same, a first wave with errors of 1 per cent was told 3."""
+"""Of the quartiles of a wait, those of one that is four times as long, before it has taught
+anything. What nearly all are in by stays as it is: late costs more trust than early. When quartiles
+were the same, a first wave with errors of 1 per cent was told 3."""
 EARLY_S = 0.3
-"""Judged so much before the time has come: there is a judgement every two seconds, on reports 0.7 seconds old, so on the mean in time."""
+"""Judged so much before the time has come: there is a judgement every two seconds, on reports 0.7
+seconds old, so on the mean in time.
+"""
 PROBES_MAX = 2_000
 """Probes kept at once: half an hour of them; more would only cost memory."""
 
@@ -90,7 +108,9 @@ class Intervals:
         self._front_s = max(self._front_s, second)
 
     def judge(self, standing: Callable[[int], int], giving_up_per_s: float, now_ms: int) -> None:
-        """Judges the quantiles whose time has come; `standing`: how many who came in a second are in line."""
+        """Judges the quantiles whose time has come; `standing`: how many who came in a second are
+        in line.
+        """
         for probe in self._probes:
             passed_s = (now_ms - probe.made_ms) / 1000
             while probe.judged < len(SHARES):
@@ -140,7 +160,8 @@ class Intervals:
 
 
 def learn(widths: list[float], which: int, share: float, weight: float = 1.0) -> None:
-    """One judgement: the width drifts to where the nominal share is in, within bounds that keep quantiles in order.
+    """One judgement: the width drifts to where the nominal share is in, within bounds that keep
+    quantiles in order.
 
     `weight`: the part of this judgement, from 0 to 1, that is about these widths.
     """

@@ -1,12 +1,15 @@
-"""Waits under the random method: the chance of being drawn, added up over time, and how far it was off before.
+"""Waits under the random method: the chance of being drawn, added up over time, and how far it was
+off before.
 
-Theory. With a(t) admissions per second out of n(t) present visitors, each has the hazard a(t) / n(t), so a present visitor is in by t with
-probability 1 - exp(-H(t)), H being the hazard added up. How many are present follows from who joins, gets in and gives up:
-n' = joining - a - giving up * n. Newcomers keep coming as in the last minute; what of it is more than in the last ten fades, because a
-crowd that has come does not come again.
+Theory. With a(t) admissions per second out of n(t) present visitors, each has the hazard a(t) /
+n(t), so a present visitor is in by t with probability 1 - exp(-H(t)), H being the hazard added up.
+How many are present follows from who joins, gets in and gives up: n' = joining - a - giving up * n.
+Newcomers keep coming as in the last minute; what of it is more than in the last ten fades, because
+a crowd that has come does not come again.
 
-Everybody present at one moment is alike, so one forecast is judged by all of them at once: when the time has come by which a quarter
-should be in, the share that really is moves the width of that quantile (a width is a factor on the hazard).
+Everybody present at one moment is alike, so one forecast is judged by all of them at once: when the
+time has come by which a quarter should be in, the share that really is moves the width of that
+quantile (a width is a factor on the hazard).
 """
 
 from collections import deque
@@ -32,7 +35,9 @@ NOTHING = 1e-9
 ENOUGH = 6.0
 """The table ends where one visitor in four hundred is left."""
 SOON_S = 60.0
-"""Over how long the newest rate of joining gives way to the long one: about as many as came in the last minute come once more."""
+"""Over how long the newest rate of joining gives way to the long one: about as many as came in the
+last minute come once more.
+"""
 TAIL_STEPS = 12
 STEP = 0.1
 WIDEST = 0.3
@@ -50,7 +55,8 @@ def hazards(
     giving_up_per_s: float,
     learnt: bool,
 ) -> QuantileTable:
-    """Added-up hazard and seconds, both ascending; `drawn`: let in during each step, those who have a permit now in the first.
+    """Added-up hazard and seconds, both ascending; `drawn`: let in during each step, those who have
+    a permit now in the first.
 
     `joining_per_s`: lately, and on the whole.
     """
@@ -155,7 +161,9 @@ class LotteryForecast:
 
 
 def drift_of_draws(then: Cohort, table: QuantileTable, now_ms: int) -> str:
-    """The median wait of those still there, as it should be by the forecast of then, and as it is by the one of now."""
+    """The median wait of those still there, as it should be by the forecast of then, and as it is
+    by the one of now.
+    """
     passed_s = (now_ms - then.made_ms) / 1000
     gone = between(then.table[1], then.table[0], passed_s)
     expected_s = None if gone is None else between(*then.table, gone + HAZARDS[1])

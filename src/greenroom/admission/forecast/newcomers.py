@@ -1,11 +1,14 @@
-"""Newcomers who are not in the line yet: their tickets have not come back, or no report of them has.
+"""Newcomers who are not in the line yet: their tickets have not come back, or no report of them
+has.
 
-A visitor of this second is behind everybody who came before, but a table knows only places that are real and reported: a ticket comes back
-after two seconds and a half at most, a report of it a second and a half later, and the table itself is read for two seconds more. So
-behind `FULL_S` arrivals are assumed to continue as in the seconds before: a visitor who gets an estimate has arrived, so others arrive too.
-Those who have a permit count in that pace: in the first seconds of a crowd permits that were leased ahead cover nearly everybody in the
-reports, and none of those who come next. For the same reason the mean of some seconds would be too low then, so a rise counts at once as
-far as it is more than chance: no second ever seems to have had more visitors than it had.
+A visitor of this second is behind everybody who came before, but a table knows only places that are
+real and reported: a ticket comes back after two seconds and a half at most, a report of it a second
+and a half later, and the table itself is read for two seconds more. So behind `FULL_S` arrivals are
+assumed to continue as in the seconds before: a visitor who gets an estimate has arrived, so others
+arrive too. Those who have a permit count in that pace: in the first seconds of a crowd permits that
+were leased ahead cover nearly everybody in the reports, and none of those who come next. For the
+same reason the mean of some seconds would be too low then, so a rise counts at once as far as it is
+more than chance: no second ever seems to have had more visitors than it had.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +30,8 @@ def with_newcomers(
     made_s: int,
     coming: Mapping[int, int],
 ) -> tuple[tuple[int, int], ...]:
-    """`ahead` (second, people who came by its end) with newcomers; `newest`: the same people by second, those of the last seconds.
+    """`ahead` (second, people who came by its end) with newcomers; `newest`: the same people by
+    second, those of the last seconds.
 
     `coming`: those and all who have a permit.
     """

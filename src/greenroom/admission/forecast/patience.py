@@ -1,4 +1,6 @@
-"""Who joins and who gives up: arrivals in line per second, the rate of giving up, and the share that is never seen again."""
+"""Who joins and who gives up: arrivals in line per second, the rate of giving up, and the share
+that is never seen again.
+"""
 
 from collections import deque
 
@@ -7,9 +9,13 @@ FADE_MS = 600_000
 SEEN_S = 15_000.0
 """The rate of giving up counts as zero until this many seconds of waiting have been observed."""
 UNSEEN_S = 14.0
-"""Who gives up stands in line for so much longer: half of the twenty seconds until the next try, the grace after it, and a report."""
+"""Who gives up stands in line for so much longer: half of the twenty seconds until the next try,
+the grace after it, and a report.
+"""
 STRAY_S = 20
-"""Who gives up sooner after joining never tries again and counts as a stray; so the first seconds of waiting do not count here."""
+"""Who gives up sooner after joining never tries again and counts as a stray; so the first seconds
+of waiting do not count here.
+"""
 MOST_PER_S = 1 / 60
 """A crowd that leaves in one minute is not taken to leave any faster."""
 REMEMBERED_MS = 600_000
@@ -69,8 +75,8 @@ class Patience:
     def giving_up_per_s(self) -> float:
         """Share of those waiting who give up each second, strays and those who come back left out.
 
-        Those who are seen to be lost gave up UNSEEN_S ago, so they are compared with the waiting until then: in a line that grows, those
-        since would make it a fifth too low.
+        Those who are seen to be lost gave up UNSEEN_S ago, so they are compared with the waiting
+        until then: in a line that grows, those since would make it a fifth too low.
         """
         return min(MOST_PER_S, max(0.0, self._lost) / (self._waited_s + SEEN_S))
 

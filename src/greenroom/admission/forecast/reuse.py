@@ -1,20 +1,27 @@
-"""How long a unit of capacity lies idle between two sessions: until its end is reported and a permit granted, and until that is used.
+"""How long a unit of capacity lies idle between two sessions: until its end is reported and a
+permit granted, and until that is used.
 
-Theory. By Little's law the mean age of permits when they are used is the permits that are out, divided by the admissions per second. Both
-are in the reports. It is long where visitors come seldom to each data center, and short in a crowd, where the next try is never far: half a
-second instead of one and more, which for sessions of two minutes is one per cent of every wait.
+Theory. By Little's law the mean age of permits when they are used is the permits that are out,
+divided by the admissions per second. Both are in the reports. It is long where visitors come seldom
+to each data center, and short in a crowd, where the next try is never far: half a second instead of
+one and more, which for sessions of two minutes is one per cent of every wait.
 """
 
 GRANTED_S = 0.15
-"""Freed units are granted at the next report; measured in simulated full rooms, as units in the pool by admissions per second."""
+"""Freed units are granted at the next report; measured in simulated full rooms, as units in the
+pool by admissions per second.
+"""
 PERMIT_S = 0.95
-"""Before anything is known; measured in simulated rooms of 1,500 to 2,000 with twenty data centers."""
+"""Before anything is known; measured in simulated rooms of 1,500 to 2,000 with twenty data centers.
+"""
 WEIGHT = 20.0
 """What is assumed counts like so many admissions."""
 FADE_MS = 45_000
 """What was seen counts half after so long."""
 LONGEST_S = 3.0
-"""Of permits: those of a data center that is not heard, and those of one without visitors, are out for longer and say nothing."""
+"""Of permits: those of a data center that is not heard, and those of one without visitors, are out
+for longer and say nothing.
+"""
 
 
 class Reuse:
@@ -34,7 +41,9 @@ class Reuse:
         )
 
     def see(self, permits: int, admitted: int, now_ms: int, longest_ms: int) -> None:
-        """So many permits are out, and so many visitors were admitted ever; what happened in more than `longest_ms` is left out."""
+        """So many permits are out, and so many visitors were admitted ever; what happened in more
+        than `longest_ms` is left out.
+        """
         passed_ms = now_ms - self._at_ms
         if 0 < passed_ms <= longest_ms:
             fade = 0.5 ** (passed_ms / FADE_MS)

@@ -3,10 +3,12 @@
 from collections import deque
 
 AFTER_MS = 60_000
-"""Forecasts are checked after a minute: the sliding minute repeats its lumps, and they cancel out over a whole one."""
+"""Forecasts are checked after a minute: the sliding minute repeats its lumps, and they cancel out
+over a whole one.
+"""
 WEIGHT = 12.0
-"""Forecasts are believed at first as if twelve had come true exactly: one says little, because a wave that comes two seconds late at
-the end of its minute looks like a line that hardly moves."""
+"""Forecasts are believed at first as if twelve had come true exactly: one says little, because a
+wave that comes two seconds late at the end of its minute looks like a line that hardly moves."""
 FADE = 0.97
 """Of a forecast against the next one, ten seconds later: half is forgotten after four minutes."""
 LOWEST, HIGHEST = 0.5, 1.5
@@ -31,7 +33,9 @@ class Track:
         self._open.append((now_ms, admitted, in_a_minute))
 
     def check(self, now_ms: int, admitted: int) -> None:
-        """What has come of the forecasts of a minute ago; each counts alike, however many it was about."""
+        """What has come of the forecasts of a minute ago; each counts alike, however many it was
+        about.
+        """
         while self._open and now_ms - self._open[0][0] >= AFTER_MS:
             made_ms, before, expected = self._open.popleft()
             expected *= (now_ms - made_ms) / AFTER_MS
@@ -42,5 +46,7 @@ class Track:
                 )
 
     def forget(self) -> None:
-        """The line is over, or other data centers are heard: what comes of open forecasts says nothing of the pace."""
+        """The line is over, or other data centers are heard: what comes of open forecasts says
+        nothing of the pace.
+        """
         self._open.clear()

@@ -1,4 +1,6 @@
-"""When to ask the coordinator for permits while newcomers, or requests that cannot wait, do; because the lease ran dry."""
+"""When to ask the coordinator for permits while newcomers, or requests that cannot wait, do;
+because the lease ran dry.
+"""
 
 from math import ceil
 
@@ -9,7 +11,9 @@ BACK_OFF_MS = 500
 
 
 class Borrowing:
-    """One call at a time for all newcomers of the moment, and a rest after one that brought nothing."""
+    """One call at a time for all newcomers of the moment, and a rest after one that brought
+    nothing.
+    """
 
     __slots__ = ("_again_ms", "_number")
 

@@ -1,8 +1,10 @@
 """An operator ends all sessions of a room: what a ledger does when it hears of it.
 
-The room says when that was (`Room.sessions_ended_ms`). A ledger hears of it with the settings, each ledger at its own moment, and ends
-in one step what it holds then; the same moment again, or an earlier one, changes nothing. Ended ids are spent, so their visitors come
-as new ones. Units are kept for CLOSING_MS (`lease`), because until then requests may use the origin that no ledger was asked about.
+The room says when that was (`Room.sessions_ended_ms`). A ledger hears of it with the settings, each
+ledger at its own moment, and ends in one step what it holds then; the same moment again, or an
+earlier one, changes nothing. Ended ids are spent, so their visitors come as new ones. Units are
+kept for CLOSING_MS (`lease`), because until then requests may use the origin that no ledger was
+asked about.
 """
 
 from typing import Protocol

@@ -1,6 +1,7 @@
 """What a ledger and the coordinator tell each other: the report, and how an answer is taken in.
 
-These are operations on a ledger, in a module of their own; `ExchangingLedger` is all that they need of one.
+These are operations on a ledger, in a module of their own; `ExchangingLedger` is all that they need
+of one.
 """
 
 from typing import Protocol
@@ -43,10 +44,12 @@ class ExchangingLedger(SessionLedger, Protocol):
 
 
 def farewell(ledger: ExchangingLedger, now_ms: int) -> SyncUp | None:
-    """The last message of this epoch, as the last process of the data center stops; None where no fence is known to be in force.
+    """The last message of this epoch, as the last process of the data center stops; None where no
+    fence is known to be in force.
 
-    The next epoch begins at once, without any unit but those of sessions and behind the fence until it is answered. So what is still on
-    its way to this epoch is refused, and no session is renewed: all of them end one session after this.
+    The next epoch begins at once, without any unit but those of sessions and behind the fence until
+    it is answered. So what is still on its way to this epoch is refused, and no session is renewed:
+    all of them end one session after this.
     """
     if not ledger.lease.fence_ms or ledger.lease.fenced(now_ms):
         return None

@@ -1,7 +1,9 @@
-"""What a ledger tells visitors who are held: their place, when to try again, and how long they will wait.
+"""What a ledger tells visitors who are held: their place, when to try again, and how long they will
+wait.
 
-The part of a ledger that reads the line and decides nothing: who is let in, and what is written down, is in `ledger`. The only thing
-that changes here is the moment at which a visitor in line is expected again.
+The part of a ledger that reads the line and decides nothing: who is let in, and what is written
+down, is in `ledger`. The only thing that changes here is the moment at which a visitor in line is
+expected again.
 """
 
 from greenroom.admission.lease import Lease
@@ -26,7 +28,9 @@ WAITING = Standing.WAITING
 
 
 class HeldVisitors:
-    """The line of a ledger, the settings that say when it moves, and the answers to those in it or outside."""
+    """The line of a ledger, the settings that say when it moves, and the answers to those in it or
+    outside.
+    """
 
     def __init__(self, room: Room, now_ms: int) -> None:
         self.lease = Lease()
@@ -41,7 +45,9 @@ class HeldVisitors:
         self._configure_line(room)
 
     def line_ms(self, now_ms: int) -> int:
-        """Now on the coordinator's clock: what keys are made of, so that those of all data centers compare."""
+        """Now on the coordinator's clock: what keys are made of, so that those of all data centers
+        compare.
+        """
         return now_ms + self.lease.line_ahead_ms
 
     @property
@@ -78,7 +84,8 @@ class HeldVisitors:
         unseen: int = 0,
         room: bool = False,
     ) -> Outcome:
-        """Held without a place; the next try is soon, so the place gets real soon. `unseen` places before it will be real then.
+        """Held without a place; the next try is soon, so the place gets real soon. `unseen` places
+        before it will be real then.
 
         `room`: there is room, and the visitor has only to show the ticket.
         """
@@ -162,7 +169,9 @@ class HeldVisitors:
         )
 
     def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
-        """Milliseconds until the next try of a waiter who is not called; 0 where pages do not refresh."""
+        """Milliseconds until the next try of a waiter who is not called; 0 where pages do not
+        refresh.
+        """
         longest_ms = self._refresh_max_ms
         if self._by_rank:
             return by_rank(

@@ -1,9 +1,11 @@
-"""For whom a ledger keeps a permit: a visitor in front who tries rarely, because the phone sleeps, and has just tried in vain.
+"""For whom a ledger keeps a permit: a visitor in front who tries rarely, because the phone sleeps,
+and has just tried in vain.
 
-Where permits come often, the gateway holds the answer of such a visitor until one has come (`decision.late_try`). Where they come more
-rarely than that, other visitors would take every one of them between two tries, and the visitor in front would wait for hours. So the
-place is kept until the next try, which takes about as long as the one before, and with the place the permit that comes next: visitors
-behind it have no turn with that one. It costs one unused permit in a ledger at most.
+Where permits come often, the gateway holds the answer of such a visitor until one has come
+(`decision.late_try`). Where they come more rarely than that, other visitors would take every one of
+them between two tries, and the visitor in front would wait for hours. So the place is kept until
+the next try, which takes about as long as the one before, and with the place the permit that comes
+next: visitors behind it have no turn with that one. It costs one unused permit in a ledger at most.
 """
 
 from greenroom.admission.queueing.line import GRACE_MS
@@ -26,5 +28,7 @@ def kept_ms(gap_ms: int) -> int:
 
 
 def is_rare(entered_per_s: float) -> bool:
-    """Whether a visitor whose answer is held will probably see no permit: fewer than one of those in line enters meanwhile."""
+    """Whether a visitor whose answer is held will probably see no permit: fewer than one of those
+    in line enters meanwhile.
+    """
     return entered_per_s * HELD_MS < 1_000

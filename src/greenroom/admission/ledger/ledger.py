@@ -1,20 +1,27 @@
 """The state of one room in one data center: who is inside, who waits, and whose turn it is.
 
-Theory. Two kinds of units are conserved: capacity (`total_active_users`) and rate (`new_users_per_minute`). A permit is one of each.
-The coordinator leases permits; the ledger admits a visitor by spending one that it holds, in one local step (`lease`). So
-no number that can be stale takes part in the decision, and delay or loss of messages costs utilisation, never a limit.
+Theory. Two kinds of units are conserved: capacity (`total_active_users`) and rate
+(`new_users_per_minute`). A permit is one of each. The coordinator leases permits; the ledger admits
+a visitor by spending one that it holds, in one local step (`lease`). So no number that can be stale
+takes part in the decision, and delay or loss of messages costs utilisation, never a limit.
 
-- A place is real when its ticket comes back. `arrive` lets a newcomer in or changes nothing at all, so requests without cookies
+- A place is real when its ticket comes back. `arrive` lets a newcomer in or changes nothing at all,
+  so requests without cookies
   have no cost for others. `poll` takes the place, by the key in the ticket.
 - A newcomer gets a permit only when every waiter here has one: `permits > len(line)`.
-- The line is sorted by key and a turn depends on the rank (`line`, `methods`). A visitor who misses a refresh (a ghost) leaves the
+- The line is sorted by key and a turn depends on the rank (`line`, `methods`). A visitor who misses
+  a refresh (a ghost) leaves the
   line, but keeps the cookie, and on return takes the place of the old key again.
-- What those who are held are told is in `held`, the base of the class; what follows here changes the ledger.
-- A waiter checks in before ghosts are swept, or a late visitor would be swept by the very poll that proves presence.
-- A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting ticket of that id can be valid.
+- What those who are held are told is in `held`, the base of the class; what follows here changes
+  the ledger.
+- A waiter checks in before ghosts are swept, or a late visitor would be swept by the very poll that
+  proves presence.
+- A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting
+  ticket of that id can be valid.
 
-Times and random numbers (`random_bits`, 64 bits) are arguments. `log` collects records of what happened (`records`); the owner of the
-ledger stores them before it answers the visitor, and calls `undo` when that fails. Several data centers: see `coordinator`.
+Times and random numbers (`random_bits`, 64 bits) are arguments. `log` collects records of what
+happened (`records`); the owner of the ledger stores them before it answers the visitor, and calls
+`undo` when that fails. Several data centers: see `coordinator`.
 """
 
 from collections.abc import Mapping
@@ -41,10 +48,14 @@ from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, arrival_ms_of
 
 SWEEP_LIMIT = 20_000
-"""Entries of each sort looked at in one sweep before a draw, which should not miss any. Up to 90 ms."""
+"""Entries of each sort looked at in one sweep before a draw, which should not miss any. Up to 90
+ms.
+"""
 
 SWEEP_SLICE = 500
-"""Entries of each sort looked at in one sweep while visitors wait, 2 ms or so. The rest comes with the next tick, which is soon."""
+"""Entries of each sort looked at in one sweep while visitors wait, 2 ms or so. The rest comes with
+the next tick, which is soon.
+"""
 
 GONE = Outcome(Standing.GONE)
 ADMITTED, ACTIVE = Standing.ADMITTED, Standing.ACTIVE
@@ -74,10 +85,12 @@ class Ledger(HeldVisitors):
         self._told_ended_ms = self._ended_to_ms = room.sessions_ended_ms
         self.configure(room, now_ms)
 
-    # -- what visitors ask ------------------------------------------------------------------------------------------------
+    # -- what visitors ask -------------------------------------------------------------------------
 
     def arrive(self, ticket_id: bytes, now_ms: int, random_bits: int, told: bool = True) -> Outcome:
-        """A newcomer without a ticket: let in, or held outside the line with nothing written down. Not `told`: without an estimate."""
+        """A newcomer without a ticket: let in, or held outside the line with nothing written down.
+        Not `told`: without an estimate.
+        """
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms, SWEEP_SLICE)
         source = self._newcomer_source(now_ms) if self._open and not self.halted else None
@@ -99,7 +112,9 @@ class Ledger(HeldVisitors):
         )
 
     def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:
-        """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else WAITING, with nothing written down."""
+        """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else
+        WAITING, with nothing written down.
+        """
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms, SWEEP_SLICE)
         renewed_ms = self._provisional_renewal(now_ms)
@@ -216,7 +231,9 @@ class Ledger(HeldVisitors):
         self.log.append(pack(END, ticket_id, until_ms))
 
     def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
-        """A visitor whose session elsewhere cannot be reached is let in here, before all others, if there is a permit."""
+        """A visitor whose session elsewhere cannot be reached is let in here, before all others, if
+        there is a permit.
+        """
         able = (
             self._open
             and not self.halted
@@ -228,7 +245,9 @@ class Ledger(HeldVisitors):
         )
 
     def keep(self, ticket_id: bytes, gap_ms: int, now_ms: int) -> None:
-        """A visitor in front who tries every `gap_ms` has tried in vain: the place stays until the next try, and a permit with it."""
+        """A visitor in front who tries every `gap_ms` has tried in vain: the place stays until the
+        next try, and a permit with it.
+        """
         slot = self.line.slots.get(ticket_id, -1)
         if (
             slot >= 0
@@ -251,10 +270,12 @@ class Ledger(HeldVisitors):
         self.leave_line(ticket_id)
         self.log.append(pack(END, ticket_id, 0))
 
-    # -- what operators and time change -----------------------------------------------------------------------------------
+    # -- what operators and time change ------------------------------------------------------------
 
     def configure(self, room: Room, now_ms: int) -> None:
-        """New settings, from the next operation on. Sessions end at their last renewal plus the new duration."""
+        """New settings, from the next operation on. Sessions end at their last renewal plus the new
+        duration.
+        """
         self.sweep(
             now_ms, SWEEP_SLICE
         )  # the other ghosts go with the next ticks, under any settings
@@ -264,9 +285,11 @@ class Ledger(HeldVisitors):
         self.strong = room.strong_sessions
         self._renews = not room.disable_session_renewal
         self._renewal_age_ms = room.renewal_age_ms
-        if self.life_ms:  # sessions whose renewal is older than this are over, also when the new duration is longer
+        # sessions whose renewal is older than this are over, also when the new duration is longer
+        if self.life_ms:
             self._ended_to_ms = max(self._ended_to_ms, now_ms - self.life_ms)
-        # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
+        # A renewal may be q old when the visitor is last seen: q on top keeps the promised
+        # duration. Without renewals there is no gap.
         self.life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
         self.newcomers.configure(room)
         if not self.newcomers.watches:
@@ -282,13 +305,17 @@ class Ledger(HeldVisitors):
             self.line.pardon(now_ms + self.longest_refresh_ms + GRACE_MS)
 
     def rekey(self, keys: Mapping[bytes, int]) -> None:
-        """Gives new keys to those of these ids that are in line (a draw); all others keep their keys."""
+        """Gives new keys to those of these ids that are in line (a draw); all others keep their
+        keys.
+        """
         self.log.extend(
             pack(PLACE, ticket_id, keys[ticket_id]) for ticket_id in self.line.rekey(keys)
         )
 
     def sweep(self, now_ms: int, limit: int = SWEEP_LIMIT) -> bool:
-        """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace. Whether more than `limit` were due."""
+        """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace.
+        Whether more than `limit` were due.
+        """
         self._swept = now_ms >> CELL_BITS
         self.sessions.expire(now_ms, limit, self._expired)
         self.lease.free_closed(now_ms)
@@ -305,7 +332,9 @@ class Ledger(HeldVisitors):
         return self.sessions.overdue(now_ms) or self.line.overdue(now_ms)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
-        """Undoes the last admission, which could not be written. Returns the answer to give instead."""
+        """Undoes the last admission, which could not be written. Returns the answer to give
+        instead.
+        """
         if self._last is None:
             raise ValueError("the last operation admitted no visitor")
         ticket_id, source, place, paced = self._last
@@ -326,9 +355,9 @@ class Ledger(HeldVisitors):
         return self._hold(slot, self.line.rank(place[0]), now_ms, random_bits)
 
     def restore(self, memory: LedgerMemory, now_ms: int) -> None:
-        """See `restoring.restore`."""
         restore(self, memory, now_ms, self.life_ms, self._told_ended_ms)
-        if self.newcomers.watches:  # which tickets came back is not written down: not those of sessions that were never renewed
+        # which tickets came back is not written down: not those of sessions that were never renewed
+        if self.newcomers.watches:
             self.newcomers.turn(now_ms)
             for ticket_id, session in self.sessions.inside.items():
                 if session >> BEGAN_BITS == session & BEGAN_MASK:
@@ -348,7 +377,7 @@ class Ledger(HeldVisitors):
             sessions.begun(),
         )
 
-    # -- sync ---------------------------------------------------------------------------------------------------------------
+    # -- sync --------------------------------------------------------------------------------------
 
     def report(self, now_ms: int, want: int = 0) -> SyncUp:
         """The message for the coordinator; gives back what is to be given back."""
@@ -363,7 +392,9 @@ class Ledger(HeldVisitors):
         exchange.apply(self, down, now_ms)
 
     def borrows(self, now_ms: int) -> int:
-        """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking would not help."""
+        """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking
+        would not help.
+        """
         lease = self.lease
         if (
             lease.permits > 0
@@ -381,7 +412,9 @@ class Ledger(HeldVisitors):
         )
 
     def borrows_provisionally(self, now_ms: int) -> int:
-        """For how many permits requests that cannot wait may ask together, because the lease ran dry; 0: asking would not help."""
+        """For how many permits requests that cannot wait may ask together, because the lease ran
+        dry; 0: asking would not help.
+        """
         lease = self.lease
         if (
             lease.permits > 0
@@ -407,10 +440,12 @@ class Ledger(HeldVisitors):
         return self.reporting.arrivals_per_s
 
     def confirms_newcomers(self, now_ms: int) -> bool:
-        """Whether new visitors have to show their ticket before they are admitted, even if there is room."""
+        """Whether new visitors have to show their ticket before they are admitted, even if there is
+        room.
+        """
         return self.newcomers.confirms(len(self.sessions.unshown), self.lease.data_centers, now_ms)
 
-    # -- inside -------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _must_show_ticket(self, now_ms: int) -> bool:
         """Whether this newcomer, for whom there is a permit, has to show the ticket."""
@@ -432,7 +467,9 @@ class Ledger(HeldVisitors):
         return GONE if self.sessions.spent.get(ticket_id, 0) > now_ms else None
 
     def _provisional_renewal(self, now_ms: int) -> int:
-        """When a provisional session that begins now is taken to have been renewed: it ends PROVISIONAL_MS from now."""
+        """When a provisional session that begins now is taken to have been renewed: it ends
+        PROVISIONAL_MS from now.
+        """
         return now_ms + min(PROVISIONAL_MS, self.life_ms) - self.life_ms
 
     def _lets_pass(self, now_ms: int) -> bool:
@@ -449,7 +486,9 @@ class Ledger(HeldVisitors):
         return self.provisional.has_room(now_ms, self.lease.data_centers, *self._limits)
 
     def _newcomer_source(self, now_ms: int) -> PermitSource | None:
-        """What a newcomer may be let in with: people here come first, and while QUEUE people anywhere."""
+        """What a newcomer may be let in with: people here come first, and while QUEUE people
+        anywhere.
+        """
         lease, waiting = self.lease, len(self.line.slots)
         if self._queueing.overdraws:
             return lease.source(now_ms, True)
@@ -465,7 +504,9 @@ class Ledger(HeldVisitors):
         place: tuple[int, int] | None,
         paced: bool = True,
     ) -> Outcome:
-        """Admits a visitor; `place` is (key, previous refresh) of a visitor in line. Who is not `paced` does not use the pace up either."""
+        """Admits a visitor; `place` is (key, previous refresh) of a visitor in line. Who is not
+        `paced` does not use the pace up either.
+        """
         paced = paced and not self._queueing.overdraws
         if place is None:
             self.reporting.newcomers += 1

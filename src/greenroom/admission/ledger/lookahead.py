@@ -1,9 +1,13 @@
-"""How many permits are expected within one try of a visitor who is called: the pace of admissions times the gap between two tries."""
+"""How many permits are expected within one try of a visitor who is called: the pace of admissions
+times the gap between two tries.
+"""
 
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
 
 PACE_MS = 10_000
-"""Over how long the pace of admissions is averaged: long enough for a steady figure, short against a minute's changes."""
+"""Over how long the pace of admissions is averaged: long enough for a steady figure, short against
+a minute's changes.
+"""
 GAP_WEIGHT = 0.1
 """Weight of the newest gap between two tries in the average that look-ahead rests on."""
 

@@ -1,25 +1,33 @@
-"""Whether a new visitor must show the ticket before being admitted, in a room that leaves that to its ledgers.
+"""Whether a new visitor must show the ticket before being admitted, in a room that leaves that to
+its ledgers.
 
-Theory (`confirm_newcomers = "auto"`). A request without cookies that asks for a page is admitted while there is room. A browser brings the
-ticket back within seconds; a monitor or a flood never does, and holds its place for a whole session. So a ledger limits the *share* of
-both limits that unconfirmed sessions may use, which are those whose ticket has not come back:
+Theory (`confirm_newcomers = "auto"`). A request without cookies that asks for a page is admitted
+while there is room. A browser brings the ticket back within seconds; a monitor or a flood never
+does, and holds its place for a whole session. So a ledger limits the *share* of both limits that
+unconfirmed sessions may use, which are those whose ticket has not come back:
 
 - Unconfirmed sessions hold at most one PART-th of `total_active_users` (at least 1).
-- Of the admissions of any 60 s, at most one PART-th of `new_users_per_minute` (at least 1) is unconfirmed.
-- The last free place of the room, and the last admission of the minute, are never given to a newcomer who has not shown the ticket. Only
+- Of the admissions of any 60 s, at most one PART-th of `new_users_per_minute` (at least 1) is
+  unconfirmed.
+- The last free place of the room, and the last admission of the minute, are never given to a
+  newcomer who has not shown the ticket. Only
   where a limit is 1 the share is that one.
 
-Beyond that a newcomer gets the waiting page, and is admitted when the ticket comes back a second later. Sessions keep their duration: the
-parts of a page may be outside the room, so that an honest reader stays unconfirmed until the next click.
+Beyond that a newcomer gets the waiting page, and is admitted when the ticket comes back a second
+later. Sessions keep their duration: the parts of a page may be outside the room, so that an honest
+reader stays unconfirmed until the next click.
 
-Each data center has an even part of the share. No limit of the room rests on any of this: it can only delay an admission.
+Each data center has an even part of the share. No limit of the room rests on any of this: it can
+only delay an admission.
 """
 
 from greenroom.admission.lease import WINDOW_MS, Lease
 from greenroom.model.room import Room
 
 SLOT_MS = 2_500
-"""Admissions of a minute are counted by slots of this width; a slot counts until all of it is more than 60 s old."""
+"""Admissions of a minute are counted by slots of this width; a slot counts until all of it is more
+than 60 s old.
+"""
 
 PART = 4
 """Unconfirmed sessions use at most one part in so many of either limit, and at least 1."""
@@ -28,7 +36,9 @@ RING = WINDOW_MS // SLOT_MS + 1
 
 
 class Newcomers:
-    """Of one ledger. Times are its milliseconds. Which sessions are unconfirmed is in `Sessions.unshown`."""
+    """Of one ledger. Times are its milliseconds. Which sessions are unconfirmed is in
+    `Sessions.unshown`.
+    """
 
     __slots__ = (
         "_always",
@@ -57,7 +67,9 @@ class Newcomers:
             self._slots, self._minute = [0] * RING, 0
 
     def confirms(self, unshown: int, data_centers: int, now_ms: int) -> bool:
-        """Whether newcomers must show their ticket now, because `unshown` sessions use up the share, or always."""
+        """Whether newcomers must show their ticket now, because `unshown` sessions use up the
+        share, or always.
+        """
         if not self.watches:
             return self._always
         self.turn(now_ms)
@@ -67,7 +79,9 @@ class Newcomers:
         )
 
     def takes_the_last(self, lease: Lease, waiting: int, now_ms: int) -> bool:
-        """Whether one more admission would use the last free place, or the last one of this minute, as far as this ledger knows."""
+        """Whether one more admission would use the last free place, or the last one of this minute,
+        as far as this ledger knows.
+        """
         if not self.watches:
             return False
         free = lease.permits + lease.freed + (lease.pool if lease.connected(now_ms) else 0)
@@ -84,7 +98,9 @@ class Newcomers:
         self._count(begun_ms, 1)
 
     def see(self, begun_ms: int, now_ms: int) -> None:
-        """The ticket of a newcomer who was admitted then came back, or the admission did not happen."""
+        """The ticket of a newcomer who was admitted then came back, or the admission did not
+        happen.
+        """
         self.turn(now_ms)
         self._count(begun_ms, -1)
 

@@ -1,14 +1,18 @@
-"""Provisional sessions: requests that cannot wait (an image, a webhook, HEAD) pass while there is room to spare, each on a permit.
+"""Provisional sessions: requests that cannot wait (an image, a webhook, HEAD) pass while there is
+room to spare, each on a permit.
 
-A provisional session is an ordinary one whose last renewal is set so far back that it ends PROVISIONAL_MS after its admission: it holds
-one unit of capacity and has spent one of rate, so both limits are always exact. Its visitor makes it a full session by bringing
-the ticket back in that time; other clients cannot.
+A provisional session is an ordinary one whose last renewal is set so far back that it ends
+PROVISIONAL_MS after its admission: it holds one unit of capacity and has spent one of rate, so both
+limits are always exact. Its visitor makes it a full session by bringing the ticket back in that
+time; other clients cannot.
 
-A flood of such requests must not cost honest visitors anything, so together they never use more than a SHARE of either limit, and none
-is let in while visitors wait. What they hold is free again after seconds. Proof of the bound: see docs/explanation/admission.md.
+A flood of such requests must not cost honest visitors anything, so together they never use more
+than a SHARE of either limit, and none is let in while visitors wait. What they hold is free again
+after seconds. Proof of the bound: see docs/explanation/admission.md.
 
-They are not paced (`pacing`), because a page that brings sixty of them at once would lose fifty, and no one would ask for those again.
-Nor do they use the pace of visitors up. So the SHARE is all that bounds how many reach the origin at once.
+They are not paced (`pacing`), because a page that brings sixty of them at once would lose fifty,
+and no one would ask for those again. Nor do they use the pace of visitors up. So the SHARE is all
+that bounds how many reach the origin at once.
 """
 
 from collections import deque
@@ -16,18 +20,22 @@ from collections import deque
 from greenroom.admission.lease import WINDOW_MS
 
 PROVISIONAL_MS = 10_000
-"""How long a session lives whose ticket does not come back: a page's parts, and the next request of its client, come within that time."""
+"""How long a session lives whose ticket does not come back: a page's parts, and the next request of
+its client, come within that time.
+"""
 
 SHARE = 4
 """Provisional sessions use at most one part in so many of either limit, and at least 1."""
 
 CALLS = 2
-"""For how many calls to the coordinator such a request waits where the lease ran dry. It does not come back, so one that finds the
-coordinator being asked already waits for a call of its own too."""
+"""For how many calls to the coordinator such a request waits where the lease ran dry. It does not
+come back, so one that finds the coordinator being asked already waits for a call of its own too."""
 
 
 class Provisional:
-    """The provisional sessions of one ledger that are not full ones yet, and their admissions of the last 60 s."""
+    """The provisional sessions of one ledger that are not full ones yet, and their admissions of
+    the last 60 s.
+    """
 
     __slots__ = ("_active", "_minute")
 
@@ -44,10 +52,12 @@ class Provisional:
     def left(
         self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int
     ) -> int:
-        """How many more may be let in; not above 0: none. `data_centers`: how many share the limits.
+        """How many more may be let in; not above 0: none. `data_centers`: how many share the
+        limits.
 
-        Each ledger has an even part of the share. What a ledger holds at the moment says nothing about its part: permits are leased a
-        few at a time, and move between data centers within the minute that counts.
+        Each ledger has an even part of the share. What a ledger holds at the moment says nothing
+        about its part: permits are leased a few at a time, and move between data centers within the
+        minute that counts.
         """
         active, minute = self._active, self._minute
         while minute and minute[0] <= now_ms - WINDOW_MS:
@@ -74,5 +84,7 @@ class Provisional:
             self._minute.pop()
 
     def fulfil(self, ticket_id: bytes) -> int | None:
-        """The ticket came back: a full session from now on. When it was admitted; None for one that is not provisional."""
+        """The ticket came back: a full session from now on. When it was admitted; None for one that
+        is not provisional.
+        """
         return self._active.pop(ticket_id, None)

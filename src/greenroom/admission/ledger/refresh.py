@@ -1,14 +1,20 @@
-"""When a visitor refreshes: soon if called, otherwise the sooner the nearer to the front, and never a crowd at once."""
+"""When a visitor refreshes: soon if called, otherwise the sooner the nearer to the front, and never
+a crowd at once.
+"""
 
 from greenroom.model.visit import Estimate
 
 CALLED_REFRESH_MS = 2_000
 
 SHOW_REFRESH_MS = 750
-"""For newcomers who have only to show their ticket, because there is room. Pages count in whole seconds and are told one."""
+"""For newcomers who have only to show their ticket, because there is room. Pages count in whole
+seconds and are told one.
+"""
 
 FIRST_REFRESH_MS = 20_000
-"""The one after joining is no longer than this: those who never come back are known soon, however rarely the others are asked."""
+"""The one after joining is no longer than this: those who never come back are known soon, however
+rarely the others are asked.
+"""
 
 
 def soon(random_bits: int, value_ms: int = CALLED_REFRESH_MS) -> int:

@@ -1,11 +1,15 @@
-"""What a ledger has told the coordinator and what not: the numbers of its reports, changed seconds of the line, and its arrival rate."""
+"""What a ledger has told the coordinator and what not: the numbers of its reports, changed seconds
+of the line, and its arrival rate.
+"""
 
 from collections.abc import Mapping
 
 from greenroom.admission.ledger.borrowing import Borrowing
 
 RATE_MS = 10_000
-"""Over how long the arrival rate is averaged: long enough for a steady figure, short against a minute's changes."""
+"""Over how long the arrival rate is averaged: long enough for a steady figure, short against a
+minute's changes.
+"""
 
 
 class Reporting:
@@ -40,7 +44,9 @@ class Reporting:
         self._reported_ms = now_ms
 
     def begin(self, now_ms: int, want: int, changed: set[int]) -> None:
-        """One more report, which asks for so many permits; `changed` seconds of the line are taken over."""
+        """One more report, which asks for so many permits; `changed` seconds of the line are taken
+        over.
+        """
         passed_ms = now_ms - self._reported_ms
         if passed_ms > 0:
             rate = self.newcomers * 1000 / passed_ms
@@ -60,7 +66,9 @@ class Reporting:
         )
 
     def answered(self, number: int, afresh: bool) -> bool:
-        """The report of this number was answered; whether it is the newest. `afresh`: the next one shall be whole."""
+        """The report of this number was answered; whether it is the newest. `afresh`: the next one
+        shall be whole.
+        """
         if number != self.number:
             return False
         self._untold.clear()

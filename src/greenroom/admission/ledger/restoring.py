@@ -35,13 +35,16 @@ class Restorable(Protocol):
 def restore(
     ledger: Restorable, memory: LedgerMemory, now_ms: int, life_ms: int, ended_ms: int = 0
 ) -> None:
-    """Sessions as granted units, places, the minute, into a ledger that is still empty. `life_ms`: of a session after its last renewal.
+    """Sessions as granted units, places, the minute, into a ledger that is still empty. `life_ms`:
+    of a session after its last renewal.
 
-    `ended_ms`: when an operator ended all sessions. Those that were renewed last before that do not come back, and where it was just now,
-    their units are closing. Which ended ids had one is not written down, so every id counts that may have had one then.
+    `ended_ms`: when an operator ended all sessions. Those that were renewed last before that do not
+    come back, and where it was just now, their units are closing. Which ended ids had one is not
+    written down, so every id counts that may have had one then.
 
-    Every waiter is given a whole refresh to come back, so no visitor is overtaken because of the restart. Provisional sessions are not
-    told apart any more: they end in time, or become full ones where sessions are renewed.
+    Every waiter is given a whole refresh to come back, so no visitor is overtaken because of the
+    restart. Provisional sessions are not told apart any more: they end in time, or become full ones
+    where sessions are renewed.
     """
     sessions, lease = ledger.sessions, ledger.lease
     for ticket_id, renewed_ms in memory.sessions.items():

@@ -1,8 +1,9 @@
 """Active visitors: sessions by ticket id, and the ids whose session is over.
 
-A session is one number, its last renewal: its end is that plus what the room grants now, so a changed session length counts
-from the last renewal on. How old it was at its end is counted for the forecast, and how long its visitor stayed for analytics.
-Memory: two dict entries and one wheel entry.
+A session is one number, its last renewal: its end is that plus what the room grants now, so a
+changed session length counts from the last renewal on. How old it was at its end is counted for the
+forecast, and how long its visitor stayed for analytics. Memory: two dict entries and one wheel
+entry.
 """
 
 from collections.abc import Callable
@@ -13,11 +14,15 @@ from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import PLACE_KEPT_MS
 
 SPENT_SLACK_MS = 30_000
-"""Clocks of two machines that stamp a ticket may differ by this much; spent ids are remembered that much longer."""
+"""Clocks of two machines that stamp a ticket may differ by this much; spent ids are remembered that
+much longer.
+"""
 
 
 BEGAN_BITS = 48
-"""Below the last renewal, in one number, stands the moment at which the session began: 0 where that is not known."""
+"""Below the last renewal, in one number, stands the moment at which the session began: 0 where that
+is not known.
+"""
 
 BEGAN_MASK = (1 << BEGAN_BITS) - 1
 
@@ -50,9 +55,12 @@ class Sessions:
         self.inside: dict[bytes, int] = {}
         """Living (or not yet swept) sessions: id -> last renewal << BEGAN_BITS | when it began."""
         self.unshown: dict[bytes, int] = {}
-        """Unconfirmed sessions, of newcomers who have not shown their ticket (`newcomers`): id -> when it began."""
+        """Unconfirmed sessions, of newcomers who have not shown their ticket (`newcomers`): id ->
+        when it began.
+        """
         self.spent: dict[bytes, int] = {}
-        """Ids that never get a place or a session again: id -> until when that must be remembered."""
+        """Ids that never get a place or a session again: id -> until when that must be remembered.
+        """
         self.ended = Ages()
         self._wheel: Wheel[bytes] = Wheel()
         self._spent_wheel: Wheel[bytes] = Wheel()
@@ -67,7 +75,9 @@ class Sessions:
         self._enter(ticket_id, now_ms, now_ms)
 
     def resume(self, ticket_id: bytes, renewed_ms: int, began_ms: int = 0) -> None:
-        """A session that was renewed then; `began_ms` 0: it is not known when it began, unless it is here already."""
+        """A session that was renewed then; `began_ms` 0: it is not known when it began, unless it
+        is here already.
+        """
         self.unshown.pop(ticket_id, None)
         self._enter(ticket_id, renewed_ms, began_ms or self.inside.get(ticket_id, 0) & BEGAN_MASK)
 
@@ -98,10 +108,11 @@ class Sessions:
         return {ticket_id: session >> BEGAN_BITS for ticket_id, session in self.inside.items()}
 
     def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
-        """Remembers an id for as long as a waiting ticket of that name may be valid; until when, 0 when that has passed.
+        """Remembers an id for as long as a waiting ticket of that name may be valid; until when, 0
+        when that has passed.
 
-        A waiting ticket is good for five minutes after its last check-in, and the last one was before the session began, hence
-        before its last renewal.
+        A waiting ticket is good for five minutes after its last check-in, and the last one was
+        before the session began, hence before its last renewal.
         """
         until_ms = last_seen_ms + PLACE_KEPT_MS + SPENT_SLACK_MS
         if until_ms <= now_ms:
@@ -130,7 +141,9 @@ class Sessions:
         return self.spend(ticket_id, renewed_ms, now_ms)
 
     def end_all(self, now_ms: int) -> list[tuple[bytes, int]]:
-        """Ends every session, as an operator wishes: (id, until when it stays spent). That says nothing about how long visitors stay."""
+        """Ends every session, as an operator wishes: (id, until when it stays spent). That says
+        nothing about how long visitors stay.
+        """
         ended = [
             (ticket_id, self.spend(ticket_id, renewed_ms, now_ms))
             for ticket_id, renewed_ms in self.renewals().items()
@@ -141,7 +154,9 @@ class Sessions:
         return ended
 
     def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:
-        """Ends at most `limit` sessions whose time is over: `ended(id, spent until)` for each. Forgets old spent ids."""
+        """Ends at most `limit` sessions whose time is over: `ended(id, spent until)` for each.
+        Forgets old spent ids.
+        """
         life_ms = self.life_ms
         for ticket_id in self._wheel.due(now_ms, limit):
             last_ms = self.renewed(ticket_id)
@@ -163,7 +178,9 @@ class Sessions:
         return self._wheel.overdue(now_ms) or self._spent_wheel.overdue(now_ms)
 
     def change_life(self, life_ms: int, now_ms: int, ended: Callable[[bytes, int], None]) -> None:
-        """From now on every session ends at its last renewal plus this; those that were over before do not come back."""
+        """From now on every session ends at its last renewal plus this; those that were over before
+        do not come back.
+        """
         if life_ms == self.life_ms:
             return
         for ticket_id in [

@@ -1,4 +1,5 @@
-"""What analytics want to know of a ledger and no request tells: how long visitors stayed, and how many stayed away from the line.
+"""What analytics want to know of a ledger and no request tells: how long visitors stayed, and how
+many stayed away from the line.
 
 Nothing here takes part in any decision. Uncollected entries are limited, and the rest is counted.
 """
@@ -6,13 +7,16 @@ Nothing here takes part in any decision. Uncollected entries are limited, and th
 from typing import NamedTuple
 
 STAYS_MAX = 100_000
-"""Stays that wait to be taken, about 4 MB; they are taken every few seconds, where analytics run."""
+"""Stays that wait to be taken, about 4 MB; they are taken every few seconds, where analytics run.
+"""
 
 
 class Taken(NamedTuple):
-    """What happened since the last look. `stays_ms`: sessions that ended, each from admission to the visitor's last activity.
+    """What happened since the last look. `stays_ms`: sessions that ended, each from admission to
+    the visitor's last activity.
 
-    `abandoned`: places in line that were lost because the visitor did not come back. `dropped`: stays that were not collected in time.
+    `abandoned`: places in line that were lost because the visitor did not come back. `dropped`:
+    stays that were not collected in time.
     """
 
     stays_ms: list[int]

@@ -1,8 +1,9 @@
-"""How fast the line moves: visitors let in from the line per minute of queueing, measured over the recent past.
+"""How fast the line moves: visitors let in from the line per minute of queueing, measured over the
+recent past.
 
-Only time with a line counts, and only visitors who had waited: a crowd that entered an empty room says nothing about
-how fast a line in front of a full one moves. The recent past is as short as it can be with enough admissions in it, so the
-figure follows changes, and at most half an hour.
+Only time with a line counts, and only visitors who had waited: a crowd that entered an empty room
+says nothing about how fast a line in front of a full one moves. The recent past is as short as it
+can be with enough admissions in it, so the figure follows changes, and at most half an hour.
 """
 
 from collections import deque
@@ -14,7 +15,9 @@ ENOUGH = 30
 BELIEVED = 5
 """Fewer admissions than this say nothing: the figure could be off by half."""
 BELIEVED_MS = 60_000
-"""Less queueing than this says nothing: permits come in lumps, and the sliding minute repeats its lumps each minute."""
+"""Less queueing than this says nothing: permits come in lumps, and the sliding minute repeats its
+lumps each minute.
+"""
 
 
 class Tempo:

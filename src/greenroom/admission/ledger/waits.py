@@ -1,7 +1,9 @@
-"""What a visitor is told about the wait: the forecast, and the published formulas while there is none.
+"""What a visitor is told about the wait: the forecast, and the published formulas while there is
+none.
 
-A visitor with a permit waits only for the next refresh, and no estimate is earlier than the next refresh. A data center that is cut
-off uses its own units: it lets in about as many a minute as in the last one, independent of other lines.
+A visitor with a permit waits only for the next refresh, and no estimate is earlier than the next
+refresh. A data center that is cut off uses its own units: it lets in about as many a minute as in
+the last one, independent of other lines.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,9 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
 LESS_WHEN_CUT_OFF, MORE_WHEN_CUT_OFF = 0.7, 1.4
-"""Quartiles of the waits behind a cut against what its own pace says, as simulated partitions have shown; and once more for the most."""
+"""Quartiles of the waits behind a cut against what its own pace says, as simulated partitions have
+shown; and once more for the most.
+"""
 
 LINE_OVER_S = 10.0
 """While answers arrive, a wait table older than this was made for a line that is over."""
@@ -54,7 +58,9 @@ class Waits:
     def estimate(
         self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int
     ) -> Estimate | None:
-        """For a visitor who is (or would be) at `position` of `waiting`, counted from 1, and arrived at that moment of the line's clock."""
+        """For a visitor who is (or would be) at `position` of `waiting`, counted from 1, and
+        arrived at that moment of the line's clock.
+        """
         outlook, without, answered_ms = self.outlook, position - lease.permits, lease.answered_ms
         if self._random:
             without = max(position, waiting) - lease.permits
@@ -77,7 +83,9 @@ class Waits:
         return self._of_a_crowd(lease, without, now_ms) or self._formula(without, self._per_minute)
 
     def _of_a_crowd(self, lease: Lease, without: int, now_ms: int) -> Estimate | None:
-        """In the first seconds of a crowd: only the pace holds visitors back, and no forecast has been made."""
+        """In the first seconds of a crowd: only the pace holds visitors back, and no forecast has
+        been made.
+        """
         per_minute = pacing.part_per_minute(lease.gap_us, self._minute_limit, lease.data_centers)
         if (
             self._random
@@ -105,9 +113,11 @@ class Waits:
 
 
 def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> Estimate | None:
-    """Behind a cut of so many seconds: by the own pace, or, when that is sooner, by what was forecast, from when the cut is over.
+    """Behind a cut of so many seconds: by the own pace, or, when that is sooner, by what was
+    forecast, from when the cut is over.
 
-    A partition is assumed to last as long again as it has lasted. This is uncertain, so the interval is wide and marked as old.
+    A partition is assumed to last as long again as it has lasted. This is uncertain, so the
+    interval is wide and marked as old.
     """
     over_s = cut_s + forecast.p50_s if forecast else LONGEST_S
     wait_s = min(alone.p50_s if alone else LONGEST_S, over_s)

@@ -1,1 +1,3 @@
-"""What ledgers and the coordinator tell each other: reports, answers, and the tables and counts inside them."""
+"""What ledgers and the coordinator tell each other: reports, answers, and the tables and counts
+inside them.
+"""

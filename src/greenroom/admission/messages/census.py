@@ -1,7 +1,8 @@
-"""What a ledger counts for the forecast: how old sessions were when they ended, and what became of places in line.
+"""What a ledger counts for the forecast: how old sessions were when they ended, and what became of
+places in line.
 
-All counts are absolute since the epoch began, like everything else in a report: one that is lost or comes twice has nothing to repair.
-Nothing here takes part in any decision.
+All counts are absolute since the epoch began, like everything else in a report: one that is lost or
+comes twice has nothing to repair. Nothing here takes part in any decision.
 """
 
 from greenroom.model.visit import arrival_ms_of
@@ -11,7 +12,9 @@ AGE_CELLS = 1_440
 """Ages are counted in steps of 5 s up to two hours; the last step includes everything beyond."""
 
 SOON_MS = 10_000
-"""A visitor who takes a place this long after the first arrival was here before; one who never refreshed later than that is a stray."""
+"""A visitor who takes a place this long after the first arrival was here before; one who never
+refreshed later than that is a stray.
+"""
 
 
 class Ages:
@@ -31,7 +34,9 @@ class Ages:
         self._untold.add(cell)
 
     def report(self, whole: bool) -> tuple[tuple[int, int], ...]:
-        """(step, ended at that age since the epoch began) of all that changed since an acknowledged report, or simply of all."""
+        """(step, ended at that age since the epoch began) of all that changed since an acknowledged
+        report, or simply of all.
+        """
         if whole:
             self._untold |= self.counts.keys()
         self._told |= self._untold

@@ -1,16 +1,22 @@
-"""A session follows its visitor to another data center, with its unit of capacity, so that it is counted once.
+"""A session follows its visitor to another data center, with its unit of capacity, so that it is
+counted once.
 
-Both sides repeat themselves until they are confirmed, on the reports and answers that go to and fro anyway:
+Both sides repeat themselves until they are confirmed, on the reports and answers that go to and fro
+anyway:
 
-    visitor's new ledger  -- claim (id, home) -->      coordinator  -- wanted (id, to) -->      old ledger ends the session here,
-    takes the session     <-- arrived (id, age) --     moves one unit from there to here   <-- given (id, to, age) --   once
+    visitor's new ledger  -- claim (id, home) -->      coordinator  -- wanted (id, to) -->      old
+    ledger ends the session here,
+    takes the session     <-- arrived (id, age) --     moves one unit from there to here   <-- given
+    (id, to, age) --   once
 
-What was given and what has arrived are counted, absolutely and for ever, like everything else: so a message that comes late or twice moves
-nothing a second time. A unit whose ledger lost its state is an orphan, and is given, one to one, to the visitors that it was for. A claim
-whose session no ledger knows is denied.
+What was given and what has arrived are counted, absolutely and for ever, like everything else: so a
+message that comes late or twice moves nothing a second time. A unit whose ledger lost its state is
+an orphan, and is given, one to one, to the visitors that it was for. A claim whose session no
+ledger knows is denied.
 
-Until the answer comes, the visitor is served as long as the old ledger holds the unit for certain (`strong_sessions`: is held on the
-waiting page). Without an answer for CUT_OFF_MS, the new ledger spends a permit instead.
+Until the answer comes, the visitor is served as long as the old ledger holds the unit for certain
+(`strong_sessions`: is held on the waiting page). Without an answer for CUT_OFF_MS, the new ledger
+spends a permit instead.
 """
 
 from collections import deque
@@ -19,7 +25,9 @@ from dataclasses import dataclass
 import msgspec
 
 CLAIMS_MAX = 1_000
-"""Claims of one report: 40 KB. Those of more visitors who moved within one sync wait for the next one."""
+"""Claims of one report: 40 KB. Those of more visitors who moved within one sync wait for the next
+one.
+"""
 
 
 class MovesUp(msgspec.Struct, frozen=True, array_like=True):
@@ -81,7 +89,9 @@ class Moves:
         self.unconfirmed = 0
         """Pages served on trust."""
         self.elsewhere: dict[bytes, int] = {}
-        """Sessions that were given away: a visitor who comes back has not lost it. id -> when it would have ended here."""
+        """Sessions that were given away: a visitor who comes back has not lost it. id -> when it
+        would have ended here.
+        """
         self._gifts: deque[tuple[bytes, str, int]] = deque()  # those that are not booked
         self._unknown: set[bytes] = set()
         self._unknown_told: set[bytes] = set()
@@ -149,7 +159,9 @@ class Moves:
                 claim.denied = True
 
     def new_arrivals(self, down: MovesDown) -> tuple[tuple[bytes, int], ...]:
-        """Of those in the message, the ones that were not taken over yet; from now on they count as taken."""
+        """Of those in the message, the ones that were not taken over yet; from now on they count as
+        taken.
+        """
         new = min(len(down.arrivals), max(0, down.arrived - self.arrived))
         self.arrived += new
         return down.arrivals[len(down.arrivals) - new :]

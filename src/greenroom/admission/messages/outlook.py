@@ -1,4 +1,6 @@
-"""Reads the newest wait table, for each visitor in a microsecond or two. Until the next one comes it is read further along."""
+"""Reads the newest wait table, for each visitor in a microsecond or two. Until the next one comes
+it is read further along.
+"""
 
 from bisect import bisect_left, bisect_right
 from math import exp, log
@@ -17,7 +19,9 @@ from greenroom.model.record import replace
 from greenroom.model.visit import Estimate
 
 STALE_MS = 4_000
-"""A table older than this is still used, said to be old, and believed less: a minute later its interval is twice as wide."""
+"""A table older than this is still used, said to be old, and believed less: a minute later its
+interval is twice as wide.
+"""
 STALE_WIDENS_MS = 60_000
 LINE_OVER_MS = 10_000
 """A table older than this may be of a line that is over."""
@@ -26,7 +30,9 @@ SPREAD = (-1, 0, 1, 1)
 
 
 class Outlook:
-    """Reads the newest wait table in one data center. Arrivals are on the coordinator's clock, like keys; `now_ms` is on the local one."""
+    """Reads the newest wait table in one data center. Arrivals are on the coordinator's clock, like
+    keys; `now_ms` is on the local one.
+    """
 
     __slots__ = (
         "_columns",
@@ -87,7 +93,8 @@ class Outlook:
         if now_ms >> CELL_BITS != self._read:
             self._advance(wait_table, now_ms)
         if self._seconds and (elsewhere := self._elsewhere(wait_table, arrival_ms)):
-            # `before` is of now, `elsewhere` of the reports that the table was made of: of those gone since, their part was there
+            # `before` is of now, `elsewhere` of the reports that the table was made of: of those
+            # gone since, their part was there
             before += max(0.0, elsewhere - self._gone_elsewhere * elsewhere / (elsewhere + before))
         undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
         if undecided_s > 0:
@@ -142,7 +149,9 @@ class Outlook:
         return count + (more - count) * (second - start) / (end - start)
 
     def _advance(self, wait_table: WaitTable, now_ms: int) -> None:
-        """Time has passed: the table is read from further along, and what is old is believed less, in steps of six seconds."""
+        """Time has passed: the table is read from further along, and what is old is believed less,
+        in steps of six seconds.
+        """
         self._read = now_ms >> CELL_BITS
         age_ms = max(0, now_ms - self._made_ms)
         self.age_s = age_ms / 1000

@@ -1,5 +1,6 @@
-"""What ledgers and coordinator tell each other. Counters are absolute since the epoch began, so a message that is lost, late or
-comes twice has nothing to repair; times travel as ages, because clocks differ.
+"""What ledgers and coordinator tell each other. Counters are absolute since the epoch began, so a
+message that is lost, late or comes twice has nothing to repair; times travel as ages, because
+clocks differ.
 """
 
 import msgspec
@@ -40,14 +41,20 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lost: int = 0  # places given up without getting in, less those taken again
     strays: int = 0  # of the lost, those that never tried again after joining
     front_s: int = 0  # arrival second of the visitor admitted from the line last (0: none)
-    whole: bool = False  # `seconds`, `ended` and `ages_ms` are all there are, not only what changed or is not acknowledged
+    # `seconds`, `ended` and `ages_ms` are all there are, not only what changed or is not
+    # acknowledged
+    whole: bool = False
     disconnected_rate: int = 0  # in force: admissions per 60 s while cut off
     moves: MovesUp | None = None  # sessions whose visitors are in another data center
     fence_ms: int = 0  # in force (see `lease`); 0: never
-    farewell: bool = False  # the last of this epoch: all units but those of sessions are returned, and no session is renewed any more
+    # the last of this epoch: all units but those of sessions are returned, and no session is
+    # renewed any more
+    farewell: bool = False
 
     def repeats(self, other: "SyncUp") -> bool:
-        """Whether there is nothing in this report that a coordinator has not taken in with the other one, a little earlier."""
+        """Whether there is nothing in this report that a coordinator has not taken in with the
+        other one, a little earlier.
+        """
         return not (
             self.ages_ms or self.seconds or self.ended or self.moves or self.whole or self.farewell
             or self.used != other.used or self.returned_freed != other.returned_freed or self.granted_seen != other.granted_seen
@@ -73,7 +80,9 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     horizon_ms: int | None = None  # permits reach visitors who arrived before; None: everybody
     pool: int = 0  # capacity units that no ledger holds
     alone: bool = True  # the only data center
-    afresh: bool = False  # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole last minute
+    # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole
+    # last minute
+    afresh: bool = False
     wait_table: WaitTable | None = (
         None  # the forecast, when it is newer than what this data center was told before
     )

@@ -1,8 +1,11 @@
-"""The forecast as it travels: a small table that every data center reads by itself, for each visitor in a microsecond or two.
+"""The forecast as it travels: a small table that every data center reads by itself, for each
+visitor in a microsecond or two.
 
-Fifo: `people[i]` of those without a permit are let in (or have given up) within `seconds[i]`; the wait of the n-th of them is
-read backwards. Random: `people[i]` is the hazard added up until then, and a share 1 - exp(-people) of all who are present is in. Seconds
-count from the making of the table. Until the next one comes it is read further along: those let in since are gone from the line as well.
+Fifo: `people[i]` of those without a permit are let in (or have given up) within `seconds[i]`; the
+wait of the n-th of them is read backwards. Random: `people[i]` is the hazard added up until then,
+and a share 1 - exp(-people) of all who are present is in. Seconds count from the making of the
+table. Until the next one comes it is read further along: those let in since are gone from the line
+as well.
 """
 
 from bisect import bisect_left
@@ -12,19 +15,26 @@ from math import log
 import msgspec
 
 OFFSET_S = 20.0
-"""Waits are compared as (wait + 20 s): all are uncertain by two or three seconds, the long ones by a part of the wait as well."""
+"""Waits are compared as (wait + 20 s): all are uncertain by two or three seconds, the long ones by
+a part of the wait as well.
+"""
 LEADS_S = (15.0, 120.0, 540.0, 2_220.0)
-"""Widths hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), and are read and learnt in between (`place_of`):
+"""Widths hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), and are
+read and learnt in between (`place_of`):
 
 so a long wait is told what shorter ones have taught, which come true sooner.
 """
 WIDEST = 1.2
-"""The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by
-less than log 4, and no visitor gets a shorter estimate than those ahead."""
+"""The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from
+one of LEADS_S to the next they fall by less than log 4, and no visitor gets a shorter estimate than
+those ahead."""
 REPORT_AGE_S = 0.7
-"""How old the reports are that a table is made of, on average: half of the time between two syncs."""
+"""How old the reports are that a table is made of, on average: half of the time between two syncs.
+"""
 UNDECIDED_S = 25.0
-"""A visitor who joined and never returned counts as lost this much later: one refresh and the grace."""
+"""A visitor who joined and never returned counts as lost this much later: one refresh and the
+grace.
+"""
 SHARES = (0.25, 0.5, 0.75, 0.95)
 HAZARDS = tuple(-log(1 - share) for share in SHARES)
 
@@ -34,7 +44,9 @@ TAIL_GROWTH = 1.2
 """Behind what was played forward each knot is so much later than the one before."""
 FINE_STEPS = 12
 COARSENING = 1.06
-"""Knots stand a step apart for the first twelve steps, and then 6 per cent: about seventy for half an hour, ninety for a day."""
+"""Knots stand a step apart for the first twelve steps, and then 6 per cent: about seventy for half
+an hour, ninety for a day.
+"""
 
 Widths = tuple[float, float, float, float]
 """Logarithms of what the wait that was worked out has to be multiplied by, for each of SHARES."""
@@ -48,7 +60,9 @@ class WaitTable(msgspec.Struct, frozen=True, array_like=True):
     seconds: tuple[float, ...]
     widths: tuple[Widths, ...]  # fifo: one for each of LEADS_S; random: one, of hazards
     random: bool = False
-    learnt: bool = True  # behind the table nothing is known; False: nothing was learnt yet, and a measured pace may know more
+    # behind the table nothing is known; False: nothing was learnt yet, and a measured pace may know
+    # more
+    learnt: bool = True
     strays_per_s: float = 0.0  # people who join and are never seen again
     change: str = ""  # one of model.visit.CHANGES
     since_ms: int = 0  # visitors who joined before then see the change
@@ -58,7 +72,9 @@ class WaitTable(msgspec.Struct, frozen=True, array_like=True):
 
 
 def between(knots: Sequence[float], values: Sequence[float], at: float) -> float | None:
-    """The value at a point between ascending knots, on a straight line; None behind the last, the first value before the first."""
+    """The value at a point between ascending knots, on a straight line; None behind the last, the
+    first value before the first.
+    """
     index = bisect_left(knots, at, 1)
     if index >= len(knots):
         return None

@@ -1,8 +1,9 @@
 """The line: everybody present, in order of key, with exact ranks.
 
-Keys stand in sorted stretches of about a thousand, so a rank is the size of all stretches before (`partial_sums`) and one binary search.
-Everything else about a waiter lives in columns indexed by a slot. The wheel may hold stale entries for a slot (its hour moved to an
-earlier one, or another visitor has it now); the column `_filed` tells the one that counts. Memory per waiter: an id, a dict
+Keys stand in sorted stretches of about a thousand, so a rank is the size of all stretches before
+(`partial_sums`) and one binary search. Everything else about a waiter lives in columns indexed by a
+slot. The wheel may hold stale entries for a slot (its hour moved to an earlier one, or another
+visitor has it now); the column `_filed` tells the one that counts. Memory per waiter: an id, a dict
 entry, one number and about 50 bytes.
 """
 
@@ -16,7 +17,9 @@ from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import TIE_BITS, arrival_ms_of
 
 GRACE_MS = 3_000
-"""A waiter who is this much late for the assigned refresh is a ghost: a slow network is not, an abandoned tab is."""
+"""A waiter who is this much late for the assigned refresh is a ghost: a slow network is not, an
+abandoned tab is.
+"""
 
 FOREVER_MS = 1 << 62
 """Filed for no time at all: the slot is free."""
@@ -25,7 +28,9 @@ CHANCE = 2.0
 """Of a count n so many times its root may be chance."""
 
 STRETCH_MAX = 2_000
-"""Keys in one stretch: inserting moves 16 KB at most, and a line of a million has a thousand stretches."""
+"""Keys in one stretch: inserting moves 16 KB at most, and a line of a million has a thousand
+stretches.
+"""
 
 
 class Line:
@@ -83,7 +88,9 @@ class Line:
         return slot
 
     def expect(self, slot: int, now_ms: int, refresh_ms: int) -> None:
-        """A check-in at `now_ms`, after which this refresh was assigned: no ghost before that and the grace have passed."""
+        """A check-in at `now_ms`, after which this refresh was assigned: no ghost before that and
+        the grace have passed.
+        """
         self.attempted[slot] = now_ms
         self.refresh[slot] = refresh_ms
         due_ms = now_ms + refresh_ms + GRACE_MS
@@ -91,7 +98,9 @@ class Line:
             self._file(slot, due_ms)
 
     def keep(self, slot: int, until_ms: int, now_ms: int) -> None:
-        """No ghost before this, however late. One place is kept at a time: that of another visitor counts until its time is over."""
+        """No ghost before this, however late. One place is kept at a time: that of another visitor
+        counts until its time is over.
+        """
         if self._kept_slot in (-1, slot) or self._kept_until_ms < now_ms:
             self._kept_slot, self._kept_until_ms = slot, until_ms
 
@@ -108,7 +117,9 @@ class Line:
         self._arrange()
 
     def rekey(self, keys: Mapping[bytes, int]) -> list[bytes]:
-        """Those of these ids who are here stand by these keys from now on; the ids whose key was another one."""
+        """Those of these ids who are here stand by these keys from now on; the ids whose key was
+        another one.
+        """
         moved = [
             (ticket_id, self.slots[ticket_id], key)
             for ticket_id, key in keys.items()
@@ -178,10 +189,12 @@ class Line:
         return self._lows[0] >> TIE_BITS
 
     def unseen(self, second: int) -> int:
-        """How many have come here lately and have not been seen again, if newcomers keep coming as three to five seconds ago.
+        """How many have come here lately and have not been seen again, if newcomers keep coming as
+        three to five seconds ago.
 
-        `second` is the present one. Tickets come back within two seconds and a half, so of the second before last half are missing. A crowd
-        that has just begun to come counts at once, as far as one second had more visitors than chance may bring.
+        `second` is the present one. Tickets come back within two seconds and a half, so of the
+        second before last half are missing. A crowd that has just begun to come counts at once, as
+        far as one second had more visitors than chance may bring.
         """
         counts = self.seconds
         lately = [counts.get(second - age, 0) for age in range(6)]
@@ -190,7 +203,9 @@ class Line:
         return max(0, max(before * 5 // 6, int((most - CHANCE * sqrt(most)) * 5 / 2)) - since)
 
     def sweep(self, now_ms: int, patience_ms: int, limit: int) -> list[tuple[bytes, int]]:
-        """Removes the ghosts among at most `limit` waiters looked at, those refresh + grace + patience late; their (id, slot)."""
+        """Removes the ghosts among at most `limit` waiters looked at, those refresh + grace +
+        patience late; their (id, slot).
+        """
         gone: list[tuple[bytes, int]] = []
         cell = now_ms >> CELL_BITS
         if self._pardoned_ms >> CELL_BITS >= cell:
@@ -213,7 +228,9 @@ class Line:
         return self._pardoned_ms >> CELL_BITS < now_ms >> CELL_BITS and self._wheel.overdue(now_ms)
 
     def pardon(self, until_ms: int) -> None:
-        """No visitor is a ghost before this; then those who have not refreshed by their own deadline are."""
+        """No visitor is a ghost before this; then those who have not refreshed by their own
+        deadline are.
+        """
         self._pardoned_ms = until_ms
         for slot in self.slots.values():
             if self._filed[slot] > until_ms:

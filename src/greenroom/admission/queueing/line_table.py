@@ -1,8 +1,10 @@
-"""Makes the table of the line: a few places, chosen so that every place in between is found on a straight line.
+"""Makes the table of the line: a few places, chosen so that every place in between is found on a
+straight line.
 
-Candidates are ranks that grow by an eighth from one to the next, because a visitor far behind needs no exact number. Of these only those
-stay whose neighbours could not tell: a steady stream of arrivals needs two, however long it lasts. So the table is small however
-large the room is, and reading the line costs a few hundred steps once a second.
+Candidates are ranks that grow by an eighth from one to the next, because a visitor far behind needs
+no exact number. Of these only those stay whose neighbours could not tell: a steady stream of
+arrivals needs two, however long it lasts. So the table is small however large the room is, and
+reading the line costs a few hundred steps once a second.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,10 +14,13 @@ from greenroom.model.line_table import KNOTS_MAX, LOOK_S, Knot, LineTable
 from greenroom.model.visit import Estimate
 
 GROWTH = 8
-"""A candidate is farther back than the one before by a part in so many of its rank, and at least 1."""
+"""A candidate is farther back than the one before by a part in so many of its rank, and at least 1.
+"""
 
 ERROR = 0.005
-"""A place that is read from the table is off by at most this part of the people ahead, or 1; twice as much until KNOTS_MAX are enough."""
+"""A place that is read from the table is off by at most this part of the people ahead, or 1; twice
+as much until KNOTS_MAX are enough.
+"""
 
 RankedArrival = tuple[int, int]
 """Moment of arrival, people ahead."""
@@ -32,7 +37,8 @@ def ranks(waiting: int) -> Iterator[int]:
 
 
 def due(waiting: int, permits: int, lookahead: float, pace: float) -> int:
-    """How many should check in now: those who are called, and those who will be before their pages look again.
+    """How many should check in now: those who are called, and those who will be before their pages
+    look again.
 
     `pace` is how many enter from the line per second.
     """
@@ -47,7 +53,9 @@ def table_of(
     made_ms: int,
     estimate: Callable[[int, int], Estimate | None],
 ) -> LineTable:
-    """The table of a line. `due`: the last one who should check in now; `estimate` (people ahead, moment of arrival) is the wait there."""
+    """The table of a line. `due`: the last one who should check in now; `estimate` (people ahead,
+    moment of arrival) is the wait there.
+    """
     knots = []
     for arrival_ms, ahead in thinned(places):
         found = estimate(ahead, arrival_ms) if open else None
@@ -65,7 +73,9 @@ def thinned(places: Sequence[RankedArrival]) -> list[RankedArrival]:
 
 
 def _within(places: Sequence[RankedArrival], error: float) -> list[RankedArrival]:
-    """Those that are needed so that a straight line between two of them misses none by more than `error` of its rank, or 1."""
+    """Those that are needed so that a straight line between two of them misses none by more than
+    `error` of its rank, or 1.
+    """
     if len(places) < 3:
         return list(places)
     found = [places[0]]

@@ -1,9 +1,10 @@
 # ruff: noqa: ARG002 - every method is asked in the same words, and each listens to what it needs
 """Whose turn it is: one class per queueing method, in the table QUEUEING_METHODS.
 
-*Called* means: a permit is there or will be by the time of the next try, so the visitor is asked to try every two seconds. `lookahead` is
-how many permits are expected within one such try (admissions per second times the measured gap between tries). Looking ahead
-keeps permits from being unused; it lets a visitor overtake others by at most that many places, and the first in line by OVERTAKING_MS.
+*Called* means: a permit is there or will be by the time of the next try, so the visitor is asked to
+try every two seconds. `lookahead` is how many permits are expected within one such try (admissions
+per second times the measured gap between tries). Looking ahead keeps permits from being unused; it
+lets a visitor overtake others by at most that many places, and the first in line by OVERTAKING_MS.
 """
 
 from abc import abstractmethod
@@ -14,11 +15,14 @@ from greenroom.admission.queueing.line import Line
 from greenroom.model.visit import arrival_ms_of
 
 OVERTAKING_MS = 2_000
-"""Beyond the permits that are there, look-ahead reaches visitors who came at most so much later than the first in line here: about the gap
-between two tries. Without this bound the called visitors draw lots, and the first may try in vain three or four times while others happen
-to come just when a permit does."""
+"""Beyond the permits that are there, look-ahead reaches visitors who came at most so much later
+than the first in line here: about the gap between two tries. Without this bound the called visitors
+draw lots, and the first may try in vain three or four times while others happen to come just when a
+permit does."""
 GUESSES = 32
-"""Guesses of one call: each call spends one permit at most, so draws keep up, and a call stays short when nearly all are drawn."""
+"""Guesses of one call: each call spends one permit at most, so draws keep up, and a call stays
+short when nearly all are drawn.
+"""
 
 
 class QueueingMethod:
@@ -54,7 +58,9 @@ class QueueingMethod:
         horizon_ms: int | None,
         first_ms: int,
     ) -> bool:
-        """Whether this waiter, who is trying now, may spend a permit. `first_ms`: when the first in line came."""
+        """Whether this waiter, who is trying now, may spend a permit. `first_ms`: when the first in
+        line came.
+        """
 
     @abstractmethod
     def forget(self, slot: int) -> None:
@@ -62,7 +68,9 @@ class QueueingMethod:
 
 
 class Fifo(QueueingMethod):
-    """The oldest first. There are no draws: a call depends only on the rank, so a ghost that returns has its old place at once."""
+    """The oldest first. There are no draws: a call depends only on the rank, so a ghost that
+    returns has its old place at once.
+    """
 
     def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
         """Nothing to draw."""
@@ -85,7 +93,9 @@ class Fifo(QueueingMethod):
         horizon_ms: int | None,
         first_ms: int,
     ) -> bool:
-        """Rounded down: where permits are rare no visitor overtakes another. Elsewhere by OVERTAKING_MS at most."""
+        """Rounded down: where permits are rare no visitor overtakes another. Elsewhere by
+        OVERTAKING_MS at most.
+        """
         arrival_ms = arrival_ms_of(key)
         near = rank < permits or (
             rank < permits + int(lookahead) and arrival_ms <= first_ms + OVERTAKING_MS
@@ -97,7 +107,9 @@ class Fifo(QueueingMethod):
 
 
 class Random(QueueingMethod):
-    """A draw among all who are present at the time of the draw; a number drawn at joining would be unfair to early comers."""
+    """A draw among all who are present at the time of the draw; a number drawn at joining would be
+    unfair to early comers.
+    """
 
     draws = True
 
@@ -106,7 +118,9 @@ class Random(QueueingMethod):
         self._everybody = False
 
     def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
-        """Each draw gives every present waiter who has not been drawn the same chance; when it reaches for all, none is needed."""
+        """Each draw gives every present waiter who has not been drawn the same chance; when it
+        reaches for all, none is needed.
+        """
         wanted = permits + ceil(lookahead) - len(self.drawn)
         self._everybody = wanted + len(self.drawn) >= len(line)
         if self._everybody or wanted <= 0:
@@ -196,7 +210,8 @@ QUEUEING_METHODS: dict[str, type[QueueingMethod]] = {
 
 
 def shares(random_bits: int) -> Iterator[float]:
-    """GUESSES numbers in [0, 1) that look independent: two congruential generators, subtracted (L'Ecuyer, 1988).
+    """GUESSES numbers in [0, 1) that look independent: two congruential generators, subtracted
+    (L'Ecuyer, 1988).
 
     Every step is exact in double precision, so a program that has no other numbers draws the same.
     """

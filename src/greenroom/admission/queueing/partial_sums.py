@@ -1,8 +1,9 @@
-"""Sizes in a row, and how much comes before each of them: a Fenwick tree, so a million places in a thousand stretches take ten steps, not a
-thousand.
+"""Sizes in a row, and how much comes before each of them: a Fenwick tree, so a million places in a
+thousand stretches take ten steps, not a thousand.
 
-`_tree[i]` (from 1) is the sum of as many sizes up to the i-th as the lowest bit of i says. Where a size comes or goes everything behind it
-moves, so the whole tree is made when it is next needed; in a line that happens once in about a thousand visitors.
+`_tree[i]` (from 1) is the sum of as many sizes up to the i-th as the lowest bit of i says. Where a
+size comes or goes everything behind it moves, so the whole tree is made when it is next needed; in
+a line that happens once in about a thousand visitors.
 """
 
 from collections.abc import Iterable
@@ -45,7 +46,9 @@ class PartialSums:
         return total
 
     def find(self, place: int) -> tuple[int, int]:
-        """In which size this place is, counted from 0 over all of them, and where in it; IndexError behind the end."""
+        """In which size this place is, counted from 0 over all of them, and where in it; IndexError
+        behind the end.
+        """
         tree, index = self._tree or self._made(), 0
         step = 1 << (len(tree) - 1).bit_length()
         while step:

@@ -1,4 +1,6 @@
-"""The coordinator's side of sessions that follow their visitors (see `moves`): who claims what of whom, and what is on its way."""
+"""The coordinator's side of sessions that follow their visitors (see `moves`): who claims what of
+whom, and what is on its way.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -9,7 +11,9 @@ from greenroom.admission.messages.moves import MovesDown, MovesUp
 
 
 class TransferCounts(Protocol):
-    """What moving a session changes for a data center. Implemented by `coordinator.data_center.DataCenter`."""
+    """What moving a session changes for a data center. Implemented by
+    `coordinator.data_center.DataCenter`.
+    """
 
     name: str
     retired: bool
@@ -44,7 +48,9 @@ class SessionTransfers:
         self._known = known
         self._by_data_center: dict[str, PendingTransfers] = {}
         self._whereabouts: dict[bytes, tuple[str, int]] = {}
-        """id -> whom its unit was last booked to, and until when that must be remembered; soonest first."""
+        """id -> whom its unit was last booked to, and until when that must be remembered; soonest
+        first.
+        """
 
     def begin_epoch(self, name: str) -> None:
         """The ledger lost its state: what was on its way to it is among its orphans."""
@@ -55,9 +61,11 @@ class SessionTransfers:
     def book(
         self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int, remembered: int
     ) -> int:
-        """Takes in counts, in any order. Returns by how many units the pool changes: only for what is not known of earlier times.
+        """Takes in counts, in any order. Returns by how many units the pool changes: only for what
+        is not known of earlier times.
 
-        `remembered`: at most so many units that came to it then are still there, so they may be among its orphans.
+        `remembered`: at most so many units that came to it then are still there, so they may be
+        among its orphans.
         """
         new = min(len(up.gifts), max(0, up.given - center.moved_out))
         older = max(0, up.given - center.moved_out - new)
@@ -112,17 +120,21 @@ class SessionTransfers:
         )
 
     def on_the_way(self, name: str) -> tuple[tuple[bytes, int], ...]:
-        """(id, last renewal) of sessions booked to a data center and not known to be taken over: what has to be remembered."""
+        """(id, last renewal) of sessions booked to a data center and not known to be taken over:
+        what has to be remembered.
+        """
         pending = self._by_data_center.get(name)
         return tuple(pending.arrivals) if pending else ()
 
     def recall(self, name: str, arrivals: Iterable[tuple[bytes, int]], until_ms: int) -> None:
-        """Takes `on_the_way` of a coordinator before this one over; where those units are is remembered until then."""
+        """Takes `on_the_way` of a coordinator before this one over; where those units are is
+        remembered until then.
+        """
         arrivals = tuple(arrivals)
         self._pending(name).arrivals.extend(arrivals)
         self._whereabouts.update((ticket_id, (name, until_ms)) for ticket_id, _ in arrivals)
 
-    # -- inside --------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _pending(self, name: str) -> PendingTransfers:
         return self._by_data_center.setdefault(name, PendingTransfers())
@@ -155,9 +167,11 @@ class SessionTransfers:
     def _is_elsewhere(
         self, center: TransferCounts, pending: PendingTransfers, ticket_id: bytes
     ) -> bool:
-        """Whether a ledger rightly has no such session because its unit was booked to another one, or is still on the way to it.
+        """Whether a ledger rightly has no such session because its unit was booked to another one,
+        or is still on the way to it.
 
-        Then the claim stays open. With the next report of the claimant the data center is asked that has the unit by now.
+        Then the claim stays open. With the next report of the claimant the data center is asked
+        that has the unit by now.
         """
         booked = self._whereabouts.get(ticket_id)
         return booked is not None and (
@@ -193,7 +207,9 @@ class SessionTransfers:
         until_ms: int,
         renewed_ms: int | None = None,
     ) -> bool:
-        """A unit of a ledger that lost its state goes to one of its visitors; one to one, because each is assigned once."""
+        """A unit of a ledger that lost its state goes to one of its visitors; one to one, because
+        each is assigned once.
+        """
         if not owner.orphans:
             return False
         owner.orphans -= 1
@@ -205,7 +221,9 @@ class SessionTransfers:
     def _lost_on_the_way(
         self, center: TransferCounts, pending: PendingTransfers, until_ms: int
     ) -> None:
-        """Booked by an earlier coordinator for an unknown ledger: not used until any such session must have ended."""
+        """Booked by an earlier coordinator for an unknown ledger: not used until any such session
+        must have ended.
+        """
         lost = center.moved_in - center.arrived - len(pending.arrivals)
         if lost > 0:
             center.moved_in -= lost

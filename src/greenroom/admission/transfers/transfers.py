@@ -1,6 +1,8 @@
-"""What a ledger does about visitors who were let in elsewhere, and about sessions whose visitors went elsewhere (see `moves`).
+"""What a ledger does about visitors who were let in elsewhere, and about sessions whose visitors
+went elsewhere (see `moves`).
 
-These are operations on a ledger, in a package of their own; `SessionLedger` is all that they need of one.
+These are operations on a ledger, in a package of their own; `SessionLedger` is all that they need
+of one.
 """
 
 from collections.abc import Container
@@ -13,7 +15,9 @@ from greenroom.admission.records import END, SESSION, pack
 from greenroom.model.visit import Outcome, Standing
 
 HELD_MS = 1_000
-"""A visitor who is held while a session is on its way asks again after this: two syncs take about as long."""
+"""A visitor who is held while a session is on its way asks again after this: two syncs take about
+as long.
+"""
 GONE = Outcome(Standing.GONE)
 
 
@@ -84,11 +88,13 @@ def visit(
     now_ms: int,
     random_bits: int,
 ) -> Outcome:
-    """An accepted ticket that says another data center (`home`), or this one before it lost its state.
+    """An accepted ticket that says another data center (`home`), or this one before it lost its
+    state.
 
-    `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE when the session is here by now, or when the
-    visitor is served on trust: then the ticket keeps the home it has. ADMITTED when a permit was spent; the home is here then.
-    WAITING when held; GONE when there is no such session, or not any more.
+    `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE when the
+    session is here by now, or when the visitor is served on trust: then the ticket keeps the home
+    it has. ADMITTED when a permit was spent; the home is here then. WAITING when held; GONE when
+    there is no such session, or not any more.
     """
     moves = ledger.moves
     if ticket_id in ledger.sessions.inside:
@@ -135,7 +141,9 @@ def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, newest: bool) -> N
 
 
 def take_over(ledger: SessionLedger, ticket_id: bytes, renewed_ms: int, now_ms: int) -> None:
-    """A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free."""
+    """A session arrives with its unit. Pages that were served on trust renewed it; a second unit
+    for the same visitor is free.
+    """
     sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
     if claim:
         renewed_ms = max(renewed_ms, claim.served_ms)

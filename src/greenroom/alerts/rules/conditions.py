@@ -1,7 +1,9 @@
-"""What is true of a running greenroom that operators may want to know: from one picture of it to the conditions that hold. Pure.
+"""What is true of a running greenroom that operators may want to know: from one picture of it to
+the conditions that hold. Pure.
 
-A condition is the reason of an incident for as long as it holds. `incident` names it: two conditions with the same incident are the same,
-now, in the next picture, in another process, and after a restart. Where it ends with a colon the time of its start makes it unique.
+A condition is the reason of an incident for as long as it holds. `incident` names it: two
+conditions with the same incident are the same, now, in the next picture, in another process, and
+after a restart. Where it ends with a colon the time of its start makes it unique.
 """
 
 import math
@@ -41,7 +43,9 @@ AFTER_MS: Mapping[str, tuple[int, int]] = {
     ),  # after the four seconds for which it is not silent: a new coordinator, or a restart, is over by then
     "greenroom_origin_errors": (0, 60_000),
 }
-"""How long a condition of this type must hold before it is told, and must be over before its end is told; others: at once."""
+"""How long a condition of this type must hold before it is told, and must be over before its end is
+told; others: at once.
+"""
 
 REQUESTS_LEAST = 20
 """Requests of a minute that make a percentage worth an alert."""
@@ -88,15 +92,21 @@ class Picture:
     data_center: str = "here"
     rooms: tuple[RoomPicture, ...] = ()
     speaks_for_rooms: bool = True
-    """False: another process of this data center speaks for them. Who cannot write down admissions says so all the same."""
+    """False: another process of this data center speaks for them. Who cannot write down admissions
+    says so all the same.
+    """
     requests: int = 0
     """Requests to origins in the last minute."""
     failed: int = 0
     """Of those, how many failed."""
     cut_off_s: float | None = None
-    """For how long this data center has not reached the coordinator; None: it does, or another process speaks for it."""
+    """For how long this data center has not reached the coordinator; None: it does, or another
+    process speaks for it.
+    """
     silent: Mapping[str, tuple[float, int]] | None = None
-    """Data centers that the coordinator does not hear: for how many seconds, and what they hold; None: another process is the coordinator."""
+    """Data centers that the coordinator does not hear: for how many seconds, and what they hold;
+    None: another process is the coordinator.
+    """
     config_problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """`file` and `store` -> what is wrong with the newest version; empty when it runs."""
     certificate: Certificate | None = None
@@ -134,7 +144,9 @@ def conditions(picture: Picture) -> Iterator[AlertCondition]:
 
 
 def speaks_for(picture: Picture) -> Callable[[str], bool]:
-    """Whether this picture can say that an incident is over, which it does by not holding its condition."""
+    """Whether this picture can say that an incident is over, which it does by not holding its
+    condition.
+    """
     own = [f"{source}:{picture.process}:" for source in ("origin", "config-file", "config-store")]
     own += [f"certificate:{picture.certificate.name}:"] if picture.certificate else []
     if picture.silent is not None:

@@ -1,9 +1,12 @@
-"""Which policy tells which destinations about an alert. Pure: what was told before and the time are arguments.
+"""Which policy tells which destinations about an alert. Pure: what was told before and the time are
+arguments.
 
 - A policy takes an alert of its type that passes all of its filters.
-- A start within the policy's alert interval of an earlier start of the same subject is postponed until the interval is over. If the
+- A start within the policy's alert interval of an earlier start of the same subject is postponed
+  until the interval is over. If the
   incident ends before that, neither its start nor its end is told; if it goes on, it is told then.
-- While a silence covers the policy nothing is sent, and the end of an incident whose start was silenced is not sent either.
+- While a silence covers the policy nothing is sent, and the end of an incident whose start was
+  silenced is not sent either.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,7 +54,9 @@ class Told:
     postponed: bool = False
     """The start of this incident waits for the end of the interval."""
     last_start_ms: int | None = None
-    """When the policy last told a start (or an alert without an end) of this subject, or will tell a postponed one."""
+    """When the policy last told a start (or an alert without an end) of this subject, or will tell
+    a postponed one.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,9 @@ def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
 
 
 def filter_problems(alert_type: str, filters: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """(name of the filter, what is wrong) for a known type; other types accept every filter, because nothing raises them."""
+    """(name of the filter, what is wrong) for a known type; other types accept every filter,
+    because nothing raises them.
+    """
     row = ALERTS.get(alert_type)
     if row is None:
         return []

@@ -10,7 +10,10 @@ import msgspec
 from greenroom.model.alert import Alert
 from greenroom.model.alert_types import ALERTS
 
-GREETING = "Hello World! This is a test message sent by greenroom. If you can read it, the webhook is working."
+GREETING = (
+    "Hello World! This is a test message sent by greenroom. If you can read it, the webhook is"
+    " working."
+)
 """Receivers recognise the test by its first two words."""
 
 STATE_EVENTS = {"start": "ALERT_STATE_EVENT_START", "end": "ALERT_STATE_EVENT_END"}

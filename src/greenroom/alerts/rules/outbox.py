@@ -1,4 +1,6 @@
-"""What the outbox holds and the history tells: records that the store, the sender and the API share."""
+"""What the outbox holds and the history tells: records that the store, the sender and the API
+share.
+"""
 
 from dataclasses import dataclass
 
@@ -11,7 +13,9 @@ INCIDENTS_KEPT_MS = 90 * 86_400_000
 """How long alerts themselves are kept: the status page shows 90 days."""
 
 WAITING_MAX = 10_000
-"""Messages of one destination that wait at once; a receiver that is away for a day in a bad week stays far below it."""
+"""Messages of one destination that wait at once; a receiver that is away for a day in a bad week
+stays far below it.
+"""
 
 
 @dataclass(frozen=True, slots=True)

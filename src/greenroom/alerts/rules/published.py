@@ -1,4 +1,6 @@
-"""Names that Cloudflare published for notifications, so that programs written for it are understood."""
+"""Names that Cloudflare published for notifications, so that programs written for it are
+understood.
+"""
 
 PUBLISHED_TYPES = tuple(
     """
@@ -22,4 +24,6 @@ tunnel_health_event tunnel_update_event universal_ssl_event_type web_analytics_m
 zone_aop_custom_certificate_expiration_type
 """.split()
 )
-"""Types of alerts. A policy may name any of them; greenroom raises `health_check_status_notification` only, and its own."""
+"""Types of alerts. A policy may name any of them; greenroom raises
+`health_check_status_notification` only, and its own.
+"""

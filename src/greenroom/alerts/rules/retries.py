@@ -16,8 +16,9 @@ def next_try_ms(
 ) -> int | None:
     """When to try again after this many attempts; None: it is given up.
 
-    Waits double from a second to ten minutes, each shortened by up to half at random (`random` is 0 to 1), so that many messages do not
-    come back together. `asked_ms`: how long the receiver asked us to wait (Retry-After).
+    Waits double from a second to ten minutes, each shortened by up to half at random (`random` is 0
+    to 1), so that many messages do not come back together. `asked_ms`: how long the receiver asked
+    us to wait (Retry-After).
     """
     longest = min(LONGEST_MS, FIRST_MS << min(max(attempts, 1) - 1, 20))
     wait_ms = max(longest - int(longest * random / 2), min(asked_ms, RETRY_AFTER_MAX_MS))

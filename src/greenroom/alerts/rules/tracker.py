@@ -1,5 +1,6 @@
-"""From conditions that hold to alerts: an incident starts when its condition has held for long enough, and ends when it has been over for
-long enough. Pure; what was open before a restart is taken over, so that a restart neither tells a start again nor forgets an end.
+"""From conditions that hold to alerts: an incident starts when its condition has held for long
+enough, and ends when it has been over for long enough. Pure; what was open before a restart is
+taken over, so that a restart neither tells a start again nor forgets an end.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +10,9 @@ from greenroom.model.alert import Alert
 from greenroom.model.alert_types import make
 
 REMEMBERED_MAX = 10_000
-"""Alerts without an end that are not raised again by this process; the store knows those of all others."""
+"""Alerts without an end that are not raised again by this process; the store knows those of all
+others.
+"""
 
 
 class Tracker:
@@ -23,13 +26,17 @@ class Tracker:
         self._told: dict[str, None] = {}
 
     def adopt(self, found: Iterable[Alert]) -> None:
-        """Takes over incidents that go on, of whichever process; those of other sources are left alone."""
+        """Takes over incidents that go on, of whichever process; those of other sources are left
+        alone.
+        """
         for alert in found:
             if alert.correlation_id.startswith(SOURCES):
                 self.open.setdefault(_incident(alert), alert)
 
     def without_open(self, alerts: Iterable[Alert], known: Iterable[Alert]) -> list[Alert]:
-        """These alerts without the starts of incidents that go on already, told by another process; their ends will be told of those."""
+        """These alerts without the starts of incidents that go on already, told by another process;
+        their ends will be told of those.
+        """
         going_on = {
             _incident(alert): alert for alert in known if alert.correlation_id.startswith(SOURCES)
         }
@@ -45,7 +52,9 @@ class Tracker:
     def step(
         self, found: Iterable[AlertCondition], speaks_for: Callable[[str], bool], now_ms: int
     ) -> list[Alert]:
-        """What is to be told now. Conditions that do not hold any more end only where this process `speaks_for` them."""
+        """What is to be told now. Conditions that do not hold any more end only where this process
+        `speaks_for` them.
+        """
         holding = {condition.incident: condition for condition in found}
         alerts = [
             alert for condition in holding.values() for alert in self._held(condition, now_ms)
@@ -111,7 +120,9 @@ def _after_ms(type: str) -> tuple[int, int]:
 
 
 def _incident(alert: Alert) -> str:
-    """The incident of the condition that was told by this alert: without the time of the start, where that made it unique."""
+    """The incident of the condition that was told by this alert: without the time of the start,
+    where that made it unique.
+    """
     if alert.correlation_id.startswith(("event:", "certificate:")):
         return alert.correlation_id
     return alert.correlation_id.rpartition(":")[0] + ":"

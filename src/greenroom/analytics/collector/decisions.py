@@ -1,4 +1,6 @@
-"""What a decision counts as. Requests that no metric has (uncovered, suspended, bypassed, refused a place) are not in the table."""
+"""What a decision counts as. Requests that no metric has (uncovered, suspended, bypassed, refused a
+place) are not in the table.
+"""
 
 from greenroom.analytics.recorder import Recorder
 from greenroom.decision.decision_counts import DecisionCounts
@@ -14,7 +16,8 @@ OUTCOME_OF: dict[Decided, str] = {
 
 
 def recording(recorder: Recorder, counts: DecisionCounts) -> Observer:
-    """An observer that counts every decision in `counts`, from where `recorder` takes what was added in each of its minutes.
+    """An observer that counts every decision in `counts`, from where `recorder` takes what was
+    added in each of its minutes.
 
     Time waited is only recorded of a visitor who came with a waiting ticket and was let in.
     """

@@ -14,7 +14,9 @@ from greenroom.model.visit import Estimate
 
 
 class RoomLook(msgspec.Struct, frozen=True):
-    """One room at this moment. `room` has the settings in force, of the room or its event; None: not looked at from here."""
+    """One room at this moment. `room` has the settings in force, of the room or its event; None:
+    not looked at from here.
+    """
 
     room: Room
     active: int | None = None

@@ -1,7 +1,9 @@
-"""Analytics of processes that share their ledgers: each sends its minutes to a stream, one of them takes them into the store.
+"""Analytics of processes that share their ledgers: each sends its minutes to a stream, one of them
+takes them into the store.
 
-A message stays in the stream until it is written, so a collector that dies loses nothing: the next one reads it again, and the store knows
-each part by its source. A process that stops sending without a farewell was killed, and the minute after its last one is marked.
+A message stays in the stream until it is written, so a collector that dies loses nothing: the next
+one reads it again, and the store knows each part by its source. A process that stops sending
+without a farewell was killed, and the minute after its last one is marked.
 """
 
 import asyncio
@@ -48,7 +50,9 @@ class AnalyticsStream(Protocol):
 
 
 class StreamMessage(msgspec.Struct, frozen=True):
-    """What a process tells of one minute, or a part of its rooms. `last`: it ends in order after this."""
+    """What a process tells of one minute, or a part of its rooms. `last`: it ends in order after
+    this.
+    """
 
     source: str
     minute: int
@@ -61,7 +65,9 @@ _decode = msgspec.msgpack.Decoder(StreamMessage).decode
 
 
 async def send(recorder: Recorder, stream: AnalyticsStream, last: bool = False) -> None:
-    """Sends the minutes that are over; what could not be sent waits in the recorder. Raises StorageFailed."""
+    """Sends the minutes that are over; what could not be sent waits in the recorder. Raises
+    StorageFailed.
+    """
     minutes = recorder.fetch()
     for place, minute in enumerate(minutes):
         try:
@@ -110,7 +116,9 @@ class SourceWatch:
             )
 
     def killed(self, now_minute: int) -> list[Part]:
-        """A mark for the minute after the last one of each source that has been silent for too long; each is told once."""
+        """A mark for the minute after the last one of each source that has been silent for too
+        long; each is told once.
+        """
         silent = [
             source
             for source, (minute, _) in self._heard.items()
@@ -136,7 +144,6 @@ class StreamBatch:
         self._loop = loop
 
     def parts(self) -> list[Part]:
-        """See `writer.Batch`."""
         return self._parts
 
     def written(self) -> None:
@@ -191,7 +198,9 @@ class StreamCollector:
             try:
                 await asyncio.wait_for(batch.done.wait(), WRITTEN_WITHIN_S)
             except TimeoutError:
-                return False  # the store is in trouble, which the writer has said; the messages stay where they are
+                # the store is in trouble, which the writer has said; the messages stay where they
+                # are
+                return False
         for message in messages:
             self._watch.hear(message)
         if found:

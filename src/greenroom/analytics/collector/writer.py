@@ -1,7 +1,9 @@
-"""One thread that owns the analytics store: opens it, writes what is over, keeps hours and days, and tries again after trouble.
+"""One thread that owns the analytics store: opens it, writes what is over, keeps hours and days,
+and tries again after trouble.
 
-The event loop only puts closed minutes into a queue of limited length. Failures in here (a full disk, a slow one, a file that
-cannot be opened) neither slow down nor stop admissions: minutes wait, then the oldest are dropped, and a metric and the log say so.
+The event loop only puts closed minutes into a queue of limited length. Failures in here (a full
+disk, a slow one, a file that cannot be opened) neither slow down nor stop admissions: minutes wait,
+then the oldest are dropped, and a metric and the log say so.
 """
 
 import threading
@@ -48,7 +50,9 @@ class WritableStore(Protocol):
     """What the thread does with a store; `analytics.store.keeper.Keeper`."""
 
     def begin(self, minute: int) -> int:
-        """A process begins in this minute; returns in how many rooms the one before left a minute incomplete."""
+        """A process begins in this minute; returns in how many rooms the one before left a minute
+        incomplete.
+        """
 
     def write(self, parts: Iterable[Part], now_s: int) -> "object":
         """All parts, or none. Raises StorageFailed."""
@@ -59,11 +63,9 @@ class WritableStore(Protocol):
     def end(self) -> None:
         """The process ends in order. Raises StorageFailed."""
 
-    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
-        """See `analytics.question.AnalyticsStore`."""
+    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer: ...
 
-    def rooms_of(self, zone_id: str) -> Collection[str]:
-        """See `analytics.question.AnalyticsStore`."""
+    def rooms_of(self, zone_id: str) -> Collection[str]: ...
 
     def close(self) -> None:
         """Nothing may be called after it."""
@@ -81,7 +83,9 @@ class WriterState(msgspec.Struct, frozen=True):
 
 
 class Writer:
-    """The thread. `offer` is for the event loop; `answer` and `rooms_of` for any thread (`analytics.question.AnalyticsStore`)."""
+    """The thread. `offer` is for the event loop; `answer` and `rooms_of` for any thread
+    (`analytics.question.AnalyticsStore`).
+    """
 
     def __init__(
         self,
@@ -92,7 +96,8 @@ class Writer:
     ) -> None:
         """`open_store` is called in the thread, and again after it raised StorageFailed.
 
-        `records_here`: what is written is recorded in this process, so when it is killed a minute is lost.
+        `records_here`: what is written is recorded in this process, so when it is killed a minute
+        is lost.
         """
         self._records_here = records_here
         self._open_store = open_store
@@ -108,7 +113,7 @@ class Writer:
         self._report_failure = ""
         self._thread = threading.Thread(target=self._run, name="analytics", daemon=True)
 
-    # -- for the event loop -------------------------------------------------------------------------------------------------------
+    # -- for the event loop ------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begins to open the store; nothing happens when it was begun before."""
@@ -139,21 +144,21 @@ class Writer:
             )
 
     def stop(self) -> None:
-        """Writes what is waiting, if the store lets it within STOP_S, and closes the store. Blocks: call it in a thread."""
+        """Writes what is waiting, if the store lets it within STOP_S, and closes the store. Blocks:
+        call it in a thread.
+        """
         with self._changed:
             self._stopping = True
             self._changed.notify()
         if self._thread.is_alive():
             self._thread.join(STOP_S)
 
-    # -- ports.AnalyticsStore -----------------------------------------------------------------------------------------------------
+    # -- ports.AnalyticsStore ----------------------------------------------------------------------
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
-        """See `analytics.question.AnalyticsStore`."""
         return self._opened().answer(question, timeout_s)
 
     def rooms_of(self, zone_id: str) -> Collection[str]:
-        """See `analytics.question.AnalyticsStore`."""
         return self._opened().rooms_of(zone_id)
 
     def _opened(self) -> WritableStore:
@@ -162,7 +167,7 @@ class Writer:
             raise StorageFailed(self._report_failure or "the analytics store is not open yet")
         return store
 
-    # -- the thread -----------------------------------------------------------------------------------------------------------------
+    # -- the thread --------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:

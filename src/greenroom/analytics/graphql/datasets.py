@@ -1,6 +1,8 @@
-"""The datasets: one row here is a field of a zone, with its types, its filter, its order and its limits in the schema.
+"""The datasets: one row here is a field of a zone, with its types, its filter, its order and its
+limits in the schema.
 
-A dataset that is not about waiting rooms is one more row, and one more function in the answers that `endpoint.graphql_routes` is given.
+A dataset that is not about waiting rooms is one more row, and one more function in the answers that
+`endpoint.graphql_routes` is given.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +40,11 @@ class DatasetLimits(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """One field of a zone. Fields, dimensions and filters are names with their GraphQL types; `aggregates` are metrics by aggregate.
+    """One field of a zone. Fields, dimensions and filters are names with their GraphQL types;
+    `aggregates` are metrics by aggregate.
 
-    A raw dataset has `fields`, a grouped one `dimensions` and `aggregates`, and `count` if it is `counted`.
+    A raw dataset has `fields`, a grouped one `dimensions` and `aggregates`, and `count` if it is
+    `counted`.
     """
 
     name: str
@@ -55,7 +59,9 @@ class Dataset(NamedTuple):
     limits: DatasetLimits = DatasetLimits()
 
     def order_tokens(self) -> list[tuple[str, str]]:
-        """(aggregate, name) of everything that rows may be ordered by; the aggregate is empty for fields, dimensions and the count."""
+        """(aggregate, name) of everything that rows may be ordered by; the aggregate is empty for
+        fields, dimensions and the count.
+        """
         plain = [("", name) for name in (*self.fields, *self.dimensions)]
         counted = [("", "count")] if self.counted else []
         return (
@@ -65,7 +71,9 @@ class Dataset(NamedTuple):
         )
 
     def paths(self) -> list[str]:
-        """Everything that can be selected, with `_` between the levels, as `availableFields` shows it."""
+        """Everything that can be selected, with `_` between the levels, as `availableFields` shows
+        it.
+        """
         groups = [f"dimensions_{name}" for name in self.dimensions]
         counted = ["count"] if self.counted else []
         return [
@@ -81,7 +89,9 @@ class Dataset(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A field, an operator without its `_` (empty: equals) and a value: text, a number, Unix seconds for times, or a list of these."""
+    """A field, an operator without its `_` (empty: equals) and a value: text, a number, Unix
+    seconds for times, or a list of these.
+    """
 
     field: str
     op: str
@@ -114,7 +124,8 @@ class OrderBy(NamedTuple):
 class DatasetQuery(NamedTuple):
     """One dataset of one zone, as it was asked for.
 
-    `selected`: (aggregate, name); the aggregate is empty for fields of raw rows and for the count, `dimensions` for dimensions.
+    `selected`: (aggregate, name); the aggregate is empty for fields of raw rows and for the count,
+    `dimensions` for dimensions.
     """
 
     dataset: Dataset
@@ -128,7 +139,9 @@ class DatasetQuery(NamedTuple):
 
 
 class DatasetRows(NamedTuple):
-    """Rows as GraphQL shows them: nested by aggregate. The counts are said in the `extensions` of the answer."""
+    """Rows as GraphQL shows them: nested by aggregate. The counts are said in the `extensions` of
+    the answer.
+    """
 
     rows: list[dict[str, Any]]
     incomplete_minutes: int = 0
@@ -136,7 +149,9 @@ class DatasetRows(NamedTuple):
 
 
 DatasetAnswer = Callable[[DatasetQuery], DatasetRows]
-"""Answers queries of one dataset; called in a worker thread. Raises `Refused` of `analytics.question` with a text for the client."""
+"""Answers queries of one dataset; called in a worker thread. Raises `Refused` of
+`analytics.question` with a text for the client.
+"""
 
 _TIMES = {name: found.kind for name, found in DIMENSIONS.items()}
 _GROUPS = "waitingRoomAnalyticsAdaptiveGroups"

@@ -1,4 +1,6 @@
-"""POST /graphql: a token, a query, its variables; the answer has `data` and `errors`, like no other call of the API."""
+"""POST /graphql: a token, a query, its variables; the answer has `data` and `errors`, like no other
+call of the API.
+"""
 
 import asyncio
 import threading
@@ -41,7 +43,9 @@ AT_ONCE = 2
 
 _RUNNING = threading.BoundedSemaphore(AT_ONCE)
 _EXPLORERS = threading.BoundedSemaphore(AT_ONCE)
-"""Queries of people, those that wait included: each waits in a thread that the dashboard needs for other pages."""
+"""Queries of people, those that wait included: each waits in a thread that the dashboard needs for
+other pages.
+"""
 
 WAITING_MAX = 100
 """Queries that wait for their turn, each with up to BODY_MAX bytes; more are told to come again."""
@@ -98,7 +102,10 @@ class GraphqlEndpoint:
             return _failed(str(refused), refused.status, code="authz")
         wait_s = self._budget.take(caller.token.id)
         if wait_s:
-            message = f"rate limit budget exhausted: {CALLS_MAX} queries in 5 minutes; try again after {wait_s} seconds"
+            message = (
+                f"rate limit budget exhausted: {CALLS_MAX} queries in 5 minutes; try again after"
+                f" {wait_s} seconds"
+            )
             return _failed(
                 message, CODES[Code.SLOW_DOWN].status, headers={"Retry-After": str(wait_s)}
             )
@@ -145,7 +152,9 @@ class GraphqlEndpoint:
     def _answer(
         self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None
     ) -> Response:
-        """In a worker thread: the event loop serves visitors meanwhile. Waits while AT_ONCE queries run."""
+        """In a worker thread: the event loop serves visitors meanwhile. Waits while AT_ONCE queries
+        run.
+        """
         with _RUNNING:
             return self._result(caller, query, variables, name)
 
@@ -210,7 +219,9 @@ def _parsed(body: bytes) -> tuple[str, dict[str, Any], str | None]:
 
 
 def _errors(found: Sequence[GraphQLError]) -> Response:
-    """One failing field makes the whole answer fail; clients look at `errors`, so the status is 200."""
+    """One failing field makes the whole answer fail; clients look at `errors`, so the status is
+    200.
+    """
     for error in found:
         if error.original_error is not None and not isinstance(
             error.original_error, (GraphQLError, ValueError)

@@ -1,11 +1,15 @@
-"""Reads queries of any client: what a variable is declared as does not matter, what matters is whether its value fits.
+"""Reads queries of any client: what a variable is declared as does not matter, what matters is
+whether its value fits.
 
-Published clients declare the same variable as `string`, `String!`, `Time!`, `uint64!` or by the name of a filter type, and not always by
-a name that a schema has. So every variable is replaced by its value, written as the type at its place wants it, and its declaration is
-dropped; then the query is checked like one without variables. A variable without a value is as if its argument were not there; one that is
-declared nowhere counts if it has a value, because short queries (`{ viewer … }`) are printed and sent like that.
+Published clients declare the same variable as `string`, `String!`, `Time!`, `uint64!` or by the
+name of a filter type, and not always by a name that a schema has. So every variable is replaced by
+its value, written as the type at its place wants it, and its declaration is dropped; then the query
+is checked like one without variables. A variable without a value is as if its argument were not
+there; one that is declared nowhere counts if it has a value, because short queries (`{ viewer … }`)
+are printed and sent like that.
 
-An outsider chooses how large a query is, so its size is limited before anything is done that takes longer with it.
+An outsider chooses how large a query is, so its size is limited before anything is done that takes
+longer with it.
 """
 
 from collections import Counter
@@ -55,7 +59,8 @@ QUERY_MAX = 100_000
 """Characters of a query."""
 
 TOKENS_MAX = 5_000
-"""Names, numbers and signs of a query; the longest published one has 700, a full introspection 500."""
+"""Names, numbers and signs of a query; the longest published one has 700, a full introspection 500.
+"""
 
 DEPTH_MAX = 20
 """Levels of fields; introspection by common tools needs 15, a dataset 5."""
@@ -64,7 +69,9 @@ FIELDS_MAX = 1_000
 """Fields after fragments are put in."""
 
 SAME_NAME_MAX = 20
-"""Fields of one selection with the same name in the answer, those of its fragments included: merging them takes the square of it."""
+"""Fields of one selection with the same name in the answer, those of its fragments included:
+merging them takes the square of it.
+"""
 
 FRAGMENTS_MAX = 50
 VALUE_DEPTH_MAX = 20
@@ -108,11 +115,13 @@ def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
     return DocumentNode(definitions=(matching[0], *others))
 
 
-# -- limits -------------------------------------------------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------
 
 
 def check_size(document: DocumentNode) -> None:
-    """Raises GraphQLError when the query is deeper, wider or more repetitive than it may be. Takes time linear in its text."""
+    """Raises GraphQLError when the query is deeper, wider or more repetitive than it may be. Takes
+    time linear in its text.
+    """
     fragments = {
         node.name.value: node.selection_set
         for node in document.definitions
@@ -131,7 +140,9 @@ def check_size(document: DocumentNode) -> None:
 
 
 class _Sizes:
-    """Fields, depth and names (how often each is in the answer) of selections; each fragment is measured once, however often it is used."""
+    """Fields, depth and names (how often each is in the answer) of selections; each fragment is
+    measured once, however often it is used.
+    """
 
     def __init__(self, fragments: Mapping[str, SelectionSetNode]) -> None:
         self._fragments = fragments
@@ -174,7 +185,7 @@ class _Sizes:
         return self._known[name]
 
 
-# -- variables ----------------------------------------------------------------------------------------------------------------------
+# -- variables -------------------------------------------------------------------------------------
 
 
 def without_variables(
@@ -250,7 +261,9 @@ def _count(value: Any, most: int) -> int:
 
 
 def literal(value: Any, wanted: Any, depth: int = 0) -> ValueNode:
-    """A value of JSON as it would be written in a query at a place of this type (None: not known). Raises GraphQLError."""
+    """A value of JSON as it would be written in a query at a place of this type (None: not known).
+    Raises GraphQLError.
+    """
     if depth > VALUE_DEPTH_MAX:
         raise GraphQLError(
             f"the value of a variable is nested deeper than {VALUE_DEPTH_MAX} levels"

@@ -1,4 +1,6 @@
-"""Walks a query: which zones the caller may see, and each dataset of each zone as one `DatasetQuery`."""
+"""Walks a query: which zones the caller may see, and each dataset of each zone as one
+`DatasetQuery`.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -109,11 +111,13 @@ def _settings(one: Dataset) -> dict[str, Any]:
     }
 
 
-# -- zones --------------------------------------------------------------------------------------------------------------------------
+# -- zones -----------------------------------------------------------------------------------------
 
 
 def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
-    """In the order of their tags. A zone that is asked for by its tag and may not be seen, or is not there, is an authorisation error."""
+    """In the order of their tags. A zone that is asked for by its tag and may not be seen, or is
+    not there, is an authorisation error.
+    """
     op, wanted = _one_condition("zone", filter)
     _require(
         context.caller, context.caller.token.zone_ids[0] if context.caller.token.zone_ids else None
@@ -129,7 +133,8 @@ def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
     found = [zone_id for zone_id in visible if _tag_matches(zone_id, op, wanted)]
     if len(found) > ZONES_MAX:
         raise refusal(
-            f"a query is answered for at most {ZONES_MAX} zones, not {len(found)}: filter by zoneTag"
+            f"a query is answered for at most {ZONES_MAX} zones, not {len(found)}: filter by"
+            " zoneTag"
         )
     return found
 
@@ -161,7 +166,7 @@ def _tag_matches(tag: str, op: str, wanted: Any) -> bool:
     return tag > str(wanted) if op == "_gt" else tag == wanted
 
 
-# -- datasets -----------------------------------------------------------------------------------------------------------------------
+# -- datasets --------------------------------------------------------------------------------------
 
 
 def _dataset_resolver(dataset: Dataset) -> Callable[..., Any]:
@@ -186,7 +191,8 @@ def _dataset_resolver(dataset: Dataset) -> Callable[..., Any]:
             )
         if len(selected) > limits.max_fields:
             raise refusal(
-                f"too many fields: {len(selected)} are selected, at most {limits.max_fields} are answered"
+                f"too many fields: {len(selected)} are selected, at most {limits.max_fields} are"
+                " answered"
             )
         order = [OrderBy(*order_of(dataset, token)) for token in given.get("orderBy") or ()]
         where = _where(given.get("filter") or {}, keys, [0])
@@ -251,7 +257,7 @@ def _whole_seconds(op: str, value: float | list[float]) -> int | list[int]:
     )
 
 
-# -- what is selected ---------------------------------------------------------------------------------------------------------------
+# -- what is selected ------------------------------------------------------------------------------
 
 
 def _selected(info: Info, dataset: Dataset) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,6 @@
-"""Where GraphQL is: its library takes a quarter of a second to import, so it is imported when the first query comes."""
+"""Where GraphQL is: its library takes a quarter of a second to import, so it is imported when the
+first query comes.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -24,7 +26,9 @@ def graphql_routes(
     datasets: Sequence[Dataset],
     answers: Mapping[str, DatasetAnswer],
 ) -> list[Route]:
-    """The routes, to be mounted beside the others; `answers` by the name of the dataset, in this process."""
+    """The routes, to be mounted beside the others; `answers` by the name of the dataset, in this
+    process.
+    """
     making = asyncio.Lock()
     made: list[GraphqlEndpoint] = []
 
@@ -43,7 +47,9 @@ def graphql_routes(
 
 
 async def explorer(request: Request) -> Response:
-    """People who open the address in a browser are sent to the explorer of the dashboard, relative to where a proxy has put us."""
+    """People who open the address in a browser are sent to the explorer of the dashboard, relative
+    to where a proxy has put us.
+    """
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse("../../explorer", 303, headers={"Vary": "Accept"})
     raise HTTPException(405)

@@ -50,12 +50,21 @@ def sdl(datasets: Iterable[Dataset]) -> str:
             "  zones(filter: ZoneFilter_InputObject): [zone!]!",
             "  accounts(filter: AccountFilter_InputObject): [account!]!",
             "}",
-            "input ZoneFilter_InputObject { zoneTag: string  zoneTag_in: [string!]  zoneTag_gt: string }",
-            "input AccountFilter_InputObject { accountTag: string  accountTag_in: [string!]  accountTag_gt: string }",
+            (
+                "input ZoneFilter_InputObject { zoneTag: string  zoneTag_in: [string!]  zoneTag_gt:"
+                " string }"
+            ),
+            (
+                "input AccountFilter_InputObject { accountTag: string  accountTag_in: [string!] "
+                " accountTag_gt: string }"
+            ),
             "type account { accountTag: string! }",
             f"type zone {{\n  zoneTag: string!\n  settings: ZoneSettings!\n{fields}\n}}",
             f"type ZoneSettings {{\n{settings}\n}}",
-            "type Settings { availableFields: [string!]!  enabled: Boolean!  maxDuration: int64!  maxNumberOfFields: int64!",
+            (
+                "type Settings { availableFields: [string!]!  enabled: Boolean!  maxDuration:"
+                " int64!  maxNumberOfFields: int64!"
+            ),
             "  maxPageSize: int64!  notOlderThan: int64! }",
             *(line for one in found for line in _dataset_types(one)),
         ]
@@ -128,7 +137,7 @@ def _type(name: str, fields: Iterable[str], word: str = "type") -> str:
     return f"{word} {name} {{\n  " + "\n  ".join(fields) + "\n}"
 
 
-# -- scalars ----------------------------------------------------------------------------------------------------------------------
+# -- scalars ---------------------------------------------------------------------------------------
 
 
 def _scalar(name: str) -> ScalarType:
@@ -168,7 +177,9 @@ def _fraction(value: Any) -> float:
 
 
 def moment(value: Any) -> float:
-    """RFC 3339 as Unix seconds, with their fraction: which whole second it means depends on the comparison (`whole_second`)."""
+    """RFC 3339 as Unix seconds, with their fraction: which whole second it means depends on the
+    comparison (`whole_second`).
+    """
     if not isinstance(value, str) or len(value) > 64:
         raise ValueError(f"must be a time such as 2030-01-01T10:00:00Z, not {value!r}")
     try:
@@ -184,7 +195,9 @@ def moment(value: Any) -> float:
 
 
 def whole_second(seconds: float, op: str) -> int:
-    """The whole second with which this operator says the same about times that begin with a whole second."""
+    """The whole second with which this operator says the same about times that begin with a whole
+    second.
+    """
     return floor(seconds) if op in ("_gt", "_leq") else ceil(seconds)
 
 

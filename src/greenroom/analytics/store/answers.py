@@ -1,4 +1,6 @@
-"""From a question to rows: which tables, one statement for the numbers, one more for percentiles of merged histograms."""
+"""From a question to rows: which tables, one statement for the numbers, one more for percentiles of
+merged histograms.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -30,7 +32,9 @@ from greenroom.analytics.store.sql import (
 )
 
 HISTOGRAMS_MAX = 50_000
-"""Histograms merged for one answer, about a second; a question that needs more is asked to take wider buckets."""
+"""Histograms merged for one answer, about a second; a question that needs more is asked to take
+wider buckets.
+"""
 
 
 def answer(
@@ -86,7 +90,8 @@ def _merged(
 ) -> dict[Values, dict[str, histogram.HistogramCounts]]:
     if len(rows) > HISTOGRAMS_MAX:
         raise QuestionRefused(
-            "the percentiles of so many rooms and minutes cannot be merged at once: try a reduced time period or wider buckets"
+            "the percentiles of so many rooms and minutes cannot be merged at once: try a reduced"
+            " time period or wider buckets"
         )
     sums: dict[Values, dict[str, histogram.HistogramCounts]] = {}
     for place, row in enumerate(rows):

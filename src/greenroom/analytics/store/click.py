@@ -1,7 +1,9 @@
-"""ClickHouse, for installations whose analytics are too many for one file. Its client is installed with `greenroom[clickhouse]`.
+"""ClickHouse, for installations whose analytics are too many for one file. Its client is installed
+with `greenroom[clickhouse]`.
 
-ClickHouse has no transactions over several tables. The keeper writes what follows from parts before the parts themselves, so a write that
-was interrupted is simply done again: every row carries a version, the newest of a key counts, and every query asks for that (`final`).
+ClickHouse has no transactions over several tables. The keeper writes what follows from parts before
+the parts themselves, so a write that was interrupted is simply done again: every row carries a
+version, the newest of a key counts, and every query asks for that (`final`).
 """
 
 import contextlib
@@ -27,8 +29,6 @@ BYTES = frozenset(
 
 
 class ClickEngine:
-    """See `engine.Engine`."""
-
     def __init__(self, url: str, name: str) -> None:
         """`name` is the URL as people may see it. Raises StorageFailed."""
         self.name = name
@@ -39,7 +39,6 @@ class ClickEngine:
         self._connected()
 
     def create(self) -> None:
-        """See `engine.Engine`."""
         for table in TABLES:
             columns = ", ".join(
                 f"{column.name} {_type(column.kind, column.nullable)}" for column in table.columns
@@ -51,20 +50,16 @@ class ClickEngine:
             )
 
     def add_columns(self, table: Table, names: Sequence[str]) -> None:
-        """See `engine.Engine`."""
         for column in (column for column in table.columns if column.name in names):
             kind = _type(column.kind, column.nullable)
             self._command(f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS {column.name} {kind}")
 
-    def ready(self) -> None:
-        """See `engine.Engine`."""
+    def ready(self) -> None: ...
 
     def read(self, sql: str) -> list[Values]:
-        """See `engine.Engine`."""
         return self.select(sql)
 
     def select(self, sql: str, timeout_s: float | None = None) -> list[Values]:
-        """See `engine.Engine`."""
         settings: dict[str, Any] = {"final": 1}
         if timeout_s is not None:
             settings["max_execution_time"] = max(0.05, timeout_s)
@@ -79,7 +74,6 @@ class ClickEngine:
         yield
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        """See `engine.Engine`."""
         if not rows:
             return
         self._version = max(self._version + 1, time.time_ns() // 1_000)
@@ -91,25 +85,22 @@ class ClickEngine:
             )
 
     def replace(self, table: Table, rows: Sequence[Values], where: str) -> None:  # noqa: ARG002 - the key says which rows
-        """See `engine.Engine`."""
         self.insert(table, rows)
 
     def delete(self, table: Table, where: str) -> None:
-        """See `engine.Engine`."""
         self._command(f"DELETE FROM {table.name} WHERE {where}")  # noqa: S608 - names and numbers
 
     def settle(self, before_s: int) -> None:
         """See `engine.Engine`: rows are sorted as they are merged."""
 
     def close(self) -> None:
-        """See `engine.Engine`."""
         with self._guard:
             client, self._client = self._client, None
         if client is not None:
             with contextlib.suppress(Exception):
                 client.close()
 
-    # -- inside -----------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _command(self, text: str) -> None:
         with self._translated() as client:

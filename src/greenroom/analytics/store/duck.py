@@ -1,8 +1,9 @@
-"""DuckDB in one file, opened by one process. Its library is large, so it is imported when it is needed, in the thread that needs it.
+"""DuckDB in one file, opened by one process. Its library is large, so it is imported when it is
+needed, in the thread that needs it.
 
-A change is written to the write-ahead log and flushed before it counts, so `kill -9` loses nothing that was said to be written, and the
-next start replays the log by itself. After an error of the disk DuckDB refuses everything until the file is opened again, which the
-next statement does.
+A change is written to the write-ahead log and flushed before it counts, so `kill -9` loses nothing
+that was said to be written, and the next start replays the log by itself. After an error of the
+disk DuckDB refuses everything until the file is opened again, which the next statement does.
 """
 
 import contextlib
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     import duckdb
 
 MEMORY = "512MB"
-"""What questions may use before they are refused; a question of 30 days over 1,000 rooms takes a tenth of it."""
+"""What questions may use before they are refused; a question of 30 days over 1,000 rooms takes a
+tenth of it.
+"""
 
 THREADS = 2
 
@@ -29,15 +32,15 @@ IN_MEMORY = ":memory:"
 TYPES = {"integer": "BIGINT", "text": "VARCHAR", "bytes": "BLOB"}
 
 SORTED, RECENT = "sorted_minutes", "recent_minutes"
-"""Minutes as they come. `settle` moves them on, sorted by room, so that a question about one room reads only that room; `minutes` is a
-view of both."""
+"""Minutes as they come. `settle` moves them on, sorted by room, so that a question about one room
+reads only that room; `minutes` is a view of both."""
 
 
 class DuckEngine:
-    """See `engine.Engine`."""
-
     def __init__(self, path: Path | None) -> None:
-        """Opens the file, or makes it; None: in memory, for as long as this object is open. Raises StorageFailed."""
+        """Opens the file, or makes it; None: in memory, for as long as this object is open. Raises
+        StorageFailed.
+        """
         self.name = str(path or IN_MEMORY)
         self._path = path
         self._guard = threading.Lock()
@@ -45,7 +48,6 @@ class DuckEngine:
         self._open()
 
     def create(self) -> None:
-        """See `engine.Engine`."""
         with self.change():
             for table in TABLES:
                 for name in _names(table):
@@ -55,7 +57,6 @@ class DuckEngine:
                     self._run(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
 
     def add_columns(self, table: Table, names: Sequence[str]) -> None:
-        """See `engine.Engine`."""
         for column in (column for column in table.columns if column.name in names):
             for name in _names(table):
                 default = {
@@ -68,18 +69,15 @@ class DuckEngine:
                 )
 
     def ready(self) -> None:
-        """See `engine.Engine`."""
         names = ", ".join(MINUTES.names)
         parts = " UNION ALL ".join(f"SELECT {names} FROM {name}" for name in _names(MINUTES))  # noqa: S608 - names from tables
         self._run(f"CREATE OR REPLACE VIEW minutes AS {parts}")
 
     def read(self, sql: str) -> list[Values]:
-        """See `engine.Engine`."""
         with self._translated():
             return self._opened().execute(sql).fetchall()
 
     def select(self, sql: str, timeout_s: float | None = None) -> list[Values]:
-        """See `engine.Engine`."""
         with self._translated():
             cursor = self._cursor()
             timer = threading.Timer(timeout_s, cursor.interrupt) if timeout_s else None
@@ -94,7 +92,6 @@ class DuckEngine:
 
     @contextlib.contextmanager
     def change(self) -> Iterator[None]:
-        """See `engine.Engine`."""
         with self._translated():
             connection = self._opened()
             connection.begin()
@@ -107,7 +104,9 @@ class DuckEngine:
                 raise
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        """See `engine.Engine`. A whole column is one argument; row by row a minute of 1,000 rooms would take 36 times as long."""
+        """A whole column is one argument; row by row a minute of 1,000 rooms would take 36 times as
+        long.
+        """
         if not rows:
             return
         name = RECENT if table is MINUTES else table.name
@@ -122,17 +121,14 @@ class DuckEngine:
         self._run(f"INSERT INTO {name} ({', '.join(table.names)}) SELECT {shown}", columns)
 
     def replace(self, table: Table, rows: Sequence[Values], where: str) -> None:
-        """See `engine.Engine`."""
         self.delete(table, where)
         self.insert(table, rows)
 
     def delete(self, table: Table, where: str) -> None:
-        """See `engine.Engine`."""
         for name in _names(table):
             self._run(f"DELETE FROM {name} WHERE {where}")  # noqa: S608 - names and numbers
 
     def settle(self, before_s: int) -> None:
-        """See `engine.Engine`."""
         with self.change():
             names = ", ".join(MINUTES.names)
             self._run(
@@ -141,14 +137,13 @@ class DuckEngine:
             self._run(f"DELETE FROM {RECENT} WHERE t < {before_s}")  # noqa: S608
 
     def close(self) -> None:
-        """See `engine.Engine`."""
         with self._guard:
             connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(Exception):
                 connection.close()
 
-    # -- inside -----------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _open(self) -> None:
         import duckdb
@@ -197,7 +192,9 @@ class DuckEngine:
             raise StorageFailed(f"{self.name}: {str(error).splitlines()[0]}") from None
 
     def _lost(self) -> None:
-        """Nothing can be done with this connection any more; the next statement opens the file again."""
+        """Nothing can be done with this connection any more; the next statement opens the file
+        again.
+        """
         with self._guard:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -210,5 +207,7 @@ def _names(table: Table) -> tuple[str, ...]:
 
 
 def _bound(kind: str, values: Sequence[int | str | bytes | None]) -> object:
-    """A column as an argument: numbers as text, which DuckDB reads in two thirds of the time that a list of Python's integers takes."""
+    """A column as an argument: numbers as text, which DuckDB reads in two thirds of the time that a
+    list of Python's integers takes.
+    """
     return str(list(values)).replace("None", "NULL") if kind == "integer" else list(values)

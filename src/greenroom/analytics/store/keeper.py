@@ -1,7 +1,9 @@
-"""Keeps what processes report: each part once, minutes made of parts, hours and days made of minutes; and answers questions.
+"""Keeps what processes report: each part once, minutes made of parts, hours and days made of
+minutes; and answers questions.
 
-Every row of `minutes`, `hours` and `days` is worked out from the rows below it and written whole, never added to. So a late part means
-that a minute, its hour and its day are worked out again, and doing it twice changes nothing. Writing is for one thread.
+Every row of `minutes`, `hours` and `days` is worked out from the rows below it and written whole,
+never added to. So a late part means that a minute, its hour and its day are worked out again, and
+doing it twice changes nothing. Writing is for one thread.
 """
 
 import contextlib
@@ -35,13 +37,19 @@ from greenroom.analytics.store.tables import (
 from greenroom.errors import StorageFailed
 
 GRACE_S = 120
-"""An hour is worked out this long after its end: parts of its last minute are there by then, and later ones are late."""
+"""An hour is worked out this long after its end: parts of its last minute are there by then, and
+later ones are late.
+"""
 
 LATE_S = 6 * HOUR_S
-"""Parts are kept this long, so that one that comes again is known; older ones are refused, because nothing could tell whether they did."""
+"""Parts are kept this long, so that one that comes again is known; older ones are refused, because
+nothing could tell whether they did.
+"""
 
 ROOMS_AT_ONCE = 50
-"""Rooms whose histograms are merged between two breaths, so that a process that serves visitors is not held up."""
+"""Rooms whose histograms are merged between two breaths, so that a process that serves visitors is
+not held up.
+"""
 
 _IN_ORDER = itemgetter(*MINUTE_COLUMNS, *TIMES)
 _decode = msgspec.msgpack.Decoder(Rollup).decode
@@ -81,9 +89,11 @@ class Keeper:
         retention: Retention = Retention(),  # noqa: B008 - frozen
         breathe: Callable[[], None] = lambda: None,
     ) -> None:
-        """Makes the tables where they are missing, and brings older ones up to date. Raises StorageFailed.
+        """Makes the tables where they are missing, and brings older ones up to date. Raises
+        StorageFailed.
 
-        `place_of` is asked for every room that is written; `breathe` is called between pieces of long work.
+        `place_of` is asked for every room that is written; `breathe` is called between pieces of
+        long work.
         """
         self._engine = engine
         self._place_of = place_of
@@ -113,7 +123,7 @@ class Keeper:
         with self._change():
             self._note("version", VERSION)
 
-    # -- writing ----------------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def write(self, parts: Iterable[Part], now_s: int) -> Written:
         """Takes in parts: all that are new, or none at all. Raises StorageFailed."""
@@ -134,7 +144,9 @@ class Keeper:
         return Written(taken, repeated + len(wanted) - taken, late)
 
     def tend(self, now_s: int) -> None:
-        """What time brings: hours and days that are over are worked out, and old rows go. Raises StorageFailed."""
+        """What time brings: hours and days that are over are worked out, and old rows go. Raises
+        StorageFailed.
+        """
         self._close(HOURS, "hours_to", HOUR_S, now_s)
         self._close(DAYS, "days_to", DAY_S, now_s)
         self._forget(now_s)
@@ -142,8 +154,9 @@ class Keeper:
     def begin(self, minute: int) -> int:
         """A process begins to write in this minute. Raises StorageFailed.
 
-        One before it that did not end in order was killed: the minute after the last one that it wrote (or the one in which it began) is
-        marked in every room that there was. Returns how many rooms these are.
+        One before it that did not end in order was killed: the minute after the last one that it
+        wrote (or the one in which it began) is marked in every room that there was. Returns how
+        many rooms these are.
         """
         found = self._engine.select("SELECT name, value FROM facts WHERE name = 'running'")
         killed = bool(found and found[0][1])
@@ -177,10 +190,12 @@ class Keeper:
         """Nothing may be called after it."""
         self._engine.close()
 
-    # -- parts and minutes ------------------------------------------------------------------------------------------------------
+    # -- parts and minutes -------------------------------------------------------------------------
 
     def _take(self, parts: Sequence[Part]) -> int:
-        """Parts are written last: where there are no transactions, what was interrupted before is done again."""
+        """Parts are written last: where there are no transactions, what was interrupted before is
+        done again.
+        """
         self._register(sorted({part.room for part in parts}))
         known = self._known_parts({part.minute * MINUTE_S for part in parts})
         news = [
@@ -250,7 +265,9 @@ class Keeper:
         return cell[0], self._numbers[cell[1]], *_IN_ORDER(minute_row(merge(rollups)))
 
     def _minutes_again(self, cells: Mapping[tuple[int, str], Sequence[Rollup]]) -> None:
-        """Parts came for minutes that are there already: they are made of all their parts once more."""
+        """Parts came for minutes that are there already: they are made of all their parts once
+        more.
+        """
         by_time: dict[int, dict[str, list[Rollup]]] = defaultdict(dict)
         for (t, room), rollups in cells.items():
             by_time[t][room] = list(rollups)
@@ -267,7 +284,7 @@ class Keeper:
                 where,
             )
 
-    # -- hours and days -----------------------------------------------------------------------------------------------------------
+    # -- hours and days ----------------------------------------------------------------------------
 
     def _again(self, cells: set[tuple[int, int]]) -> None:
         """Hours, and their days, that are there already and have new minutes: (begin, room number)."""
@@ -325,7 +342,9 @@ class Keeper:
         return {number: tuple(map(histogram.packed, counts)) for number, counts in sums.items()}
 
     def _forget(self, now_s: int) -> None:
-        """Rows that are older than they are kept; whole hours at a time, so that it is rarely anything."""
+        """Rows that are older than they are kept; whole hours at a time, so that it is rarely
+        anything.
+        """
         begin = now_s // HOUR_S * HOUR_S
         if self._facts.get("forgot_at", 0) >= begin:
             return
@@ -343,7 +362,9 @@ class Keeper:
             self._note("forgot_at", begin)
 
     def _delete_before(self, table: Table, oldest_s: int) -> bool:
-        """Whether there was anything: to remove nothing takes ClickHouse as long as to remove something."""
+        """Whether there was anything: to remove nothing takes ClickHouse as long as to remove
+        something.
+        """
         found = self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest_s} LIMIT 1")  # noqa: S608 - names and numbers
         if found:
             self._engine.delete(table, f"t < {oldest_s}")
@@ -364,7 +385,7 @@ class Keeper:
         self._engine.replace(FACTS, [(name, value)], f"name = '{name}'")
         self._facts[name] = value
 
-    # -- answering ----------------------------------------------------------------------------------------------------------------
+    # -- answering ---------------------------------------------------------------------------------
 
     @property
     def rooms(self) -> dict[str, RoomPlace]:
@@ -372,11 +393,10 @@ class Keeper:
         return dict(self._places)
 
     def rooms_of(self, zone_id: str) -> list[str]:
-        """See `analytics.question.AnalyticsStore`."""
         return [room for room, place in self.rooms.items() if place.zone == zone_id]
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
-        """See `analytics.question.AnalyticsStore`. Raises Refused, SlowAnswer, StorageFailed."""
+        """Raises Refused, SlowAnswer, StorageFailed."""
         return answer(self._engine, question, dict(self._numbers), self.tables_state(), timeout_s)
 
     def tables_state(self) -> Known:

@@ -1,6 +1,8 @@
-"""The text of a question in SQL: plain arithmetic over whole numbers, which DuckDB and ClickHouse read alike.
+"""The text of a question in SQL: plain arithmetic over whole numbers, which DuckDB and ClickHouse
+read alike.
 
-No text of a client gets in here: dimensions and metrics are looked up in tables, times and room numbers are integers.
+No text of a client gets in here: dimensions and metrics are looked up in tables, times and room
+numbers are integers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,7 +61,7 @@ def _comparison(found: DimensionFilter, numbers: Numbers) -> str:
     return f"{bucket(found.dimension)} {'IN' if found.op == 'in' else 'NOT IN'} ({', '.join(map(str, values))})"
 
 
-# -- pieces -------------------------------------------------------------------------------------------------------------------------
+# -- pieces ----------------------------------------------------------------------------------------
 
 
 def pieces_text(pieces: Sequence[Piece], columns: Iterable[str], where: str) -> str:
@@ -73,7 +75,8 @@ def _piece(piece: Piece, columns: Sequence[str], where: str) -> str:
         name if piece.table != "minutes" or name in TIMES else f"{KEPT[name].of_minute} AS {name}"
         for name in columns
     ]
-    # Inside, so that an expression named like the column it is made of does not hide it from the condition.
+    # Inside, so that an expression named like the column it is made of does not hide it from the
+    # condition.
     return (
         f"SELECT {', '.join(['t', 'room', *shown])} FROM {piece.table} "  # noqa: S608 - names from tables, numbers
         f"WHERE t >= {piece.start_s} AND t < {piece.end_s} AND {where}"
@@ -81,7 +84,9 @@ def _piece(piece: Piece, columns: Sequence[str], where: str) -> str:
 
 
 class Grouped:
-    """A grouped question: which columns it fetches, and its text. The number of minutes is always among them."""
+    """A grouped question: which columns it fetches, and its text. The number of minutes is always
+    among them.
+    """
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -114,7 +119,9 @@ class Grouped:
     def histograms_text(
         self, pieces: Sequence[Piece], where: str, names: Sequence[str], limit: int
     ) -> str:
-        """Rows of the dimensions and these histograms, one for each row of a table that has any values; at most `limit`."""
+        """Rows of the dimensions and these histograms, one for each row of a table that has any
+        values; at most `limit`.
+        """
         keys = [bucket(name) for name in self.question.dimensions]
         filled = " OR ".join(f"{name}_count > 0" for name in names)
         rows = pieces_text(pieces, names, f"{where} AND ({filled})")

@@ -1,7 +1,9 @@
-"""The tables, as both engines make them, and the numbered steps from one version of them to the next.
+"""The tables, as both engines make them, and the numbered steps from one version of them to the
+next.
 
-`parts` has every message as it came, for as long as it may come again. `minutes` has the merge of the parts of each minute and room,
-`hours` and `days` the merge of those. Times are Unix seconds of the begin; rooms are numbers from `rooms`. The rest is whole numbers.
+`parts` has every message as it came, for as long as it may come again. `minutes` has the merge of
+the parts of each minute and room, `hours` and `days` the merge of those. Times are Unix seconds of
+the begin; rooms are numbers from `rooms`. The rest is whole numbers.
 """
 
 from typing import NamedTuple

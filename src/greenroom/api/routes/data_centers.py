@@ -18,7 +18,9 @@ log = structlog.get_logger("greenroom.api")
 
 @router.get("", **told("[DataCenter]", may="read"))
 async def list_data_centers(request: Request, account_id: str) -> Response:
-    """List the data centers that share the rooms; ask the process that is the coordinator to see which are silent."""
+    """List the data centers that share the rooms; ask the process that is the coordinator to see
+    which are silent.
+    """
     del account_id  # there is one, and May has looked at it
     return answered(data_centers.listed(request.app.state.observed.state()))
 
@@ -31,7 +33,9 @@ async def give_up(
     account_id: str,
     data_center: str,
 ) -> Response:
-    """Give up a data center in which nothing runs any more: others get its units when its last session must have ended."""
+    """Give up a data center in which nothing runs any more: others get its units when its last
+    session must have ended.
+    """
     del account_id
     known = request.app.state
     found = await data_centers.give_up(known.data_centers, known.observed.state(), data_center)

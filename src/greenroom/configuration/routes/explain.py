@@ -49,7 +49,9 @@ async def explain_request(
         str, Query(min_length=1, max_length=CLIENT_MAX, description="The visitor's address.")
     ] = CLIENT,
 ) -> Response:
-    """Explain a request: which room covers it and why, which rule matches, which settings apply, and what the visitor would get."""
+    """Explain a request: which room covers it and why, which rule matches, which settings apply,
+    and what the visitor would get.
+    """
     explains: Explains | None = request.app.state.explains
     if explains is None:
         raise Refused(ApiFault(Code.UNAVAILABLE, "no gateway is running"))

@@ -32,7 +32,10 @@ def list_zones(  # the published filters, each one a query parameter
     name: Annotated[
         SearchText,
         Query(
-            description="A name, or `starts_with:`, `ends_with:`, `contains:` or `not_equal:` followed by text."
+            description=(
+                "A name, or `starts_with:`, `ends_with:`, `contains:` or `not_equal:` followed by"
+                " text."
+            )
         ),
     ] = None,
     status: Annotated[Literal["initializing", "pending", "active", "moved"] | None, Query()] = None,

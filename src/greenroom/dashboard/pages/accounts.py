@@ -57,7 +57,9 @@ def edit(page: PageRequest) -> Response:
 
 
 def save(page: PageRequest) -> Response:
-    """Changes role, zones, and the password when one was typed; a new password ends the account's sessions."""
+    """Changes role, zones, and the password when one was typed; a new password ends the account's
+    sessions.
+    """
     entry = _entry(page)
     password = page.field("password") or None
     try:
@@ -72,7 +74,8 @@ def save(page: PageRequest) -> Response:
 def _zones(page: PageRequest) -> list[str] | None:
     """The zones that were ticked; empty: all of them; None: as before.
 
-    Nothing ticked is no choice: the form of an account whose only zone was removed comes like that, and must not give it all zones.
+    Nothing ticked is no choice: the form of an account whose only zone was removed comes like that,
+    and must not give it all zones.
     """
     ticked = page.form.get("zone", ())
     chosen = [zone for zone in ticked if zone != EVERY_ZONE]
@@ -86,7 +89,9 @@ def remove(page: PageRequest) -> Response:
 
 
 def reset_two_step(page: PageRequest) -> Response:
-    """For an account whose phone is lost: the password alone is enough until its owner turns it on again."""
+    """For an account whose phone is lost: the password alone is enough until its owner turns it on
+    again.
+    """
     page.change(accounts.turn_off_two_step(page.path("account_id")))
     return page.redirect("/accounts", notice="saved")
 
@@ -103,7 +108,9 @@ def own(page: PageRequest) -> Response:
 
 
 def change_own_password(page: PageRequest) -> Response:
-    """Needs the old password. Ends the other sessions of the account, and this browser gets a new one."""
+    """Needs the old password. Ends the other sessions of the account, and this browser gets a new
+    one.
+    """
     account = own_account(page)
     if account is None:
         return page.redirect("/account")

@@ -1,4 +1,6 @@
-"""What happened in a room: charts over one span of time, which stands in the address, so that the back button steps out of a zoom."""
+"""What happened in a room: charts over one span of time, which stands in the address, so that the
+back button steps out of a zoom.
+"""
 
 import json
 from collections.abc import Iterable

@@ -71,14 +71,20 @@ NUMBERS: Mapping[str, NumberField] = {
         "Other limit: new visitors per minute", "", 1, 2_147_483_647, "Empty: no comparison."
     ),
 }
-"""The two limits are those to compare with, and may be empty; early_percent is asked for an event with a pre-queue."""
+"""The two limits are those to compare with, and may be empty; early_percent is asked for an event
+with a pre-queue.
+"""
 
 ROWS_MAX = 100_000
-"""Characters of a table of arrivals: a row for each second of a day is longer than the simulated crowd is large."""
+"""Characters of a table of arrivals: a row for each second of a day is longer than the simulated
+crowd is large.
+"""
 
 CROWD = ("visitors", "minutes", "visit_minutes", "patience_minutes")
 EARLY_MAX_S = 6 * 3_600.0
-"""Of a pre-queue so much is simulated: no visitor is let in meanwhile, and all of them try again and again."""
+"""Of a pre-queue so much is simulated: no visitor is let in meanwhile, and all of them try again
+and again.
+"""
 
 LINE_HIGH, LINE_WIDE = 160, 600
 
@@ -156,7 +162,10 @@ def _wanted(page: PageRequest) -> dict[str, Any]:
     own["queueing_method"] = room.queueing_method if room.queueing_method == "random" else "fifo"
     other = own | {name: numbers[name] for name in LIMITS if numbers[name] is not None}
     if other["new_users_per_minute"] > other["total_active_users"]:
-        reason = f"new_users_per_minute: must be at most the active visitors at once, {other['total_active_users']}"
+        reason = (
+            "new_users_per_minute: must be at most the active visitors at once,"
+            f" {other['total_active_users']}"
+        )
         faults.append(ApiFault(Code.INVALID, reason, "/new_users_per_minute"))
     if faults:
         raise Refused(*faults)

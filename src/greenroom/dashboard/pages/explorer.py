@@ -1,4 +1,6 @@
-"""The explorer: GraphQL queries about rooms and health checks, written in the browser and asked in the name of the person."""
+"""The explorer: GraphQL queries about rooms and health checks, written in the browser and asked in
+the name of the person.
+"""
 
 from starlette.responses import Response
 

@@ -1,4 +1,6 @@
-"""The keys that seal visitors' tickets: which there are, how old they are, and a new one when an old one may have been seen."""
+"""The keys that seal visitors' tickets: which there are, how old they are, and a new one when an
+old one may have been seen.
+"""
 
 import structlog
 from starlette.responses import Response
@@ -19,7 +21,9 @@ def table(page: PageRequest) -> Response:
 
 
 def rotate(page: PageRequest) -> Response:
-    """Makes a new key. Nothing is lost: the keys before it open tickets until the last one has been sealed again."""
+    """Makes a new key. Nothing is lost: the keys before it open tickets until the last one has been
+    sealed again.
+    """
     keys = _keys(page)
     if not page.field("sure"):
         return _shown(page, problems=["confirm that you want a new key"], status=400)

@@ -57,7 +57,9 @@ def show(page: PageRequest) -> Response:
 
 
 def put(page: PageRequest) -> Response:
-    """Adds the pasted items, or puts them in place of those that are there; or removes one: what the button says."""
+    """Adds the pasted items, or puts them in place of those that are there; or removes one: what
+    the button says.
+    """
     entry = lists.list_of(page.known, page.path("list_id"))
     item_id, text = page.field("remove"), page.field("items")
     try:
@@ -83,7 +85,9 @@ def remove(page: PageRequest) -> Response:
 
 
 def _item(kind: str, line: str) -> Any:
-    """One line, `value # comment`, as the API wants it. What is no number stays text: the schema says what is wrong."""
+    """One line, `value # comment`, as the API wants it. What is no number stays text: the schema
+    says what is wrong.
+    """
     value, _, comment = (part.strip() for part in line.partition("#"))
     shown: Any = {"url_hostname": value} if kind == "hostname" else value
     if kind == "asn" and value.isascii() and value.isdigit() and len(value) < 11:

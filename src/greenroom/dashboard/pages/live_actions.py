@@ -1,4 +1,6 @@
-"""What an operator does in the hour of a sale: each action says what it does, asks once, can be undone, and is in the audit log."""
+"""What an operator does in the hour of a sale: each action says what it does, asks once, can be
+undone, and is in the audit log.
+"""
 
 from typing import Any
 
@@ -77,7 +79,9 @@ def do(page: PageRequest) -> Response:
 
 
 def configured_live(page: PageRequest) -> RoomLive:
-    """The room with its figures, and with the settings of the newest configuration: gateways follow it a moment later."""
+    """The room with its figures, and with the settings of the newest configuration: gateways follow
+    it a moment later.
+    """
     live = room_live(page.known, page.room, page.room_state(page.room.id), page.now_ms)
     configured = room_live(page.known, page.room, None, page.now_ms)
     return live._replace(now=configured.now, word=configured.word)
@@ -154,7 +158,10 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomLive, faults: Faults) 
             for name in LIMITS
         ]
     if one.name == "message":
-        told = "One line of at most 500 characters, such as: The sale lasts until midnight, and there is enough for everyone."
+        told = (
+            "One line of at most 500 characters, such as: The sale lasts until midnight, and there"
+            " is enough for everyone."
+        )
         value = page.field("message") if "message" in page.form else live.now.room.branding.message
         return [
             FieldView(
@@ -207,7 +214,9 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomLive, faults: Faults) 
 
 
 def undo_of(page: PageRequest) -> LastChange | None:
-    """What `undo` would take back; None when the last change of this room or its events is another person's, too old or of another kind."""
+    """What `undo` would take back; None when the last change of this room or its events is another
+    person's, too old or of another kind.
+    """
     ids = {page.room.id, *(event.id for event in page.known.events.of(page.room.id))}
     found = last_change(page.services.config, page.known, page.person, of=ids, most=LOOKED_AT)
     return (

@@ -1,4 +1,6 @@
-"""Signing in through an OpenID Connect provider, and out of it. The way to the provider is a link, so that form-action can stay 'self'."""
+"""Signing in through an OpenID Connect provider, and out of it. The way to the provider is a link,
+so that form-action can stay 'self'.
+"""
 
 import secrets
 from urllib.parse import quote, unquote
@@ -89,7 +91,9 @@ def _provider(page: PageRequest) -> OidcProvider:
 
 
 def _address(page: PageRequest, path: str) -> str:
-    """A page of the dashboard as the browser has it; the provider refuses those that it does not know."""
+    """A page of the dashboard as the browser has it; the provider refuses those that it does not
+    know.
+    """
     url = page.request.url
     return f"{url.scheme}://{url.netloc}{page.url(path)}"
 

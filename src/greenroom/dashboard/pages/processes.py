@@ -1,4 +1,6 @@
-"""What is wrong with the configuration, and how the processes, the store and the data centers are doing."""
+"""What is wrong with the configuration, and how the processes, the store and the data centers are
+doing.
+"""
 
 from typing import NamedTuple
 
@@ -17,7 +19,9 @@ log = structlog.get_logger("greenroom.dashboard")
 
 
 class ConfigProblem(NamedTuple):
-    """One thing that keeps a configuration from being used: where it is written, the field, and what is wrong."""
+    """One thing that keeps a configuration from being used: where it is written, the field, and
+    what is wrong.
+    """
 
     source: str
     pointer: str

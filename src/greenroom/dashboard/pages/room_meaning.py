@@ -1,4 +1,6 @@
-"""What settings of a room mean, in words: beside the form while they are typed, with an example that is simulated in the background."""
+"""What settings of a room mean, in words: beside the form while they are typed, with an example
+that is simulated in the background.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,7 +31,9 @@ MEANS = (*SIMULATED, "queue_all", "suspended")
 
 
 class ExampleLine(NamedTuple):
-    """The sentence about the example; `again` is where to ask while it is being simulated, else empty."""
+    """The sentence about the example; `again` is where to ask while it is being simulated, else
+    empty.
+    """
 
     text: str
     again: str = ""
@@ -41,7 +45,9 @@ def sentences(room: Mapping[str, Any]) -> list[str]:
 
 
 def example_of(page: PageRequest, room: Mapping[str, Any]) -> ExampleLine | None:
-    """What an example crowd meets in such a room, as far as it is known; None where no visitor waits for others."""
+    """What an example crowd meets in such a room, as far as it is known; None where no visitor
+    waits for others.
+    """
     if not has_example(room) or page.services.dry_runs is None:
         return None
     example = page.services.dry_runs.example({name: room[name] for name in SIMULATED})
@@ -81,7 +87,9 @@ def example(page: PageRequest) -> Response:
 
 
 def _asked(page: PageRequest) -> dict[str, Any] | None:
-    """The settings of the query with defaults for what it leaves out; None when they are not possible."""
+    """The settings of the query with defaults for what it leaves out; None when they are not
+    possible.
+    """
     query = page.request.query_params
     sent = {name: [page.query(name)] for name in MEANS if name in query}
     room = {one.name: one.default for one in rooms.ROOM.fields if one.name in MEANS} | flat(

@@ -112,10 +112,13 @@ WORDS = {
 }
 
 LINES: Mapping[str, str] = {
-    "additional_routes": "One host and path on each line, such as shop.example.com/tickets. They share this room and its line.",
+    "additional_routes": (
+        "One host and path on each line, such as shop.example.com/tickets. They share this room and"
+        " its line."
+    ),
     "cors_origins": (
-        "One on each line, such as https://www.example.com. Their scripts can read that a visitor waits, and your application answers "
-        "their CORS preflights."
+        "One on each line, such as https://www.example.com. Their scripts can read that a visitor"
+        " waits, and your application answers their CORS preflights."
     ),
 }
 """Lists, one entry on each line, with their help."""
@@ -210,7 +213,9 @@ def show(page: PageRequest) -> Response:
 
 
 def _settings_by_change(shown: Mapping[str, Any]) -> Json:
-    """Labels of the settings that are not what a room has by itself, and of those that are: the page folds the second ones."""
+    """Labels of the settings that are not what a room has by itself, and of those that are: the
+    page folds the second ones.
+    """
     present = [name for name in LABELS if name in shown]
     kept = [name for name in present if _is_default(name, shown[name])]
     return {

@@ -1,4 +1,6 @@
-"""Bypass rules of a room: their order, a form with conditions as rows beside the expression, and a request to try them with."""
+"""Bypass rules of a room: their order, a form with conditions as rows beside the expression, and a
+request to try them with.
+"""
 
 import re
 from collections.abc import Sequence
@@ -102,7 +104,9 @@ def change_one(page: PageRequest) -> Response:
 
 
 def check(page: PageRequest) -> Response:
-    """For the script of the form: the expression that the rows say, what is wrong with it, and where."""
+    """For the script of the form: the expression that the rows say, what is wrong with it, and
+    where.
+    """
     known, expression, problems = (
         rules.memberships(page.known),
         page.field("expression")[: EXPRESSION_MAX + 1],
@@ -165,7 +169,9 @@ async def try_out(page: PageRequest) -> Response:
 
 
 def _within_walls(page: PageRequest, found: Explanation) -> Explanation:
-    """What a person of single zones may learn: nothing of other zones' rooms, nor what is on the lists of all zones."""
+    """What a person of single zones may learn: nothing of other zones' rooms, nor what is on the
+    lists of all zones.
+    """
     room = page.known.rooms.get(found.room_id)
     bare = Explanation(found.method, found.url, found.client, "depends", "", "")
     if room is None or not page.person.sees(room.parent):
@@ -173,9 +179,11 @@ def _within_walls(page: PageRequest, found: Explanation) -> Explanation:
             return replace(bare, result=found.result, word=found.word, reason=found.reason)
         return replace(bare, word="other_zone", reason="No room of your zones covers this address.")
     shown = tuple(
-        replace(rule, result="not shown: it uses a list, and lists belong to all zones")
-        if rule.result != "switched off" and rule_faults(rule.expression)
-        else rule
+        (
+            replace(rule, result="not shown: it uses a list, and lists belong to all zones")
+            if rule.result != "switched off" and rule_faults(rule.expression)
+            else rule
+        )
         for rule in found.rules
     )
     if shown == found.rules:

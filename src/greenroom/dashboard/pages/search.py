@@ -1,4 +1,6 @@
-"""The search box: rooms and what belongs to them, zones, lists, settings, pages of the dashboard, and the documentation."""
+"""The search box: rooms and what belongs to them, zones, lists, settings, pages of the dashboard,
+and the documentation.
+"""
 
 import re
 from collections.abc import Callable, Iterator

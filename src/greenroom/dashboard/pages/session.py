@@ -62,7 +62,9 @@ def take_code(page: PageRequest) -> Response:
 
 
 def ask_link(page: PageRequest) -> Response:
-    """What a one-time link leads to: nothing is used up until the form is sent, so programs that look at links do no harm."""
+    """What a one-time link leads to: nothing is used up until the form is sent, so programs that
+    look at links do no harm.
+    """
     good = page.sign_in.link_is_good(page.query("key"))
     return _link_form(page, page.query("key"), None, 200 if good else 401, good=good)
 

@@ -1,4 +1,6 @@
-"""The public status page: how it looks, and the messages that operators write for it, with a preview before anyone sees them."""
+"""The public status page: how it looks, and the messages that operators write for it, with a
+preview before anyone sees them.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -95,7 +97,9 @@ def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
     answer.headers.update(
         FRAME
         | {
-            "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
+            "Content-Security-Policy": (
+                "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
+            )
         }
     )
     return answer

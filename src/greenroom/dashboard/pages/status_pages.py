@@ -1,4 +1,6 @@
-"""The editor of the public status pages: title, address, and which rooms and health checks a page shows, with a preview."""
+"""The editor of the public status pages: title, address, and which rooms and health checks a page
+shows, with a preview.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,7 +37,9 @@ EVERY = "*"
 
 
 class NameChoice(NamedTuple):
-    """Which of the rooms, or of the health checks, are on a page. `names`: (name, chosen, whether there is such a thing)."""
+    """Which of the rooms, or of the health checks, are on a page. `names`: (name, chosen, whether
+    there is such a thing).
+    """
 
     name: str
     heading: str

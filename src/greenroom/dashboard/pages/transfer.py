@@ -29,7 +29,9 @@ def export(page: PageRequest) -> Response:
 
 
 def take(page: PageRequest) -> Response:
-    """Shows what a document would change; changes it once that was reviewed, unless the configuration has changed meanwhile."""
+    """Shows what a document would change; changes it once that was reviewed, unless the
+    configuration has changed meanwhile.
+    """
     text = page.field("document")
     try:
         plan = make_true(_read(text), page.services.origin_problems)

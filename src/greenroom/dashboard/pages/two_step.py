@@ -23,7 +23,9 @@ def ask(page: PageRequest) -> Response:
 
 
 def turn_on(page: PageRequest) -> Response:
-    """Needs the password, and a code that shows that the app has the secret. Ends the other sessions of the account."""
+    """Needs the password, and a code that shows that the app has the secret. Ends the other
+    sessions of the account.
+    """
     account = own_account(page)
     if account is None:
         return page.redirect("/account")

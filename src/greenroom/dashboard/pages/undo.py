@@ -9,7 +9,9 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 
 def undo(page: PageRequest) -> Response:
-    """Takes the change of this number back, when it still is this person's last one and nothing was changed since."""
+    """Takes the change of this number back, when it still is this person's last one and nothing was
+    changed since.
+    """
     found = last_change(page.services.config, page.known, page.person)
     if found is None or found.number != page.field("number"):
         raise Refused(ApiFault(Code.CHANGED_MEANWHILE, GONE))

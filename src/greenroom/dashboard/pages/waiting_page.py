@@ -1,4 +1,6 @@
-"""The waiting page of a room: its theme, messages and template, and previews of it in every state before it is saved."""
+"""The waiting page of a room: its theme, messages and template, and previews of it in every state
+before it is saved.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -80,7 +82,9 @@ def preview(page: PageRequest) -> Response:
         answer.headers.update(
             FRAME
             | {
-                "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
+                "Content-Security-Policy": (
+                    "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
+                )
             }
         )
         return answer
@@ -93,7 +97,9 @@ def visitor(page: PageRequest) -> Response:
 
 
 def check(page: PageRequest) -> Response:
-    """What is wrong with the template, line by line, and how the colour will be shown: for the form's script."""
+    """What is wrong with the template, line by line, and how the colour will be shown: for the
+    form's script.
+    """
     _ = page.room  # 404 where there is none
     faults = [
         {"line": one.line or 1, "message": one.reason}

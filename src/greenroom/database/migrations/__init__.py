@@ -1,1 +1,3 @@
-"""Steps of the database from one version of its tables to the next; alembic runs them, forward only."""
+"""Steps of the database from one version of its tables to the next; alembic runs them, forward
+only.
+"""

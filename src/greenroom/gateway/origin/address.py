@@ -1,4 +1,6 @@
-"""Where admitted requests go: one web application, reachable by one URL or the file of a Unix socket."""
+"""Where admitted requests go: one web application, reachable by one URL or the file of a Unix
+socket.
+"""
 
 import ssl
 from dataclasses import dataclass
@@ -15,9 +17,10 @@ _SOCKET_FILE = "unix:"
 class Origin:
     """One origin. Equal origins share their connections, also across reloads.
 
-    `host_header` is what the origin gets as Host: empty passes the visitor's own host on, as most applications behind a proxy
-    expect. With https the certificate is verified against `server_name` (default: `host`) unless `verify` is off, and against
-    the authorities in the PEM file `ca_file` if it is given.
+    `host_header` is what the origin gets as Host: empty passes the visitor's own host on, as most
+    applications behind a proxy expect. With https the certificate is verified against `server_name`
+    (default: `host`) unless `verify` is off, and against the authorities in the PEM file `ca_file`
+    if it is given.
     """
 
     scheme: str
@@ -28,7 +31,9 @@ class Origin:
     ca_file: str = ""
     server_name: str = ""
     of_zone: bool = False
-    """Chosen by the editor of a zone, who is not the operator: its addresses are judged more strictly (`origin.guard`)."""
+    """Chosen by the editor of a zone, who is not the operator: its addresses are judged more
+    strictly (`origin.guard`).
+    """
     path: str = ""
     """The file of a Unix socket, which speaks plain HTTP; then host and port are empty."""
 
@@ -43,7 +48,9 @@ class Origin:
         server_name: str = "",
         of_zone: bool = False,
     ) -> Self:
-        """From `http://host[:port]`, `https://host[:port]` or `unix:/path`; ValueError says what is wrong with anything else."""
+        """From `http://host[:port]`, `https://host[:port]` or `unix:/path`; ValueError says what is
+        wrong with anything else.
+        """
         path = url.removeprefix(_SOCKET_FILE) if url.startswith(_SOCKET_FILE) else ""
         parts = urlsplit("http://unix:1" if path else url)
         if path and of_zone:
@@ -80,5 +87,7 @@ class Origin:
         return f"{self.scheme}://{host}:{self.port}"
 
     def tls(self) -> ssl.SSLContext | None:
-        """How to encrypt, or None for http. Reads `ca_file`; OSError or ssl.SSLError when that fails."""
+        """How to encrypt, or None for http. Reads `ca_file`; OSError or ssl.SSLError when that
+        fails.
+        """
         return origin_context(self.verify, self.ca_file) if self.scheme == "https" else None

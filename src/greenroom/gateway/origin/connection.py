@@ -1,7 +1,9 @@
-"""The origin's side of the gateway: one connection, one request at a time, its answer read strictly and passed on as it comes.
+"""The origin's side of the gateway: one connection, one request at a time, its answer read strictly
+and passed on as it comes.
 
-An answer is over when its framing says so. What comes behind it, what comes unasked and what cannot be understood ends the
-connection: the next visitor must never get bytes that were meant for another one.
+An answer is over when its framing says so. What comes behind it, what comes unasked and what cannot
+be understood ends the connection: the next visitor must never get bytes that were meant for another
+one.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from greenroom.gateway.wire.websocket import verified
 
 
 class OriginExchange(Protocol):
-    """The request that a connection serves (`visitor.exchange.Exchange`): it is told what the origin does."""
+    """The request that a connection serves (`visitor.exchange.Exchange`): it is told what the
+    origin does.
+    """
 
     @property
     def head(self) -> RequestHead:
@@ -67,7 +71,9 @@ class OriginExchange(Protocol):
         """The origin caught up."""
 
     def origin_lost(self, *, stale: bool) -> None:
-        """The origin closed the connection. `stale`: it had been used before and not one byte of this answer came."""
+        """The origin closed the connection. `stale`: it had been used before and not one byte of
+        this answer came.
+        """
 
     def origin_failed(self, status: int) -> None:
         """No (more) answer will come."""
@@ -88,7 +94,9 @@ class ConnectionOwner(Protocol):
         """Of the gateway."""
 
     def give_back(self, connection: OriginConnection, idle_s: int) -> None:
-        """The connection is ready for its next request; `idle_s` is how long the origin keeps it (0: not said)."""
+        """The connection is ready for its next request; `idle_s` is how long the origin keeps it
+        (0: not said).
+        """
 
     def lost(self, connection: OriginConnection) -> None:
         """The connection is closed."""
@@ -160,7 +168,9 @@ class OriginConnection(asyncio.Protocol):
         self.transport.close()
 
     def abort(self) -> None:
-        """Ends the exchange from our side: the origin sees the connection break and can stop working."""
+        """Ends the exchange from our side: the origin sees the connection break and can stop
+        working.
+        """
         self.exchange = None
         self.transport.abort()
 
@@ -267,7 +277,9 @@ class OriginConnection(asyncio.Protocol):
         self._release(exchange, self._keep and not body.rest, self._idle_s)
 
     def _release(self, exchange: OriginExchange, keep: bool, idle_s: int) -> None:
-        """The answer is complete: back to the pool before the visitor is told, so that the next request can have it."""
+        """The answer is complete: back to the pool before the visitor is told, so that the next
+        request can have it.
+        """
         self.exchange = None
         self.served = True
         if self._paused:
@@ -293,10 +305,14 @@ class OriginConnection(asyncio.Protocol):
             self.exchange.origin_has_room()
 
     def eof_received(self) -> None:
-        """Asyncio: the origin sends no more; the transport closes and `connection_lost` sorts it out."""
+        """Asyncio: the origin sends no more; the transport closes and `connection_lost` sorts it
+        out.
+        """
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Asyncio: the connection is gone. A body that ends with the connection is complete only when it was not reset."""
+        """Asyncio: the connection is gone. A body that ends with the connection is complete only
+        when it was not reset.
+        """
         if (
             exc is not None
             and not self._sealed

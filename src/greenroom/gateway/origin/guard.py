@@ -1,7 +1,9 @@
-"""Where a connection to an origin may go: never to greenroom itself; with a zone's origin never to a link-local address or a file.
+"""Where a connection to an origin may go: never to greenroom itself; with a zone's origin never to
+a link-local address or a file.
 
-The editor of a zone chooses its origin, and is not the operator of this machine. Names are judged by what they resolve to, at every
-connection, and the connection goes to a judged address: a name that leads elsewhere the next time gains nothing.
+The editor of a zone chooses its origin, and is not the operator of this machine. Names are judged
+by what they resolve to, at every connection, and the connection goes to a judged address: a name
+that leads elsewhere the next time gains nothing.
 """
 
 from collections.abc import Sequence
@@ -25,16 +27,20 @@ class OriginGuard:
         resolve: Resolve = resolve_by_system,
         everywhere: Listening | None = None,
     ) -> None:
-        """`listening` gives greenroom's own listeners, those that it was given a free port for included.
+        """`listening` gives greenroom's own listeners, those that it was given a free port for
+        included.
 
-        `everywhere` gives those of processes on other machines too: the origin of a zone is an address for all of them.
+        `everywhere` gives those of processes on other machines too: the origin of a zone is an
+        address for all of them.
         """
         self._listening = listening
         self._resolve = resolve
         self._zones = Guard(ZONE_POLICY, resolve, everywhere or listening)
 
     def check_socket(self, origin: Origin) -> None:
-        """Raises OutboundRefused when the file of this origin's Unix socket may not be connected to. Follows links."""
+        """Raises OutboundRefused when the file of this origin's Unix socket may not be connected
+        to. Follows links.
+        """
         if origin.of_zone:
             raise OutboundRefused("the origin of a zone cannot be a Unix socket")
         for text, port in self._listening():
@@ -42,7 +48,9 @@ class OriginGuard:
                 raise OutboundRefused(f"{origin.url} is a listener of greenroom itself")
 
     async def addresses(self, origin: Origin) -> Sequence[str]:
-        """Where to connect, best first. Raises OutboundRefused, or OSError when the name has no address."""
+        """Where to connect, best first. Raises OutboundRefused, or OSError when the name has no
+        address.
+        """
         if origin.of_zone:
             return await self._zones.addresses(origin.host, origin.port)
         found = (

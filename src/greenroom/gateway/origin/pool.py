@@ -1,7 +1,9 @@
-"""Connections to one origin: lent to one request at a time, kept for a short while, never more than the origin may get.
+"""Connections to one origin: lent to one request at a time, kept for a short while, never more than
+the origin may get.
 
-A request whose client, ticket or kind has its share already (`origin.shares`) is set aside until one of its connections comes back, while
-the others go on. Tunnels are counted apart: they last, and would use up the connections that requests need.
+A request whose client, ticket or kind has its share already (`origin.shares`) is set aside until
+one of its connections comes back, while the others go on. Tunnels are counted apart: they last, and
+would use up the connections that requests need.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ PROMOTED_AT_ONCE = 8
 
 
 class Borrower(Taker, Protocol):
-    """A request that wants a connection. `connected` or `not_connected` is called, once, unless it withdraws before."""
+    """A request that wants a connection. `connected` or `not_connected` is called, once, unless it
+    withdraws before.
+    """
 
     def waits(self) -> None:
         """There is none ready."""
@@ -111,13 +115,16 @@ class Pool:
                 waiting.remove(borrower)
 
     def give_back(self, connection: OriginConnection, idle_s: int) -> None:
-        """A connection that is ready for its next request; `idle_s` is how long the origin keeps it (0: not said)."""
+        """A connection that is ready for its next request; `idle_s` is how long the origin keeps it
+        (0: not said).
+        """
         if self._closed:
             connection.close()
         elif (self._queue or self._aside) and (borrower := self._next()) is not None:
             borrower.connected(connection)
         else:
-            # An origin that closes after n seconds may do so while our request is under way: stop using it a second before.
+            # An origin that closes after n seconds may do so while our request is under way: stop
+            # using it a second before.
             keep_s = min(self._idle_s, idle_s - 1) if idle_s else self._idle_s
             connection.idle_until = self._sweep_at + keep_s
             self._idle.append(connection)
@@ -136,7 +143,9 @@ class Pool:
         return passed
 
     def becomes_tunnel(self, connection: OriginConnection, taker: Taker) -> str:
-        """Counts it with the tunnels from now on, until it is lost, or returns the limit that is full by now."""
+        """Counts it with the tunnels from now on, until it is lost, or returns the limit that is
+        full by now.
+        """
         if passed := self.tunnel_limit(taker):
             return passed
         self._requests.discard(connection)
@@ -146,7 +155,9 @@ class Pool:
         return ""
 
     def lost(self, connection: OriginConnection) -> None:
-        """The connection is closed. Call `refill` after its borrower was told, so that a retry comes first."""
+        """The connection is closed. Call `refill` after its borrower was told, so that a retry
+        comes first.
+        """
         self.counts.origin_connections_open -= 1
         if self._tunnels.pop(connection, None) is None:
             self._open -= 1
@@ -163,7 +174,9 @@ class Pool:
         self._backfill()
 
     def sweep(self, again: float) -> None:
-        """Closes what would be idle for too long before the next sweep, which is at `again` in the loop's time: no idle one is too old."""
+        """Closes what would be idle for too long before the next sweep, which is at `again` in the
+        loop's time: no idle one is too old.
+        """
         self._sweep_at = again
         over = [connection for connection in self._idle if connection.idle_until <= again]
         for connection in over:
@@ -173,7 +186,9 @@ class Pool:
             borrower.connected(self._idle.pop())
 
     def close(self) -> None:
-        """Closes idle connections now and lent ones when they come back; attempts under way are given up."""
+        """Closes idle connections now and lent ones when they come back; attempts under way are
+        given up.
+        """
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -188,7 +203,9 @@ class Pool:
         )
 
     def _set_aside(self, borrower: Borrower) -> None:
-        """Until a connection of its share comes back; at once an error when as many of its client wait as may be served."""
+        """Until a connection of its share comes back; at once an error when as many of its client
+        wait as may be served.
+        """
         self.counts.origin_shares_used_up += 1
         client = borrower.head.arrival.client
         alike = sum(is_same_client(other.head.arrival.client, client) for other in self._aside)
@@ -198,7 +215,9 @@ class Pool:
             self._aside.append(borrower)
 
     def _next(self) -> Borrower | None:
-        """The first that waits and is within its share; those in the queue that are not any more are set aside."""
+        """The first that waits and is within its share; those in the queue that are not any more
+        are set aside.
+        """
         while self._queue:
             borrower = self._queue.popleft()
             if self._fits(borrower):
@@ -254,7 +273,9 @@ class Pool:
         self._arrived(borrower, connection, status)
 
     async def _connected(self, origin: Origin) -> OriginConnection:
-        """To the first address that answers. Raises OSError, ssl.SSLError, or OutboundRefused when there is none that may be used."""
+        """To the first address that answers. Raises OSError, ssl.SSLError, or OutboundRefused when
+        there is none that may be used.
+        """
         if origin.path:
             self._guard.check_socket(origin)
             _, connection = await self._loop.create_unix_connection(

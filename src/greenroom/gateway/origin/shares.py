@@ -1,8 +1,10 @@
-"""Who may have how many connections to one origin, so that no client, ticket or kind of request takes them all from the others.
+"""Who may have how many connections to one origin, so that no client, ticket or kind of request
+takes them all from the others.
 
-One client that sends slow requests, or one pass used by a program, could otherwise hold every connection while admitted visitors get 503.
-Shares count only when connections become scarce: below `easy` lent connections no share can be used up, and nothing is looked at. Lent
-connections are counted when the number is needed, so no share can leak.
+One client that sends slow requests, or one pass used by a program, could otherwise hold every
+connection while admitted visitors get 503. Shares count only when connections become scarce: below
+`easy` lent connections no share can be used up, and nothing is looked at. Lent connections are
+counted when the number is needed, so no share can leak.
 """
 
 from collections.abc import Iterable
@@ -36,7 +38,9 @@ class Taker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The most connections for one address, for one ticket, and for all requests without a ticket together."""
+    """The most connections for one address, for one ticket, and for all requests without a ticket
+    together.
+    """
 
     address: int
     ticket: int
@@ -90,7 +94,9 @@ class Shares:
 
 
 def is_same_client(one: str, other: str) -> bool:
-    """Whether two requests are of one client, as far as is known: visitors whose address a proxy keeps to itself are not one."""
+    """Whether two requests are of one client, as far as is known: visitors whose address a proxy
+    keeps to itself are not one.
+    """
     return one == other and one != SOCKET_PEER
 
 
@@ -100,7 +106,9 @@ def _below(total: int, share: int) -> int:
 
 
 def ticket_of(taker: Taker) -> bytes:
-    """The ticket that let it in; empty when no room covers it, or it passed without one or only provisionally."""
+    """The ticket that let it in; empty when no room covers it, or it passed without one or only
+    provisionally.
+    """
     forward = taker.forward
     return (
         forward.ticket.id

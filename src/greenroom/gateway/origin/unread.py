@@ -1,7 +1,9 @@
-"""What an origin sent before it reset the connection. The kernel keeps it, but an event loop forgets it when a write fails first.
+"""What an origin sent before it reset the connection. The kernel keeps it, but an event loop
+forgets it when a write fails first.
 
-An origin that refuses an upload answers and closes while the upload is on its way, and closing with unread input resets the connection.
-Whether the loop then reads the answer or writes the next part of the upload is chance; and after a failed write it reads no more.
+An origin that refuses an upload answers and closes while the upload is on its way, and closing with
+unread input resets the connection. Whether the loop then reads the answer or writes the next part
+of the upload is chance; and after a failed write it reads no more.
 """
 
 import asyncio
@@ -9,11 +11,15 @@ import os
 import select
 
 MOST_BYTES = 256 * 1024
-"""Read of a broken connection at most: one turn of the event loop. Refusals are small; a longer answer breaks off here."""
+"""Read of a broken connection at most: one turn of the event loop. Refusals are small; a longer
+answer breaks off here.
+"""
 
 
 def unread(transport: asyncio.BaseTransport) -> bytes:
-    """What arrived on this plain connection and was not read; to be called in `connection_lost`, while the socket is still open."""
+    """What arrived on this plain connection and was not read; to be called in `connection_lost`,
+    while the socket is still open.
+    """
     sock = transport.get_extra_info("socket")
     found = b""
     try:
@@ -27,7 +33,9 @@ def unread(transport: asyncio.BaseTransport) -> bytes:
 
 
 def is_broken(transport: asyncio.BaseTransport) -> bool:
-    """Whether a write would fail. The loop still reads what came before, unless a write fails first."""
+    """Whether a write would fail. The loop still reads what came before, unless a write fails
+    first.
+    """
     asked = select.poll()
     asked.register(transport.get_extra_info("socket").fileno(), 0)  # errors are always told
     return bool(asked.poll(0))

@@ -1,7 +1,8 @@
-"""How a visitor's connection reads the body of a request: piece by piece, passed on, kept or discarded.
+"""How a visitor's connection reads the body of a request: piece by piece, passed on, kept or
+discarded.
 
-A chunked body costs work for each chunk, however small. So only so much of one is read before other connections get their turn, and what
-came with it waits in the connection's buffer.
+A chunked body costs work for each chunk, however small. So only so much of one is read before other
+connections get their turn, and what came with it waits in the connection's buffer.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class BodyReading:
         """Takes the next request from the buffer."""
 
     def start_body(self, exchange: FramedRequest, body: RequestBody) -> bytes:
-        """The exchange has its origin: what is there of the body, framed for the origin. Raises BadBody."""
+        """The exchange has its origin: what is there of the body, framed for the origin. Raises
+        BadBody.
+        """
         body.wait(self.gateway.now())
         data = self._piece(body, self.take_buffer())
         if not data:
@@ -92,10 +95,12 @@ class BodyReading:
         self._buffer = body.rest + self._buffer
 
     def can_go_on(self, head: RequestHead) -> bool:
-        """Whether the next request can be found: the body is read, or so little is left that it may be thrown away. To be asked once.
+        """Whether the next request can be found: the body is read, or so little is left that it may
+        be thrown away. To be asked once.
 
-        A trusted proxy's connection carries many visitors, and some proxies (HAProxy 2.6, from HTTP/2) never send the rest of a body after
-        the answer but use the connection again: the next visitor's request would be taken for the rest. So that one ends here.
+        A trusted proxy's connection carries many visitors, and some proxies (HAProxy 2.6, from
+        HTTP/2) never send the rest of a body after the answer but use the connection again: the
+        next visitor's request would be taken for the rest. So that one ends here.
         """
         body = self.body
         if body is None:

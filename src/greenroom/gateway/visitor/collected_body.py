@@ -1,4 +1,6 @@
-"""The beginning of a request's body, kept while nothing can take it yet: for an origin, or for the form on a waiting page."""
+"""The beginning of a request's body, kept while nothing can take it yet: for an origin, or for the
+form on a waiting page.
+"""
 
 
 class CollectedBody:

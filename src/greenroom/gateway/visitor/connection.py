@@ -1,16 +1,19 @@
-"""The visitor's side of the gateway: one connection, its requests read one after the other, each gated on its own.
+"""The visitor's side of the gateway: one connection, its requests read one after the other, each
+gated on its own.
 
 Theory. A connection is always in one of these states, told apart by two attributes:
 
     exchange  body   what arrives is
     None      None   (the beginning of) the next head
     set       None   kept, unread, until the exchange is over (a pipelined request)
-    set       set    the request's body: kept until the exchange has an origin, then passed on (`flowing`)
+    set       set    the request's body: kept until the exchange has an origin, then passed on
+    (`flowing`)
     None      set    the rest of an unwanted body: discarded
 
-and two that end it: a WebSocket tunnel, and `_ending`: the last answer is out, input is ignored until the visitor has read it.
-What is kept is bounded by not reading from the socket; what is written is bounded by pausing the origin and by not starting
-the next request. Each step has a deadline, looked at by the gateway's sweep: there is no timer per request.
+and two that end it: a WebSocket tunnel, and `_ending`: the last answer is out, input is ignored
+until the visitor has read it. What is kept is bounded by not reading from the socket; what is
+written is bounded by pausing the origin and by not starting the next request. Each step has a
+deadline, looked at by the gateway's sweep: there is no timer per request.
 """
 
 from __future__ import annotations
@@ -122,9 +125,12 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             self.deadline = self._lingering.deadline(len(data), self.gateway.now())
 
     def eof_received(self) -> bool:
-        """The visitor sends no more. Nearly always it has gone; one that only closed its sending side gets a little time."""
+        """The visitor sends no more. Nearly always it has gone; one that only closed its sending
+        side gets a little time.
+        """
         if self.exchange is not None:
-            self.gateway.batch.decide()  # or one that came with the end would not be answered over TLS
+            # or one that came with the end would not be answered over TLS
+            self.gateway.batch.decide()
         exchange, body = self.exchange, self.body
         if (
             self._ending
@@ -184,7 +190,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             self.broken(error)
 
     def _read_next(self) -> None:
-        """Takes the next request from the buffer when it is its turn and complete. The one behind it waits for its answer."""
+        """Takes the next request from the buffer when it is its turn and complete. The one behind
+        it waits for its answer.
+        """
         if not self._buffer or self.body is not None or self._ending or self._waits():
             return
         complete = self._read_request()
@@ -196,7 +204,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             self.close()
 
     def _read_request(self) -> bool:
-        """Takes one request from the buffer to be decided; False when it is not complete or was refused."""
+        """Takes one request from the buffer to be decided; False when it is not complete or was
+        refused.
+        """
         data = self._buffer
         if (
             data[0] == CR and data[:2] == b"\r\n"
@@ -212,7 +222,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         return self._take_request(data[:end])
 
     def _take_request(self, block: bytes) -> bool:
-        """Takes a request with this head, to be decided with the others of this turn; False when it was refused."""
+        """Takes a request with this head, to be decided with the others of this turn; False when it
+        was refused.
+        """
         gateway = self.gateway
         read_head = gateway.read_head
         head = read_head(block, self.peer)
@@ -299,7 +311,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         self.transport.write(data)
 
     def answer(self, answer: Answer, *, last: bool = False) -> None:
-        """Answers the present request from here; `last` closes the connection afterwards in any case."""
+        """Answers the present request from here; `last` closes the connection afterwards in any
+        case.
+        """
         exchange, gateway = self.exchange, self.gateway
         if exchange is not None:
             head = exchange.head
@@ -325,7 +339,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         )
 
     def refuse(self, status: int, reason: str, *, bodiless: bool = False) -> bool:
-        """Answers a request that goes no further (`bodiless`: a HEAD), and closes: where the next one begins is unknown. Always False."""
+        """Answers a request that goes no further (`bodiless`: a HEAD), and closes: where the next
+        one begins is unknown. Always False.
+        """
         exchange = self.exchange
         self.counts.refused += 1
         if exchange is None and self.body is not None:  # of a request that has its answer
@@ -348,7 +364,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         return False
 
     def broken(self, error: BaseException) -> None:
-        """An exception in here: it is told, and the visitor is held, never passed on and never left with half an answer."""
+        """An exception in here: it is told, and the visitor is held, never passed on and never left
+        with half an answer.
+        """
         self.counts.errors += 1
         try:
             self.gateway.on_error(error)
@@ -366,7 +384,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     # The end of an exchange, and of the connection
 
     def finished(self, keep: bool, last: bytes = b"", *, unread: bool = False) -> None:
-        """The answer is written, but for its `last` bytes. `unread`: the visitor may still be sending, and must be given time to read."""
+        """The answer is written, but for its `last` bytes. `unread`: the visitor may still be
+        sending, and must be given time to read.
+        """
         if last:
             self.counts.bytes_out += len(last)
             self.transport.write(last)
@@ -409,7 +429,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         self.transport.close()
 
     def cut(self, *, reset: bool) -> None:
-        """Ends the connection in the middle of an answer. `reset` shows it even to readers that take the end for the end."""
+        """Ends the connection in the middle of an answer. `reset` shows it even to readers that
+        take the end for the end.
+        """
         self.counts.cut += 1
         exchange, self.exchange = self.exchange, None
         if exchange is not None:

@@ -1,4 +1,6 @@
-"""What a visitor's connection, its exchanges and the gateway ask of each other, so that none of them has to import the one above it."""
+"""What a visitor's connection, its exchanges and the gateway ask of each other, so that none of
+them has to import the one above it.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -38,7 +40,8 @@ class Receiver(Protocol):
     ) -> Verdict | None:
         """The verdict, or None, and then `later` is called exactly once; never raises.
 
-        `late` may be offered a try whose answer may be held. When it takes it (True), the gateway ends it, and `later` is not called.
+        `late` may be offered a try whose answer may be held. When it takes it (True), the gateway
+        ends it, and `later` is not called.
         """
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
@@ -133,7 +136,9 @@ class ConnectionServices(ExchangeServices, Protocol):
 
     @property
     def varying(self) -> tuple[Varying, ...]:
-        """Header lines whose values are other ones for each visitor; empty: the usual ones (see `Peer`)."""
+        """Header lines whose values are other ones for each visitor; empty: the usual ones (see
+        `Peer`).
+        """
 
     @property
     def keeps(self) -> bool:
@@ -145,7 +150,9 @@ class ConnectionServices(ExchangeServices, Protocol):
 
     @property
     def sweep_at(self) -> float:
-        """When deadlines are looked at next, in the loop's time: what they are counted from, so that none passes too early."""
+        """When deadlines are looked at next, in the loop's time: what they are counted from, so
+        that none passes too early.
+        """
 
     @property
     def on_error(self) -> Callable[[BaseException], None]:
@@ -214,7 +221,9 @@ class VisitorSide(Protocol):
         """Whether the visitor sends no more."""
 
     def start_body(self, exchange: FramedRequest, body: RequestBody) -> bytes:
-        """The exchange has its origin: what is there of the body, framed for the origin. Raises BadBody."""
+        """The exchange has its origin: what is there of the body, framed for the origin. Raises
+        BadBody.
+        """
 
     def take_buffer(self) -> bytes:
         """What was read and not used."""
@@ -238,7 +247,9 @@ class VisitorSide(Protocol):
         """To the visitor."""
 
     def answer(self, answer: Answer, *, last: bool = False) -> None:
-        """Answers the present request from here; `last` closes the connection afterwards in any case."""
+        """Answers the present request from here; `last` closes the connection afterwards in any
+        case.
+        """
 
     def refuse(self, status: int, reason: str) -> bool:
         """Answers a request that goes no further, and closes. Always False."""
@@ -247,7 +258,9 @@ class VisitorSide(Protocol):
         """An exception: it is told, and the visitor is held."""
 
     def finished(self, keep: bool, last: bytes = b"", *, unread: bool = False) -> None:
-        """The answer is written, but for its `last` bytes. `unread`: the visitor may still be sending, and must be given time to read."""
+        """The answer is written, but for its `last` bytes. `unread`: the visitor may still be
+        sending, and must be given time to read.
+        """
 
     def cut(self, *, reset: bool) -> None:
         """Ends the connection in the middle of an answer."""

@@ -1,8 +1,10 @@
-"""Requests that come in one turn of the event loop are decided together: all heads are read, then all verdicts asked, then all answered.
+"""Requests that come in one turn of the event loop are decided together: all heads are read, then
+all verdicts asked, then all answered.
 
-Why. A short way that is repeated for each of many requests takes less time than the whole way of one after the other's: an update took a
-quarter less CPU (docs/explanation/speed.md). The whole way is longer than what a processor's branch prediction and nearest caches keep. The
-loop reads all sockets that are ready before it calls what was put off, so no request waits longer for it.
+Why. A short way that is repeated for each of many requests takes less time than the whole way of
+one after the other's: an update took a quarter less CPU (docs/explanation/speed.md). The whole way
+is longer than what a processor's branch prediction and nearest caches keep. The loop reads all
+sockets that are ready before it calls what was put off, so no request waits longer for it.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ class DecisionBatch:
         read.append(exchange)
 
     def decide(self) -> None:
-        """Has all of them decided now, in the order in which they came; what comes meanwhile waits for the next turn."""
+        """Has all of them decided now, in the order in which they came; what comes meanwhile waits
+        for the next turn.
+        """
         read, self._read = self._read, []
         for at in range(0, len(read), SIZE):
             self._decide(read[at : at + SIZE])

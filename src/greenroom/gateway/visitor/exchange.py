@@ -1,8 +1,10 @@
-"""One request on its way: the decision, the origin, the answer. Everything that can go wrong between the two sides ends here.
+"""One request on its way: the decision, the origin, the answer. Everything that can go wrong
+between the two sides ends here.
 
-An exchange begins when a head is read and ends exactly once: with a whole answer, with a cut connection, or with the visitor
-gone. The visitor's connection owns the reading of the request, the origin's connection the reading of the answer; this
-object carries bytes between them and keeps them from outrunning each other.
+An exchange begins when a head is read and ends exactly once: with a whole answer, with a cut
+connection, or with the visitor gone. The visitor's connection owns the reading of the request, the
+origin's connection the reading of the answer; this object carries bytes between them and keeps them
+from outrunning each other.
 """
 
 from __future__ import annotations
@@ -34,12 +36,16 @@ REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 
 
 _UNDECIDED: Verdict | None = (
-    None  # the compiler leaves an attribute out whose default is a plain None, where there are several types
+    # the compiler leaves an attribute out whose default is a plain None, where there are several
+    # types
+    None
 )
 
 
 class Exchange(Tunnelling):
-    """One request and its answer. `visitor` is None once the visitor needs nothing more from it; each exchange equals only itself."""
+    """One request and its answer. `visitor` is None once the visitor needs nothing more from it;
+    each exchange equals only itself.
+    """
 
     began: float = 0.0  # the loop's time, where it is measured
     verdict: Verdict | None = _UNDECIDED
@@ -149,7 +155,9 @@ class Exchange(Tunnelling):
             self.visitor.expect(self.visitor.limits.origin_queue_s)
 
     def connected(self, connection: OriginConnection) -> None:
-        """A connection to the origin is open: sends the head and the body received so far in one write."""
+        """A connection to the origin is open: sends the head and the body received so far in one
+        write.
+        """
         visitor, pool = self.visitor, self._pool
         if visitor is None or pool is None:
             connection.pool.give_back(connection, 0)
@@ -197,7 +205,9 @@ class Exchange(Tunnelling):
             self.origin.write(data)
 
     def origin_is_full(self) -> None:
-        """The origin does not keep up with the request: read no more of it until it has taken what there is."""
+        """The origin does not keep up with the request: read no more of it until it has taken what
+        there is.
+        """
         visitor = self.visitor
         if visitor is not None:
             visitor.flow.pause(ORIGIN)
@@ -227,7 +237,9 @@ class Exchange(Tunnelling):
     # The origin, answer side
 
     def interim(self, head: AnswerHead) -> None:
-        """An answer before the answer: hints go on, 100 does not (it was given from here), nor anything to HTTP/1.0."""
+        """An answer before the answer: hints go on, 100 does not (it was given from here), nor
+        anything to HTTP/1.0.
+        """
         visitor = self.visitor
         if visitor is None:
             return
@@ -269,7 +281,9 @@ class Exchange(Tunnelling):
     def _cookies(
         self, visitor: VisitorSide, forward: Forward, head: AnswerHead
     ) -> tuple[bytes, bytes]:
-        """The ticket and the pass that go out with this answer: none when shared caches may keep it, a farewell when the origin says so."""
+        """The ticket and the pass that go out with this answer: none when shared caches may keep
+        it, a farewell when the origin says so.
+        """
         if (
             head.command
             and forward.obeys_origin
@@ -289,7 +303,9 @@ class Exchange(Tunnelling):
     def _framing(
         self, head: AnswerHead, payload: bytes, done: bool, passed: bytes, keep: bool
     ) -> tuple[bytes, bytes, bool]:
-        """How the visitor is told where the body ends, the payload framed so, and whether the connection goes on."""
+        """How the visitor is told where the body ends, the payload framed so, and whether the
+        connection goes on.
+        """
         request, length = self.head, head.content_length
         framing = b"Set-Cookie: %b\r\n" % passed if passed else b""
         if head.status in NO_BODY or request.method == b"HEAD":
@@ -329,7 +345,9 @@ class Exchange(Tunnelling):
             self.progressed()
 
     def released(self) -> bool:
-        """Releases the connection to the origin; it may serve another request only if this one was sent completely."""
+        """Releases the connection to the origin; it may serve another request only if this one was
+        sent completely.
+        """
         self.origin = None
         visitor = self.visitor
         if visitor is None:
@@ -339,7 +357,9 @@ class Exchange(Tunnelling):
         return visitor.body is None
 
     def origin_lost(self, *, stale: bool) -> None:
-        """The origin closed the connection. `stale`: it had been used before and not one byte of this answer came."""
+        """The origin closed the connection. `stale`: it had been used before and not one byte of
+        this answer came.
+        """
         self.origin = None
         if self.visitor is None:
             return
@@ -358,7 +378,9 @@ class Exchange(Tunnelling):
         self.origin_failed(502)
 
     def origin_failed(self, status: int) -> None:
-        """No (more) answer will come from the origin: a page that keeps the place, or a cut if the answer had begun."""
+        """No (more) answer will come from the origin: a page that keeps the place, or a cut if the
+        answer had begun.
+        """
         self.origin = None
         visitor = self.visitor
         if visitor is None:
@@ -394,7 +416,9 @@ class Exchange(Tunnelling):
             self.origin_failed(503 if waiting else 504)
 
     def session_over(self) -> None:
-        """The visitor's session has ended, and the place belongs to another. What the origin has been sent whole it may still answer."""
+        """The visitor's session has ended, and the place belongs to another. What the origin has
+        been sent whole it may still answer.
+        """
         visitor = self.visitor
         if visitor is None or not (self.answered or visitor.body is not None):
             return

@@ -1,4 +1,6 @@
-"""Both directions of one socket: reading, paused while there is a reason; unsent output; the hard end."""
+"""Both directions of one socket: reading, paused while there is a reason; unsent output; the hard
+end.
+"""
 
 import asyncio
 import contextlib
@@ -14,7 +16,9 @@ from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer
 
 AHEAD, ORIGIN, TURN = 1, 2, 4
-"""Why reading is paused: too much is kept, the origin does not keep up, or other connections have their turn."""
+"""Why reading is paused: too much is kept, the origin does not keep up, or other connections have
+their turn.
+"""
 
 
 def peer_of(
@@ -23,7 +27,9 @@ def peer_of(
     limits: Limits,
     varying: tuple[Varying, ...],
 ) -> Peer:
-    """Who is at the other end of a new connection, and at which of our addresses; `varying` see `Peer`."""
+    """Who is at the other end of a new connection, and at which of our addresses; `varying` see
+    `Peer`.
+    """
     ends = socket_ends(transport)
     tls = transport.get_extra_info("sslcontext") is not None
     return Peer(ends.peer, tls, policy, ends.server, limits, varying, ends.is_file)
@@ -34,7 +40,9 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class Flow:
-    """Reasons are bits. After the other side has closed its sending side there is nothing left to pause (`ended`)."""
+    """Reasons are bits. After the other side has closed its sending side there is nothing left to
+    pause (`ended`).
+    """
 
     __slots__ = ("_transport", "_unsent", "ended", "reasons")
 
@@ -72,7 +80,9 @@ class Flow:
         return self._unsent - self._left()
 
     def _left(self) -> int:
-        """Bytes written that the other side has not acknowledged: those kept here and those in the kernel's hands."""
+        """Bytes written that the other side has not acknowledged: those kept here and those in the
+        kernel's hands.
+        """
         kept = self._transport.get_write_buffer_size()
         sock = self._transport.get_extra_info("socket")
         with contextlib.suppress(OSError):  # closed by now

@@ -1,4 +1,6 @@
-"""Answers that are held: visitors who try rarely, are in front and wait for the next permit (`decision.late_try`)."""
+"""Answers that are held: visitors who try rarely, are in front and wait for the next permit
+(`decision.late_try`).
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +10,9 @@ from greenroom.admission.ledger.keeping import AGAIN_MS
 from greenroom.decision.verdict import Verdict
 
 HELD_MOST: int = 1_000
-"""Answers held at once, about 2 KB each and one question to the ledger a second; visitors beyond that are answered at once."""
+"""Answers held at once, about 2 KB each and one question to the ledger a second; visitors beyond
+that are answered at once.
+"""
 
 
 class Trying(Protocol):
@@ -64,7 +68,9 @@ class LateTries:
         """Answers are not held any more."""
 
     def hold(self, exchange: HeldExchange, connection: Connected, trying: Trying) -> bool:
-        """Holds the answer to this request and tries again; False when it should be answered at once."""
+        """Holds the answer to this request and tries again; False when it should be answered at
+        once.
+        """
         if self._held >= HELD_MOST or self.draining:
             return False
         self._held += 1

@@ -1,7 +1,9 @@
-"""The last answer is out, and the visitor may still be sending: what comes is read and discarded, so that the answer arrives.
+"""The last answer is out, and the visitor may still be sending: what comes is read and discarded,
+so that the answer arrives.
 
-Closing a socket with unread input resets the connection, and the reset destroys the answer on its way. A browser that uploads 7 MB into a
-full room reads the answer only when it has sent everything, so discarding goes on while something comes: as long and as much as here.
+Closing a socket with unread input resets the connection, and the reset destroys the answer on its
+way. A browser that uploads 7 MB into a full room reads the answer only when it has sent everything,
+so discarding goes on while something comes: as long and as much as here.
 """
 
 from greenroom.gateway.wire.limits import Limits
@@ -11,7 +13,9 @@ LINGER_MOST_S = 60
 
 
 class Lingering:
-    """How much longer one connection is kept for its last answer. Times are those of the event loop."""
+    """How much longer one connection is kept for its last answer. Times are those of the event
+    loop.
+    """
 
     __slots__ = ("_left", "_silence_s", "_until")
 

@@ -1,7 +1,9 @@
-"""Requests that are under way for long: each one's session is watched, and the request ends with it.
+"""Requests that are under way for long: each one's session is watched, and the request ends with
+it.
 
-The gateway's sweep shows every request that it finds under way. Most are gone by the next sweep and cost one dict entry; what is still
-there after half of q is a stream, and its session is looked at from then on (`decision.open_session`).
+The gateway's sweep shows every request that it finds under way. Most are gone by the next sweep and
+cost one dict entry; what is still there after half of q is a stream, and its session is looked at
+from then on (`decision.open_session`).
 """
 
 from collections.abc import Callable, Iterable

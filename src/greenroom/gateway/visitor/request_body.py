@@ -1,15 +1,21 @@
-"""The body of one request while it is read: how far it is, whether it goes anywhere, whether it comes too slowly or too long."""
+"""The body of one request while it is read: how far it is, whether it goes anywhere, whether it
+comes too slowly or too long.
+"""
 
 from greenroom.gateway.wire.body import BadBody, ChunkedBody, LengthBody
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.limits import Limits
 
 TURN_BYTES = 16 * 1024
-"""Of a chunked body, read before other connections get their turn: each chunk costs work, and one read may bring 256 KiB of them."""
+"""Of a chunked body, read before other connections get their turn: each chunk costs work, and one
+read may bring 256 KiB of them.
+"""
 
 
 class RequestBody:
-    """Times are those of the event loop. `flowing` is whether what arrives is taken at once (to the origin, or thrown away)."""
+    """Times are those of the event loop. `flowing` is whether what arrives is taken at once (to the
+    origin, or thrown away).
+    """
 
     __slots__ = ("_limits", "_reader", "_seen", "_since", "_waited", "flowing")
 
@@ -42,7 +48,9 @@ class RequestBody:
         return data[:TURN_BYTES], data[TURN_BYTES:]
 
     def read_first(self) -> bool:
-        """Whether it is read (or begun) before a connection to the origin is taken: it is small, or may be."""
+        """Whether it is read (or begun) before a connection to the origin is taken: it is small, or
+        may be.
+        """
         most = self._limits.body_first_bytes
         return most > 0 and (not isinstance(self._reader, LengthBody) or self._reader.left <= most)
 
@@ -76,8 +84,8 @@ class RequestBody:
     def take_unwanted(self, kept: bytes, asked: bool) -> bool:
         """Discards the received part of an unwanted body; False when its end can never be found.
 
-        That is so when it is malformed, when the visitor `asked` whether to send it (Expect): it may never send it, and when finding it
-        would take more than one turn.
+        That is so when it is malformed, when the visitor `asked` whether to send it (Expect): it
+        may never send it, and when finding it would take more than one turn.
         """
         if (asked and not kept) or self.cut(kept)[1]:
             return False

@@ -1,4 +1,6 @@
-"""A WebSocket tunnel: bytes carried both ways as they come, counted by frames, so that both sides can be told a proper goodbye."""
+"""A WebSocket tunnel: bytes carried both ways as they come, counted by frames, so that both sides
+can be told a proper goodbye.
+"""
 
 import secrets
 

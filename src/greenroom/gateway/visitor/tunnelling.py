@@ -1,4 +1,6 @@
-"""The part of an exchange that carries a WebSocket: opened when the origin agrees, carried both ways, closed at both ends."""
+"""The part of an exchange that carries a WebSocket: opened when the origin agrees, carried both
+ways, closed at both ends.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ TOO_MANY = "too many open WebSockets (%s)"
 
 
 class Tunnelling:
-    """What `Exchange` does once it is a tunnel. All that it begins with stands in the class, so that making one costs little."""
+    """What `Exchange` does once it is a tunnel. All that it begins with stands in the class, so
+    that making one costs little.
+    """
 
     head: RequestHead  # set at once
     visitor: VisitorSide | None = None  # the connection that the request came by

@@ -1,12 +1,14 @@
 """Reads the head of an origin's answer strictly, and words the head that the visitor gets.
 
-Why our own reader: llhttp calls back into Python for every header, 1.5 us for a head of eight with nothing checked, against 3.4 us here
-for a head that never came before and 0.1 us for one that did (`bench/heads.py`); and what is forgiven is decided elsewhere.
-The lines of an origin's heads repeat from answer to answer (Server, Content-Type, Date within its second), so every line is
-checked and classified once and then remembered: a head costs one look into a dict per line.
+Why our own reader: llhttp calls back into Python for every header, 1.5 us for a head of eight with
+nothing checked, against 3.4 us here for a head that never came before and 0.1 us for one that did
+(`bench/heads.py`); and what is forgiven is decided elsewhere. The lines of an origin's heads repeat
+from answer to answer (Server, Content-Type, Date within its second), so every line is checked and
+classified once and then remembered: a head costs one look into a dict per line.
 
-What is odd but can be read in one way only is repaired (`_repaired`, and the framing in `_read`), as nginx reads it; everything that two
-readers could understand differently makes the answer invalid. `docs/explanation/beside-nginx.md` lists both.
+What is odd but can be read in one way only is repaired (`_repaired`, and the framing in `_read`),
+as nginx reads it; everything that two readers could understand differently makes the answer
+invalid. `docs/explanation/beside-nginx.md` lists both.
 """
 
 import re
@@ -40,30 +42,39 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([0-9]) +([1-9][0-9][0-9](?: [\t\x20-\x7e\x
 _CONTROL = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SECOND_STATUS_LINE = re.compile(rb"HTTP/1\.[0-9] ")
 _NO_NAME = re.compile(rb"[\x21-\x39\x3b-\x7e\x80-\xff]+(?::.*)?", re.DOTALL)
-"""A line whose name is no token, but no reader could take it for one: without blanks, controls or an early end."""
+"""A line whose name is no token, but no reader could take it for one: without blanks, controls or
+an early end.
+"""
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _IDLE = re.compile(rb"(?:\A|[ ,;])timeout=([0-9]{1,6})", re.IGNORECASE)
 _CONNECTION_OPTIONS = frozenset((b"", b"keep-alive", b"close", b"upgrade"))
 
 LINES_REMEMBERED = 4_096
-"""Distinct header lines whose meaning is remembered; the memory starts afresh when it is full (at most 1 MB)."""
+"""Distinct header lines whose meaning is remembered; the memory starts afresh when it is full (at
+most 1 MB).
+"""
 
 LINE_REMEMBERED_MAX = 256
 """Longer lines are parsed each time; they rarely repeat."""
 
 HEADS_REMEMBERED, HEAD_REMEMBERED_MAX = 512, 1_024
-"""Whole heads that are remembered, and their longest: one file, or one page of fixed length, asked for often within a second."""
+"""Whole heads that are remembered, and their longest: one file, or one page of fixed length, asked
+for often within a second.
+"""
 
 PRIVATE = b"Cache-Control: private\r\n"
 TICKET = b"Set-Cookie: "
 
 
 class AnswerHead(msgspec.Struct):
-    """What an origin's answer says. `lines` are the status line and the headers that travel on, CRLF after each.
+    """What an origin's answer says. `lines` are the status line and the headers that travel on,
+    CRLF after each.
 
-    `digit` is the first one of the status, 5 at most; `length_line` is the line that says `content_length` to the visitor.
-    `plain`: the answer to anything but a HEAD has a body of this length. `behind_ticket` is what follows the ticket's value in the usual
-    head of a plain answer without cookies of its own; empty for any other. `directs`: it says something to shared caches, or to us.
+    `digit` is the first one of the status, 5 at most; `length_line` is the line that says
+    `content_length` to the visitor. `plain`: the answer to anything but a HEAD has a body of this
+    length. `behind_ticket` is what follows the ticket's value in the usual head of a plain answer
+    without cookies of its own; empty for any other. `directs`: it says something to shared caches,
+    or to us.
     """
 
     status: int
@@ -93,7 +104,8 @@ _heads: dict[bytes, AnswerHead] = {}
 
 
 def read_answer_head(block: bytes) -> AnswerHead | None:
-    """One head from the status line to the empty line; None when it is malformed or its body could end in two places.
+    """One head from the status line to the empty line; None when it is malformed or its body could
+    end in two places.
 
     The same bytes give the same object, which must not be changed.
     """
@@ -110,7 +122,8 @@ def read_answer_head(block: bytes) -> AnswerHead | None:
 
 
 def end_of_lf_head(data: bytes) -> int:
-    """Where a head ends in which every line ends with LF alone, as old CGI programs write it; 0: it is not such a head, or not complete.
+    """Where a head ends in which every line ends with LF alone, as old CGI programs write it; 0: it
+    is not such a head, or not complete.
 
     A single LF among CRLFs is no such head: that is how an injected header looks.
     """
@@ -122,10 +135,12 @@ def end_of_lf_head(data: bytes) -> int:
 
 
 def _repaired(block: bytes) -> bytes:
-    """A head whose oddities have one meaning only, written as it should have been; empty when nothing can be repaired.
+    """A head whose oddities have one meaning only, written as it should have been; empty when
+    nothing can be repaired.
 
-    Control characters in values become blanks, lines whose names no reader could mistake for another are left out, and so is a second
-    status line (old IIS). NUL, CR, folded lines and blanks before the colon are never repaired.
+    Control characters in values become blanks, lines whose names no reader could mistake for
+    another are left out, and so is a second status line (old IIS). NUL, CR, folded lines and blanks
+    before the colon are never repaired.
     """
     if b"\r\n" not in block:
         block = block.replace(b"\n", b"\r\n")
@@ -186,7 +201,9 @@ def _read(block: bytes) -> AnswerHead | None:
 
 
 def _read_codings(head: AnswerHead, codings: bytes, modern: bool) -> bool:
-    """Transfer-Encoding: `chunked`, or nothing but `identity`, which old servers send and which means none; False for anything else."""
+    """Transfer-Encoding: `chunked`, or nothing but `identity`, which old servers send and which
+    means none; False for anything else.
+    """
     if codings == b"chunked":
         head.chunked = True
     else:
@@ -207,7 +224,9 @@ def _status_line(line: bytes) -> tuple[int, bytes, bool] | None:
 
 
 def _learn(line: bytes) -> _Item:
-    """What a header line is: one to pass on, one to look at (lower-case name and value), or none at all."""
+    """What a header line is: one to pass on, one to look at (lower-case name and value), or none at
+    all.
+    """
     if not _LINE.fullmatch(line):
         return _BAD
     name, _, value = line.partition(b":")
@@ -256,9 +275,11 @@ def _read_other(head: AnswerHead, name: bytes, value: bytes) -> None:
 
 
 def is_for_caches(name: bytes) -> bool:
-    """Whether shared caches obey the header of this lower-case name. A response with a ticket must not reach a shared cache.
+    """Whether shared caches obey the header of this lower-case name. A response with a ticket must
+    not reach a shared cache.
 
-    Every CDN has a Cache-Control of its own (RFC 9213): Akamai-, CDN-, Google-CDN-, Netlify-, Vercel-CDN-Cache-Control.
+    Every CDN has a Cache-Control of its own (RFC 9213): Akamai-, CDN-, Google-CDN-, Netlify-,
+    Vercel-CDN-Cache-Control.
     """
     return (
         name in _CACHE_HEADERS or name.endswith(b"-cache-control") or name.startswith(b"surrogate-")
@@ -268,8 +289,9 @@ def is_for_caches(name: bytes) -> bool:
 def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset[bytes]) -> bytes:
     """The visitor's head without framing, Connection and the empty line.
 
-    An origin can never set the ticket cookie. An answer that carries a ticket is never publicly cacheable: what is said to
-    shared caches is dropped, and Cache-Control keeps its other directives behind `private`.
+    An origin can never set the ticket cookie. An answer that carries a ticket is never publicly
+    cacheable: what is said to shared caches is dropped, and Cache-Control keeps its other
+    directives behind `private`.
     """
     lines = head.lines
     for cookie in head.cookies:
@@ -308,7 +330,9 @@ def publicly_cacheable(caching: tuple[tuple[bytes, bytes], ...]) -> bool:
 
 
 def _directives(caching: tuple[tuple[bytes, bytes], ...]) -> list[tuple[bytes, bytes]] | None:
-    """Cache-Control as (lower-case name, text) in order; None when it cannot be read. Quoted lists may contain commas."""
+    """Cache-Control as (lower-case name, text) in order; None when it cannot be read. Quoted lists
+    may contain commas.
+    """
     said = b",".join(value for name, value in caching if name == b"cache-control")
     texts = [text for item in _DIRECTIVE.findall(said) if (text := item.strip(b" \t"))]
     if any(text.count(b'"') % 2 for text in texts):

@@ -1,7 +1,9 @@
-"""Where a body ends: by its length, by chunks, or with the connection. Both sides use the same strict readers.
+"""Where a body ends: by its length, by chunks, or with the connection. Both sides use the same
+strict readers.
 
-A reader gets the received bytes and returns their payload. When it is `done`, `rest` are the bytes after the body.
-Trailers and chunk extensions are checked for their form and dropped: nothing behind us may rely on what a visitor puts there.
+A reader gets the received bytes and returns their payload. When it is `done`, `rest` are the bytes
+after the body. Trailers and chunk extensions are checked for their form and dropped: nothing behind
+us may rely on what a visitor puts there.
 """
 
 import re
@@ -13,7 +15,9 @@ TRAILERS_MAX = 8 * 1024
 """Most bytes of trailers read (and dropped) before the body counts as garbage."""
 
 CHUNKS_FREE = 1_000
-"""Chunks of any size before their average counts: short bodies of programs that send each small write as a chunk."""
+"""Chunks of any size before their average counts: short bodies of programs that send each small
+write as a chunk.
+"""
 
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
 _PADDED_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
@@ -21,7 +25,9 @@ _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
 
 
 class BadBody(Exception):
-    """The body cannot go on: `status` says why. Where the next message begins is unknown, so the connection must end."""
+    """The body cannot go on: `status` says why. Where the next message begins is unknown, so the
+    connection must end.
+    """
 
     def __init__(self, reason: str, status: int = 400) -> None:
         super().__init__(reason)
@@ -67,7 +73,9 @@ class UntilClose:
 
 
 class ChunkedBody:
-    """A chunked body, decoded. Keeps at most one unfinished line. `average` is the least mean size of chunks after CHUNKS_FREE; 0: any."""
+    """A chunked body, decoded. Keeps at most one unfinished line. `average` is the least mean size
+    of chunks after CHUNKS_FREE; 0: any.
+    """
 
     __slots__ = (
         "_announced",
@@ -85,7 +93,9 @@ class ChunkedBody:
     left = -1
 
     def __init__(self, average: int = 0, *, lenient: bool = False) -> None:
-        """`lenient` is for answers, which are framed again: lines may end with LF alone, and sizes be padded with blanks."""
+        """`lenient` is for answers, which are framed again: lines may end with LF alone, and sizes
+        be padded with blanks.
+        """
         self._end, self._size_line = (
             (b"\n", _PADDED_SIZE_LINE) if lenient else (b"\r\n", _SIZE_LINE)
         )
@@ -98,7 +108,9 @@ class ChunkedBody:
         self.rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """The payload in `data`. Raises BadBody at the first byte that no strict server would accept."""
+        """The payload in `data`. Raises BadBody at the first byte that no strict server would
+        accept.
+        """
         if self._kept:
             data, self._kept = self._kept + data, b""
         payload: list[bytes] = []
@@ -134,7 +146,8 @@ class ChunkedBody:
             or (self._want == _AFTER and part != b"\r")
         ):
             raise BadBody(
-                "a chunk is not followed by CRLF, or a line in the chunked body is too long or ends without CRLF"
+                "a chunk is not followed by CRLF, or a line in the chunked body is too long or ends"
+                " without CRLF"
             )
         self._kept = part
 

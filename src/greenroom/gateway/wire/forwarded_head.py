@@ -1,9 +1,11 @@
-"""Writes the head that the origin is sent, from the understood facts only: nothing is copied that was not read.
+"""Writes the head that the origin is sent, from the understood facts only: nothing is copied that
+was not read.
 
-Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-Connection, TE, Trailer, Upgrade), our own cookies,
-Expect (answered here), forwarding headers (rewritten, so an origin may trust them; but for those that a trusted proxy may send) and
-headers that override the path (some frameworks obey them, and would serve another page than the one that was matched). Header names are
-in lower case. Added: the mark of `hop`, so that a request that comes back is refused.
+Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-Connection, TE,
+Trailer, Upgrade), our own cookies, Expect (answered here), forwarding headers (rewritten, so an
+origin may trust them; but for those that a trusted proxy may send) and headers that override the
+path (some frameworks obey them, and would serve another page than the one that was matched). Header
+names are in lower case. Added: the mark of `hop`, so that a request that comes back is refused.
 """
 
 from collections.abc import Set
@@ -15,14 +17,17 @@ from greenroom.gateway.wire.hop import HEADER, marked_line
 from greenroom.gateway.wire.request_head import Peer
 
 NEVER_KEPT = frozenset(
-    b"cdn-loop connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy "
-    b"proxy-authenticate proxy-connection te trailer transfer-encoding upgrade x-forwarded-for x-forwarded-host x-forwarded-proto "
-    b"x-original-uri x-original-url x-real-ip x-rewrite-url".split()
+    b"cdn-loop connection content-length cookie expect forwarded greenroom-update host"
+    b" http2-settings keep-alive proxy proxy-authenticate proxy-connection te trailer"
+    b" transfer-encoding upgrade x-forwarded-for x-forwarded-host x-forwarded-proto x-original-uri"
+    b" x-original-url x-real-ip x-rewrite-url".split()
 )
 """What no client can say to an origin."""
 
 _PROXY_ONLY = (b"proxy-connection", b"proxy-authorization")
-"""A client that sends the first takes us for a forward proxy: the second is then meant for us, not for the origin."""
+"""A client that sends the first takes us for a forward proxy: the second is then meant for us, not
+for the origin.
+"""
 
 _FORWARDING = b"x-forwarded-"
 _USUAL_HOPS = NEVER_KEPT | {b"close"}
@@ -33,7 +38,8 @@ def outgoing_head(
 ) -> bytes:
     """The complete head for the origin, up to and including the empty line, always in HTTP/1.1.
 
-    `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies` are cut out.
+    `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies`
+    are cut out.
     """
     if head.sent_for == (authority, own_cookies):
         return head.sent  # the same visitor asks for the same again
@@ -83,7 +89,9 @@ def _framed(framing: Framing) -> bytes:
 
 
 def _passed(lines: HeaderLines, of_proxies: frozenset[bytes]) -> bytes:
-    """The lines that travel on as they were sent, a CRLF before each. The values that are cut out of a frame are not among them."""
+    """The lines that travel on as they were sent, a CRLF before each. The values that are cut out
+    of a frame are not among them.
+    """
     frame = lines.frame
     dropped = NEVER_KEPT | of_proxies
     if not _USUAL_HOPS.issuperset(frame.hops):

@@ -10,7 +10,9 @@ _NOT_HTTP = Refusal(
 
 
 PARTS_MAX = 256
-"""Pieces in which a head may come: each time all of it is looked through. The largest head is 60 packets of the smallest usual size."""
+"""Pieces in which a head may come: each time all of it is looked through. The largest head is 60
+packets of the smallest usual size.
+"""
 
 _TOO_MANY_PARTS = Refusal(408, "the head of the request comes in too many pieces")
 
@@ -18,7 +20,9 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 def hopeless(data: bytes, limits: Limits, parts: int) -> Refusal | None:
-    """Judges the beginning of a head, which came in so many parts: whether it is no use waiting for the rest."""
+    """Judges the beginning of a head, which came in so many parts: whether it is no use waiting for
+    the rest.
+    """
     if parts > PARTS_MAX:
         return _TOO_MANY_PARTS
     line = data.find(b"\r\n")

@@ -1,4 +1,5 @@
-"""What a request head says, once it is understood: the lines behind the request line, how it is framed, the head as a whole.
+"""What a request head says, once it is understood: the lines behind the request line, how it is
+framed, the head as a whole.
 
 Records only. `header_lines` and `request_head` make them of bytes.
 """
@@ -15,10 +16,11 @@ Facts = dict[bytes, bytes]
 
 
 class Framing(msgspec.Struct, frozen=True, gc=False):
-    """What method, version and header lines together say about the body and about what becomes of the connection.
+    """What method, version and header lines together say about the body and about what becomes of
+    the connection.
 
-    `embodied`: it has a body. `bare`: it announces neither a body nor a WebSocket. `plain`: it is in HTTP/1.1 and no HEAD, so its answer
-    is framed in the usual way.
+    `embodied`: it has a body. `bare`: it announces neither a body nor a WebSocket. `plain`: it is
+    in HTTP/1.1 and no HEAD, so its answer is framed in the usual way.
     """
 
     method: bytes
@@ -34,11 +36,14 @@ class Framing(msgspec.Struct, frozen=True, gc=False):
 
 
 class Frame(msgspec.Struct, gc=False):
-    """What header lines say about host, body and connection. `authority` is the host as sent; `count` is the number of lines.
+    """What header lines say about host, body and connection. `authority` is the host as sent;
+    `count` is the number of lines.
 
-    Both are empty without a Host line, which only HTTP/1.0 may leave out. `passed` is what `forwarded_head` makes of them for the origin
-    (without the headers that are for proxies to say), once for all connections, `signs` what they say of the kind of request, for
-    lines that are remembered, and `framings` what they say behind each usual method and version; nothing else changes.
+    Both are empty without a Host line, which only HTTP/1.0 may leave out. `passed` is what
+    `forwarded_head` makes of them for the origin (without the headers that are for proxies to say),
+    once for all connections, `signs` what they say of the kind of request, for lines that are
+    remembered, and `framings` what they say behind each usual method and version; nothing else
+    changes.
     """
 
     count: int
@@ -58,7 +63,9 @@ class Frame(msgspec.Struct, gc=False):
 
 
 class HeaderLines(msgspec.Struct, frozen=True, gc=False):
-    """Header lines, understood. Connections share them: never to be changed. `facts` is by name, None when a name comes twice."""
+    """Header lines, understood. Connections share them: never to be changed. `facts` is by name,
+    None when a name comes twice.
+    """
 
     frame: Frame
     headers: Headers
@@ -66,7 +73,9 @@ class HeaderLines(msgspec.Struct, frozen=True, gc=False):
 
 
 class RememberedLines(msgspec.Struct, frozen=True, gc=False):
-    """Lines from which values may have been cut out, and where in `headers` they belong: the names of `Varying` lines that come once."""
+    """Lines from which values may have been cut out, and where in `headers` they belong: the names
+    of `Varying` lines that come once.
+    """
 
     lines: HeaderLines
     places: dict[bytes, int]
@@ -76,9 +85,10 @@ class RememberedLines(msgspec.Struct, frozen=True, gc=False):
 class RequestHead(msgspec.Struct, gc=False):
     """One request's head, understood.
 
-    `target` is what the origin is sent: exactly the path and query that were matched, or `*`. A request has a body exactly when
-    `chunked` or `content_length` is positive. `authority` is the visitor's own host with its port, as sent. `sent` is what `forwarded_head`
-    made of it for `sent_for`; nothing else changes.
+    `target` is what the origin is sent: exactly the path and query that were matched, or `*`. A
+    request has a body exactly when `chunked` or `content_length` is positive. `authority` is the
+    visitor's own host with its port, as sent. `sent` is what `forwarded_head` made of it for
+    `sent_for`; nothing else changes.
     """
 
     arrival: Arrival

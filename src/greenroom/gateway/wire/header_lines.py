@@ -1,10 +1,13 @@
-"""Reads the lines behind a request line strictly: names and values, and what they say about host, body and connection.
+"""Reads the lines behind a request line strictly: names and values, and what they say about host,
+body and connection.
 
-Theory. Browsers of one kind send the same lines again and again, but for one value: that of Cookie (and that of X-Forwarded-For, where a
-trusted proxy is in front; proxies that ask add the visitor's URI, or which verdict they want shown). No rule in here looks at these values.
-So they are cut out, what is left is read once and remembered for all connections, and the values are put back. A value that was cut out is
-still held to the one rule for every byte of a head: no control characters. Lines in which such a name comes twice are read whole, and so
-are lines that come for the first time.
+Theory. Browsers of one kind send the same lines again and again, but for one value: that of Cookie
+(and that of X-Forwarded-For, where a trusted proxy is in front; proxies that ask add the visitor's
+URI, or which verdict they want shown). No rule in here looks at these values. So they are cut out,
+what is left is read once and remembered for all connections, and the values are put back. A value
+that was cut out is still held to the one rule for every byte of a head: no control characters.
+Lines in which such a name comes twice are read whole, and so are lines that come for the first
+time.
 
 Nothing here depends on the connection: who the visitor is, is found out in `request_head`.
 """
@@ -39,7 +42,9 @@ FRAMES_BYTES = 15_000_000
 """What each of two generations of remembered header lines may take, about: 2,000 of a browser's."""
 
 LINE_BYTES, BYTES_KEPT = 250, 3
-"""What a remembered line takes beside its text, which is kept so many times: as it came, as name and value, and for the origin."""
+"""What a remembered line takes beside its text, which is kept so many times: as it came, as name
+and value, and for the origin.
+"""
 
 PAIRS_SHARED = 8_192
 """Names with their values that remembered lines share."""
@@ -64,9 +69,10 @@ IN_QUESTIONS = (
 _CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
 _LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
 _END_TO_END = frozenset(
-    b"accept accept-encoding accept-language authorization cache-control content-encoding content-length content-type cookie date "
-    b"forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since origin range referer "
-    b"transfer-encoding user-agent x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip".split()
+    b"accept accept-encoding accept-language authorization cache-control content-encoding"
+    b" content-length content-type cookie date forwarded host if-match if-modified-since"
+    b" if-none-match if-range if-unmodified-since origin range referer transfer-encoding user-agent"
+    b" x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip".split()
 )
 
 _USUAL_HOPS: dict[bytes, tuple[bytes, ...]] = {
@@ -78,10 +84,12 @@ _USUAL_HOPS: dict[bytes, tuple[bytes, ...]] = {
 }
 
 _COMMON = (
-    "Accept Accept-Encoding Accept-Language Authorization Cache-Control Connection Content-Length Content-Type Cookie DNT Expect Host "
-    "If-Modified-Since If-None-Match Keep-Alive Origin Pragma Priority Purpose Range Referer Sec-CH-UA Sec-CH-UA-Mobile "
-    "Sec-CH-UA-Platform Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User Sec-GPC Sec-Purpose TE Transfer-Encoding Upgrade "
-    "Upgrade-Insecure-Requests User-Agent X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto X-Real-IP X-Requested-With".split()
+    "Accept Accept-Encoding Accept-Language Authorization Cache-Control Connection Content-Length"
+    " Content-Type Cookie DNT Expect Host If-Modified-Since If-None-Match Keep-Alive Origin Pragma"
+    " Priority Purpose Range Referer Sec-CH-UA Sec-CH-UA-Mobile Sec-CH-UA-Platform Sec-Fetch-Dest"
+    " Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User Sec-GPC Sec-Purpose TE Transfer-Encoding Upgrade"
+    " Upgrade-Insecure-Requests User-Agent X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto"
+    " X-Real-IP X-Requested-With".split()
 )
 _KNOWN = {
     spelled.encode(): name.lower().encode() for name in _COMMON for spelled in (name, name.lower())
@@ -134,7 +142,9 @@ _pairs: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
 
 
 def _learn(shape: bytes) -> RememberedLines | None:
-    """Remembers lines from which values were cut out, when they are good and come for the second time."""
+    """Remembers lines from which values were cut out, when they are good and come for the second
+    time.
+    """
     if len(shape) > FRAME_REMEMBERED_MAX or not _remembered.came_before(shape):
         return None
     lines = _read_whole(shape)
@@ -151,7 +161,9 @@ def _learn(shape: bytes) -> RememberedLines | None:
 
 
 def _shared(lines: HeaderLines) -> HeaderLines:
-    """The same lines, made of what other kinds have in common with them: less memory, and nearly all of it is at hand in the processor."""
+    """The same lines, made of what other kinds have in common with them: less memory, and nearly
+    all of it is at hand in the processor.
+    """
     if len(_pairs) >= PAIRS_SHARED:
         _pairs.clear()
     headers = tuple([_pairs.setdefault(pair, pair) for pair in lines.headers])
@@ -197,7 +209,9 @@ def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
 
 
 def _judged(facts: Facts, count: int) -> Frame | Refusal:
-    """What the checked lines say: which host is meant, how long the body is, what becomes of the connection."""
+    """What the checked lines say: which host is meant, how long the body is, what becomes of the
+    connection.
+    """
     authority = facts.get(b"host")
     host = read_host(authority) if authority is not None else ""
     if not host and authority is not None:
@@ -257,7 +271,9 @@ def _framing(facts: Facts) -> tuple[int | None, bool] | Refusal:
 
 
 def _hops(connection: bytes) -> tuple[bytes, ...] | Refusal:
-    """The names in Connection, in lower case. Naming what is meant for the origin would strip it (credentials, say): refused."""
+    """The names in Connection, in lower case. Naming what is meant for the origin would strip it
+    (credentials, say): refused.
+    """
     usual = _USUAL_HOPS.get(connection)
     if usual is not None:
         return usual

@@ -1,7 +1,9 @@
-"""The mark of requests that went through here (RFC 8586): a request that comes back to the process that forwarded it goes no further.
+"""The mark of requests that went through here (RFC 8586): a request that comes back to the process
+that forwarded it goes no further.
 
-An origin can lead back to us in ways that no look at its address shows (a tunnel, a load balancer, another host's proxy). One request would
-then be forwarded until connections or memory run out. The name is one of this process; a chain of a few greenrooms in a row is fine.
+An origin can lead back to us in ways that no look at its address shows (a tunnel, a load balancer,
+another host's proxy). One request would then be forwarded until connections or memory run out. The
+name is one of this process; a chain of a few greenrooms in a row is fine.
 """
 
 import os
@@ -12,7 +14,9 @@ from greenroom.request.canonical import Refusal
 HEADER = b"cdn-loop"
 
 GREENROOMS_MAX = 8
-"""Greenrooms that one request may go through: several processes that share a listener forward a loop to one another."""
+"""Greenrooms that one request may go through: several processes that share a listener forward a
+loop to one another.
+"""
 
 _PREFIX = b"greenroom-"
 MARK = _PREFIX + os.urandom(8).hex().encode()
@@ -33,5 +37,7 @@ def was_forwarded(values: Iterable[bytes]) -> bool:
 
 
 def marked_line(values: Iterable[bytes]) -> bytes:
-    """The header line for the next hop, a CRLF before it: what others wrote there stays, as the RFC asks."""
+    """The header line for the next hop, a CRLF before it: what others wrote there stays, as the RFC
+    asks.
+    """
     return b"\r\ncdn-loop: " + b", ".join((*values, MARK))

@@ -1,4 +1,6 @@
-"""What one visitor, one connection or one origin may use up; every number that an outsider could otherwise grow is here."""
+"""What one visitor, one connection or one origin may use up; every number that an outsider could
+otherwise grow is here.
+"""
 
 from dataclasses import dataclass
 
@@ -13,17 +15,21 @@ HEADER_LINES_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """All limits of the gateway. Whole numbers; times in seconds, sizes in bytes. Build with `check` clean."""
+    """All limits of the gateway. Whole numbers; times in seconds, sizes in bytes. Build with
+    `check` clean.
+    """
 
     head_bytes: int = spec(
-        "Largest head of a request: request line and headers. A larger one gets 431. Browsers send 1 to 4 KiB; cookies make the rest.",
+        "Largest head of a request: request line and headers. A larger one gets 431. Browsers send"
+        " 1 to 4 KiB; cookies make the rest.",
         32 * KIB,
         unit="bytes",
         low=KIB,
         high=MIB,
     )
     header_lines: int = spec(
-        f"Most header lines in one request. More get 431. The parser accepts at most {HEADER_LINES_MAX}.",
+        "Most header lines in one request. More get 431. The parser accepts at most"
+        f" {HEADER_LINES_MAX}.",
         HEADER_LINES_MAX,
         low=8,
         high=HEADER_LINES_MAX,
@@ -32,67 +38,74 @@ class Limits:
         "Longest request line. A longer one gets 414.", 8 * KIB, unit="bytes", low=256, high=MIB
     )
     body_bytes: int = spec(
-        "Largest request body. A larger one gets 413. 0 means any size: bodies are streamed, never stored.",
+        "Largest request body. A larger one gets 413. 0 means any size: bodies are streamed, never"
+        " stored.",
         0,
         unit="bytes",
         low=0,
     )
     body_first_bytes: int = spec(
-        "A request body up to this size is read before a connection to the origin is taken, so that slow senders hold none; of a larger "
-        "chunked body the beginning is. 0 reads none.",
+        "A request body up to this size is read before a connection to the origin is taken, so that"
+        " slow senders hold none; of a larger chunked body the beginning is. 0 reads none.",
         64 * KIB,
         unit="bytes",
         low=0,
         high=MIB,
     )
     chunk_bytes: int = spec(
-        "Lowest average size of the chunks of a request body, checked after the first thousand; smaller ones get 400. Each chunk costs "
-        "work, however small it is. 0 allows any size.",
+        "Lowest average size of the chunks of a request body, checked after the first thousand;"
+        " smaller ones get 400. Each chunk costs work, however small it is. 0 allows any size.",
         16,
         unit="bytes",
         low=0,
         high=64 * KIB,
     )
     drain_bytes: int = spec(
-        "Most of an unwanted request body that is read and discarded to keep the connection open; a larger one closes it, and so does one "
-        "that a trusted proxy has not sent yet.",
+        "Most of an unwanted request body that is read and discarded to keep the connection open; a"
+        " larger one closes it, and so does one that a trusted proxy has not sent yet.",
         64 * KIB,
         unit="bytes",
         low=0,
         high=MIB,
     )
     pipelined_bytes: int = spec(
-        "Bytes of later requests (or of a body that is not read yet) kept per connection before reading from it pauses.",
+        "Bytes of later requests (or of a body that is not read yet) kept per connection before"
+        " reading from it pauses.",
         64 * KIB,
         unit="bytes",
         low=KIB,
         high=MIB,
     )
     write_bytes: int = spec(
-        "Unsent bytes kept per connection and direction before the sender is paused. A fast sender may add one read (256 KiB).",
+        "Unsent bytes kept per connection and direction before the sender is paused. A fast sender"
+        " may add one read (256 KiB).",
         64 * KIB,
         unit="bytes",
         low=KIB,
         high=16 * MIB,
     )
     connections: int = spec(
-        "Most connections from visitors at once; more get 503 and are closed. About 5 KB of memory each.",
+        "Most connections from visitors at once; more get 503 and are closed. About 5 KB of memory"
+        " each.",
         60_000,
         low=1,
     )
     connections_per_address: int = spec(
-        "Most connections from one address at once; more get 503 and are closed. Not counted for trusted proxies. 0 means no limit. "
-        "A company or a mobile network can share one address, so this only stops a single abuser.",
+        "Most connections from one address at once; more get 503 and are closed. Not counted for"
+        " trusted proxies. 0 means no limit. A company or a mobile network can share one address,"
+        " so this only stops a single abuser.",
         2_000,
         low=0,
     )
     requests_per_connection: int = spec(
-        "Requests on one connection before it is closed, so that long-lived connections move to new processes.",
+        "Requests on one connection before it is closed, so that long-lived connections move to new"
+        " processes.",
         100_000,
         low=1,
     )
     head_s: int = spec(
-        "Time from a request's first byte to the end of its head; then 408. Stops slow-head attacks.",
+        "Time from a request's first byte to the end of its head; then 408. Stops slow-head"
+        " attacks.",
         10,
         unit="seconds",
         low=1,
@@ -102,21 +115,24 @@ class Limits:
         "Longest silence inside a request body; then 408.", 30, unit="seconds", low=1
     )
     body_rate: int = spec(
-        "Lowest average rate of a request body, checked from body_idle_s after its start; slower ones get 408. 0 allows any rate. "
-        "Stops bodies of one byte at a time, which would hold origin connections for hours.",
+        "Lowest average rate of a request body, checked from body_idle_s after its start; slower"
+        " ones get 408. 0 allows any rate. Stops bodies of one byte at a time, which would hold"
+        " origin connections for hours.",
         1_000,
         unit="bytes per second",
         low=0,
     )
     send_idle_s: int = spec(
-        "Longest time a visitor may leave a response unread (see send_rate); then the connection is closed.",
+        "Longest time a visitor may leave a response unread (see send_rate); then the connection is"
+        " closed.",
         60,
         unit="seconds",
         low=1,
     )
     send_rate: int = spec(
-        "Lowest rate at which a visitor may read a response that does not fit into the buffers, checked every send_idle_s; slower "
-        "connections are closed. 0 allows any rate. Stops readers of one byte at a time, which would hold origin connections forever.",
+        "Lowest rate at which a visitor may read a response that does not fit into the buffers,"
+        " checked every send_idle_s; slower connections are closed. 0 allows any rate. Stops"
+        " readers of one byte at a time, which would hold origin connections forever.",
         100,
         unit="bytes per second",
         low=0,
@@ -128,56 +144,63 @@ class Limits:
         low=1,
     )
     half_closed_s: int = spec(
-        "Time left to finish the response when a visitor has closed its sending side. Most have disconnected; a few still read.",
+        "Time left to finish the response when a visitor has closed its sending side. Most have"
+        " disconnected; a few still read.",
         2,
         unit="seconds",
         low=1,
     )
     linger_bytes: int = spec(
-        "Most of a refused upload that is read and discarded after the last response, so that the visitor can read it.",
+        "Most of a refused upload that is read and discarded after the last response, so that the"
+        " visitor can read it.",
         16 * MIB,
         unit="bytes",
         low=0,
         high=1024 * MIB,
     )
     linger_s: int = spec(
-        "A connection with unread input is closed when nothing came for this long after the last response; closing at once destroys it.",
+        "A connection with unread input is closed when nothing came for this long after the last"
+        " response; closing at once destroys it.",
         2,
         unit="seconds",
         low=1,
     )
     tunnel_idle_s: int = spec(
-        "A WebSocket tunnel silent in both directions for this long is closed; servers ping more often.",
+        "A WebSocket tunnel silent in both directions for this long is closed; servers ping more"
+        " often.",
         300,
         unit="seconds",
         low=1,
     )
     origin_connections: int = spec("Most connections to one origin.", 256, low=1, high=60_000)
     origin_address_percent: int = spec(
-        "Share of the connections (and of the tunnels) to one origin that requests of one client address may have, at least 8. More wait. "
-        "Without `trusted_proxies`, all visitors behind a proxy are one client.",
+        "Share of the connections (and of the tunnels) to one origin that requests of one client"
+        " address may have, at least 8. More wait. Without `trusted_proxies`, all visitors behind a"
+        " proxy are one client.",
         50,
         unit="percent",
         low=1,
         high=100,
     )
     origin_ticket_percent: int = spec(
-        "Share of the connections to one origin that requests with one ticket may have, at least 8. More wait.",
+        "Share of the connections to one origin that requests with one ticket may have, at least 8."
+        " More wait.",
         25,
         unit="percent",
         low=1,
         high=100,
     )
     origin_reserve_percent: int = spec(
-        "Share of the connections (and of the tunnels) to one origin that is kept for admitted visitors of rooms; requests that no room "
-        "covers wait instead.",
+        "Share of the connections (and of the tunnels) to one origin that is kept for admitted"
+        " visitors of rooms; requests that no room covers wait instead.",
         25,
         unit="percent",
         low=0,
         high=90,
     )
     origin_tunnels: int = spec(
-        "Most WebSocket tunnels to one origin; more get 503. They are not among origin_connections.",
+        "Most WebSocket tunnels to one origin; more get 503. They are not among"
+        " origin_connections.",
         1_000,
         low=1,
         high=60_000,
@@ -201,14 +224,16 @@ class Limits:
         low=1,
     )
     origin_read_s: int = spec(
-        "Longest silence of the origin before or during its response; then 504, or the response is cut off if it had begun.",
+        "Longest silence of the origin before or during its response; then 504, or the response is"
+        " cut off if it had begun.",
         60,
         unit="seconds",
         low=1,
     )
     origin_idle_s: int = spec(
-        "An unused connection to the origin is closed after this. Shorter than the 5 s of common application servers, so that "
-        "greenroom closes first and no request meets a connection that is being closed. A shorter `Keep-Alive: timeout` takes precedence.",
+        "An unused connection to the origin is closed after this. Shorter than the 5 s of common"
+        " application servers, so that greenroom closes first and no request meets a connection"
+        " that is being closed. A shorter `Keep-Alive: timeout` takes precedence.",
         4,
         unit="seconds",
         low=1,

@@ -1,4 +1,6 @@
-"""Answers of greenroom itself as they are sent, and the refusals of requests that cannot be understood or are too large or too slow."""
+"""Answers of greenroom itself as they are sent, and the refusals of requests that cannot be
+understood or are too large or too slow.
+"""
 
 from functools import lru_cache
 from http import HTTPStatus
@@ -37,7 +39,8 @@ def refusal(status: int, reason: str) -> Answer:
 def answer_bytes(
     answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes, bodiless: bool = False
 ) -> bytes:
-    """An answer as it is sent. `head` is the request's (None: it could not be read), `keep` whether the connection goes on.
+    """An answer as it is sent. `head` is the request's (None: it could not be read), `keep` whether
+    the connection goes on.
 
     `bodiless`: the request is a HEAD although its head could not be read as a whole.
     """
@@ -59,7 +62,9 @@ def answer_bytes(
 def _lines(
     status: int, headers: AnswerHeaders, keep: bool, modern: bool, date_line: bytes
 ) -> bytes:
-    """The head of an answer up to its length, as far as many visitors are given the same within a second."""
+    """The head of an answer up to its length, as far as many visitors are given the same within a
+    second.
+    """
     line = STATUS_LINES.get(status) or b"%d Answer" % status
     lasting = (
         (b"" if modern else b"Connection: keep-alive\r\n") if keep else b"Connection: close\r\n"

@@ -1,8 +1,11 @@
-"""Reads the heads of questions that proxies ask about visitors, and those that differ from a known one in the target alone without reading.
+"""Reads the heads of questions that proxies ask about visitors, and those that differ from a known
+one in the target alone without reading.
 
-Theory. The bytes of a head without the value of one header line are its shape. A head of a known shape has the same lines in the same
-order, so all that can be different is that value. It is cut out where the name of the line comes first, behind a CRLF, so equal shapes were
-cut at the same place. Which values mean what is the receiver's business (`Again`); all that is odd is read as a whole, as ever.
+Theory. The bytes of a head without the value of one header line are its shape. A head of a known
+shape has the same lines in the same order, so all that can be different is that value. It is cut
+out where the name of the line comes first, behind a CRLF, so equal shapes were cut at the same
+place. Which values mean what is the receiver's business (`Again`); all that is odd is read as a
+whole, as ever.
 """
 
 from collections.abc import Callable
@@ -18,12 +21,16 @@ from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal
 
 QUESTIONS_BYTES, QUESTION_BYTES = 12_000_000, 3_000
-"""What each of two generations of known questions may take, about: 3,000 of them; and what one takes beside its bytes."""
+"""What each of two generations of known questions may take, about: 3,000 of them; and what one
+takes beside its bytes.
+"""
 
 TARGET_LINES = tuple(
     (name.lower(), b"\r\n%b: " % name) for name in (b"X-Original-URI", b"X-Forwarded-Uri")
 )
-"""The header lines in which proxies send the visitor's target, as nginx, Caddy and Traefik write them."""
+"""The header lines in which proxies send the visitor's target, as nginx, Caddy and Traefik write
+them.
+"""
 
 A = TypeVar("A")
 
@@ -35,7 +42,9 @@ class Again(Protocol[A]):
         """What is to be remembered of this question but the value of this header; None: nothing."""
 
     def again(self, asker: A, target: bytes, address: str) -> Arrival | None:
-        """The arrival with this value, from a peer at this address; None where the question must be read as a whole."""
+        """The arrival with this value, from a peer at this address; None where the question must be
+        read as a whole.
+        """
 
 
 class _Known(msgspec.Struct, Generic[A], frozen=True, gc=False):

@@ -1,11 +1,14 @@
-"""Reads a raw request head strictly: into facts that mean the same to every server behind us, or into a refusal.
+"""Reads a raw request head strictly: into facts that mean the same to every server behind us, or
+into a refusal.
 
-Theory. Request smuggling is two servers that disagree about where a request ends or what it asks for. So nothing is repaired
-and nothing is guessed: a head is lines of `token ":" value` between CRLFs and nothing else, a body is announced once in one way,
-there is one host. Everything that is left is re-serialised (gateway.outgoing), never copied.
+Theory. Request smuggling is two servers that disagree about where a request ends or what it asks
+for. So nothing is repaired and nothing is guessed: a head is lines of `token ":" value` between
+CRLFs and nothing else, a body is announced once in one way, there is one host. Everything that is
+left is re-serialised (gateway.outgoing), never copied.
 
-Why our own reader and not llhttp (httptools) is told in decision 2 (docs/decisions/0002-own-data-path.md) and measured by `bench/heads.py`.
-llhttp is the test oracle: it must read every request that is accepted here in the same way.
+Why our own reader and not llhttp (httptools) is told in decision 2
+(docs/decisions/0002-own-data-path.md) and measured by `bench/heads.py`. llhttp is the test oracle:
+it must read every request that is accepted here in the same way.
 """
 
 from collections import deque
@@ -42,14 +45,18 @@ BLOCK_REMEMBERED_MAX = 4_096
 """Longer heads are read each time; a browser's have 600 to 2,000 bytes."""
 
 HEADS_REMEMBERED = 1_000
-"""Connections whose latest head is remembered: those that are busy, at most 12 MB however many there are."""
+"""Connections whose latest head is remembered: those that are busy, at most 12 MB however many
+there are.
+"""
 
 
 _LIMITS = Limits()
 
 
 class Peer(Sender):
-    """The other end of one connection of the gateway. Only what came last changes: `block`, and the `head` it made."""
+    """The other end of one connection of the gateway. Only what came last changes: `block`, and the
+    `head` it made.
+    """
 
     __slots__ = ("block", "forwarding", "head", "limits", "varying")
 
@@ -63,9 +70,11 @@ class Peer(Sender):
         varying: tuple[Varying, ...] = (),
         by_socket: bool = False,
     ) -> None:
-        """`server` is the address and port of the listener; `limits` hold for every head; `by_socket` see `Sender`.
+        """`server` is the address and port of the listener; `limits` hold for every head;
+        `by_socket` see `Sender`.
 
-        `varying` are header lines whose values are other ones for each visitor (`header_lines`); empty: the usual ones.
+        `varying` are header lines whose values are other ones for each visitor (`header_lines`);
+        empty: the usual ones.
         """
         super().__init__(address, tls, policy, server, by_socket=by_socket)
         self.limits = limits
@@ -76,7 +85,9 @@ class Peer(Sender):
 
     @property
     def default_authority(self) -> bytes:
-        """The host of a request that names none: the configured one, else the address of the listener."""
+        """The host of a request that names none: the configured one, else the address of the
+        listener.
+        """
         address, port = self.server
         here = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         return (self.policy.default_host or here).encode()
@@ -94,9 +105,11 @@ _VERSIONS = ("HTTP/1.0", "HTTP/1.1")
 
 
 def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
-    """The facts of one request head, or a refusal with a status from 400 to 505. `block` ends with the first CRLFCRLF.
+    """The facts of one request head, or a refusal with a status from 400 to 505. `block` ends with
+    the first CRLFCRLF.
 
-    Never raises, for any bytes. After a refusal the connection must be closed: the start of the next request is unknown.
+    Never raises, for any bytes. After a refusal the connection must be closed: the start of the
+    next request is unknown.
     """
     before = peer.head
     if before is not None and block == peer.block:
@@ -128,7 +141,9 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
 
 def _let_go_for(peer: Peer) -> None:
-    """The latest head of this connection is remembered from now on; that of the one that was least lately new here is not any more."""
+    """The latest head of this connection is remembered from now on; that of the one that was least
+    lately new here is not any more.
+    """
     _remembering.append(peer)
     if len(_remembering) > HEADS_REMEMBERED:
         _remembering.popleft().forget()
@@ -178,7 +193,9 @@ def _understood(
 
 
 def _framed(line: RequestLine, frame: Frame) -> Framing | Refusal:
-    """What the two say about body and connection, remembered for usual methods; or why they do not belong together."""
+    """What the two say about body and connection, remembered for usual methods; or why they do not
+    belong together.
+    """
     method, minor = line.method, line.minor
     if minor and not frame.host:
         return NO_HOST

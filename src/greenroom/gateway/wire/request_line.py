@@ -10,7 +10,9 @@ from greenroom.request.canonical import Refusal, Target, canonical_target
 from greenroom.request.path_readings import has_readings
 
 LINES_REMEMBERED, LINE_REMEMBERED_MAX = 4_096, 512
-"""Request lines whose meaning is remembered, and their longest, so that what strangers can make us remember stays below 8 MB."""
+"""Request lines whose meaning is remembered, and their longest, so that what strangers can make us
+remember stays below 8 MB.
+"""
 
 _METHODS = {
     name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
@@ -20,8 +22,9 @@ _MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 
 
 class RequestLine(msgspec.Struct, frozen=True, gc=False):
-    """A request line, understood. `target` is None when what it means hangs on the lines behind it: for one that is no path, and where
-    the host decides how its path is read. `kind` is method and version of a usual method, or empty.
+    """A request line, understood. `target` is None when what it means hangs on the lines behind it:
+    for one that is no path, and where the host decides how its path is read. `kind` is method and
+    version of a usual method, or empty.
     """
 
     method: bytes
@@ -33,7 +36,9 @@ class RequestLine(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_line(line: bytes) -> RequestLine | Refusal:
-    """The facts of a request line without its CRLF, or a refusal (400, 405, 414 or 505). Never raises."""
+    """The facts of a request line without its CRLF, or a refusal (400, 405, 414 or 505). Never
+    raises.
+    """
     parts = line.split(b" ")
     if len(parts) != 3:
         return Refusal(400, "the request line must be: method, blank, target, blank, version")

@@ -1,7 +1,7 @@
 """WebSocket: proof that the origin really changed protocols, and the tunnel that follows.
 
-A tunnel opens only behind a verified 101: with anything less a visitor could make us believe in a tunnel while the origin goes
-on reading requests, and send it requests that bypass the gate.
+A tunnel opens only behind a verified 101: with anything less a visitor could make us believe in a
+tunnel while the origin goes on reading requests, and send it requests that bypass the gate.
 """
 
 import base64

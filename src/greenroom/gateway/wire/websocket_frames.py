@@ -1,7 +1,9 @@
-"""Frames of WebSocket (RFC 6455, 5.2), as far as the end of a tunnel needs them: where one ends, and the frame that says goodbye.
+"""Frames of WebSocket (RFC 6455, 5.2), as far as the end of a tunnel needs them: where one ends,
+and the frame that says goodbye.
 
-A tunnel carries bytes and understands nothing. But a closing frame in the middle of another frame would be read as a part of it, so each
-direction is counted along: a header is 2 to 14 bytes, its payload is skipped.
+A tunnel carries bytes and understands nothing. But a closing frame in the middle of another frame
+would be read as a part of it, so each direction is counted along: a header is 2 to 14 bytes, its
+payload is skipped.
 """
 
 import struct
@@ -10,7 +12,9 @@ TRY_AGAIN_LATER = 1013
 """The status code of a close: the client may connect again, and will wait in line then."""
 
 FRAMES_MAX = 1_024
-"""Frames counted in one read: more than programs send at once, and 0.3 ms. Behind more of them the count is given up for good."""
+"""Frames counted in one read: more than programs send at once, and 0.3 ms. Behind more of them the
+count is given up for good.
+"""
 
 _CLOSE = 0x88
 _MASKED = 0x80

@@ -1,1 +1,3 @@
-"""When an origin counts as healthy: votes of agents, verdicts of regions, and what changes because of them."""
+"""When an origin counts as healthy: votes of agents, verdicts of regions, and what changes because
+of them.
+"""

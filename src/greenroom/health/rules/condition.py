@@ -1,8 +1,9 @@
 """The state of one check over time: what operators are told, and which changes are an alert.
 
-A verdict that is undecided for a moment (the second of two agents has not probed yet) changes nothing; one that stays undecided makes
-the status unknown, which is said and is no alert. An incident opens with the first unhealthy verdict and ends with the next healthy
-one, regardless of changes in between: so a start always has its end, under one correlation id.
+A verdict that is undecided for a moment (the second of two agents has not probed yet) changes
+nothing; one that stays undecided makes the status unknown, which is said and is no alert. An
+incident opens with the first unhealthy verdict and ends with the next healthy one, regardless of
+changes in between: so a start always has its end, under one correlation id.
 """
 
 import hashlib
@@ -36,7 +37,9 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A change of the decided status. `event` is start, end, or none for the first verdict on a healthy origin."""
+    """A change of the decided status. `event` is start, end, or none for the first verdict on a
+    healthy origin.
+    """
 
     event: str
     old: str
@@ -46,7 +49,9 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def patience_ms(check: HealthCheck) -> int:
-    """How long verdicts may be undecided before the status is unknown: everyone could have probed twice."""
+    """How long verdicts may be undecided before the status is unknown: everyone could have probed
+    twice.
+    """
     return 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
 
 
@@ -111,7 +116,9 @@ def _undecided(condition: Condition, check: HealthCheck, now_ms: int) -> Conditi
 
 
 def suspended(condition: Condition, now_ms: int) -> tuple[Condition, Turn | None]:
-    """The condition of a check that is not probed any more, or is removed: an incident that is open ends with it."""
+    """The condition of a check that is not probed any more, or is removed: an incident that is open
+    ends with it.
+    """
     turn = (
         Turn("end", condition.settled, SUSPENDED, condition.incident, now_ms - condition.failed_ms)
         if condition.incident

@@ -12,16 +12,20 @@ from greenroom.model.probe import CheckEvent
 
 
 class HealthMemory(msgspec.Struct, frozen=True):
-    """What the store knew when it was asked: the condition of each check, and the agents with their regions."""
+    """What the store knew when it was asked: the condition of each check, and the agents with their
+    regions.
+    """
 
     conditions: Mapping[str, Condition] = {}
     agents: Sequence[Agent] = ()
 
 
 class HealthBatch(msgspec.Struct, frozen=True):
-    """What is to be written down together, all or nothing. A condition None is removed; `agents` None: they did not change.
+    """What is to be written down together, all or nothing. A condition None is removed; `agents`
+    None: they did not change.
 
-    Alerts wait in the store until they have been handed on, so a process that dies in between hands them on at its next start.
+    Alerts wait in the store until they have been handed on, so a process that dies in between hands
+    them on at its next start.
     """
 
     conditions: Mapping[str, Condition | None] = {}
@@ -31,7 +35,9 @@ class HealthBatch(msgspec.Struct, frozen=True):
 
 
 class EventQuestion(msgspec.Struct, frozen=True):
-    """Which events are wanted, newest first. Times in Unix ms: `since_ms` is the first that counts, `until_ms` the first that does not."""
+    """Which events are wanted, newest first. Times in Unix ms: `since_ms` is the first that counts,
+    `until_ms` the first that does not.
+    """
 
     since_ms: int
     until_ms: int
@@ -54,7 +60,8 @@ class Uptime(msgspec.Struct, frozen=True):
 
 
 class HealthStore(Protocol):
-    """What health checks remember, in one database that several processes may share; one of them leads.
+    """What health checks remember, in one database that several processes may share; one of them
+    leads.
 
     Methods block: call them in a thread. All raise StorageFailed.
     """
@@ -83,7 +90,9 @@ class HealthStore(Protocol):
         """By check and day, oldest first."""
 
     def lead(self, holder: str, term_ms: int) -> bool:
-        """Whether this process leads for so long from now on: takes the lead when no other process has it, and prolongs its own."""
+        """Whether this process leads for so long from now on: takes the lead when no other process
+        has it, and prolongs its own.
+        """
 
     def close(self) -> None:
         """Gives connections back; nothing may be called after it."""

@@ -1,8 +1,10 @@
-"""Which checks belong to the origin of a room, and whether the room holds new visitors because of them.
+"""Which checks belong to the origin of a room, and whether the room holds new visitors because of
+them.
 
-A check speaks for a room when it serves the room's host (its Host header or its address), or when it connects to the address and port
-of the room's origin. If any of them is unhealthy, so is the origin. A room that holds begins to do so at once, and goes on until the
-origin has not been unhealthy for RELEASE_MS: an origin that comes and goes does not get a crowd each time it comes.
+A check speaks for a room when it serves the room's host (its Host header or its address), or when
+it connects to the address and port of the room's origin. If any of them is unhealthy, so is the
+origin. A room that holds begins to do so at once, and goes on until the origin has not been
+unhealthy for RELEASE_MS: an origin that comes and goes does not get a crowd each time it comes.
 """
 
 from collections.abc import Iterable
@@ -32,7 +34,9 @@ class OriginChecks:
                 )
 
     def of(self, room: Room, origin: tuple[str, int] | None) -> tuple[str, ...]:
-        """Ids of the checks that speak for a room; `origin` is host and port of where its requests go."""
+        """Ids of the checks that speak for a room; `origin` is host and port of where its requests
+        go.
+        """
         found: list[str] = []
         for route in room.routes:
             if route.host.startswith("*."):

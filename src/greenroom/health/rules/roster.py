@@ -1,4 +1,6 @@
-"""Who probes: agents by region, which of them are lost, and which three of a region a check is given to."""
+"""Who probes: agents by region, which of them are lost, and which three of a region a check is
+given to.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,14 +16,18 @@ MISSED_REPORTS = 3
 """Reports that an agent may miss before it counts as lost."""
 
 FORGOTTEN_MS = 24 * 3_600_000
-"""After a day of silence an agent is forgotten: until then its region waits for it, so that a loss cannot shift a majority."""
+"""After a day of silence an agent is forgotten: until then its region waits for it, so that a loss
+cannot shift a majority.
+"""
 
 LOCAL = "local"
 """The name of the agent inside greenroom itself."""
 
 
 class Agent(msgspec.Struct, frozen=True):
-    """One agent. `region` is empty for the agent inside greenroom, unless the operator says where it is."""
+    """One agent. `region` is empty for the agent inside greenroom, unless the operator says where
+    it is.
+    """
 
     name: str
     region: str
@@ -49,7 +55,9 @@ def remembered(roster: Roster, now_ms: int) -> dict[str, Agent]:
 
 
 class AgentsByRegion:
-    """Who is asked about which check, for one roster at one moment. Made once for all checks: ten thousand of them share the work."""
+    """Who is asked about which check, for one roster at one moment. Made once for all checks: ten
+    thousand of them share the work.
+    """
 
     def __init__(self, roster: Roster, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -61,10 +69,12 @@ class AgentsByRegion:
         self._known: dict[tuple[str, ...] | None, Mapping[str, tuple[str, ...]]] = {}
 
     def asked(self, check: HealthCheck) -> Mapping[str, tuple[str, ...]]:
-        """Region -> the agents that probe this check. Chosen regions without any agent are left out.
+        """Region -> the agents that probe this check. Chosen regions without any agent are left
+        out.
 
-        A check without chosen regions is probed by greenroom itself where it has an agent of its own, else from the first region with
-        agents. If no chosen region has agents, all of them collapse into greenroom's own agent. Empty when there is no agent at all.
+        A check without chosen regions is probed by greenroom itself where it has an agent of its
+        own, else from the first region with agents. If no chosen region has agents, all of them
+        collapse into greenroom's own agent. Empty when there is no agent at all.
         """
         if not self._few:
             return self._chosen(check)
@@ -89,7 +99,9 @@ def asked(check: HealthCheck, roster: Roster, now_ms: int) -> Mapping[str, tuple
 
 
 def _three(check_id: str, agents: list[Agent], now_ms: int) -> tuple[str, ...]:
-    """Three at most, living ones first. Every check has an order of its own, so that many agents share the work."""
+    """Three at most, living ones first. Every check has an order of its own, so that many agents
+    share the work.
+    """
     if len(agents) <= AGENTS_PER_REGION:
         return tuple(sorted(agent.name for agent in agents))
     ordered = sorted(agents, key=lambda agent: (agent.lost(now_ms), _rank(check_id, agent.name)))

@@ -1,8 +1,10 @@
-"""When an agent probes a check: spread over the interval, with jitter, and the same again after a restart.
+"""When an agent probes a check: spread over the interval, with jitter, and the same again after a
+restart.
 
-Each pair of agent and check has a phase of its own, so ten thousand checks that were made in one minute are not probed in one second,
-and the agents of a region do not knock all at once. Every probe is moved a little (JITTER) around its place, so that origins with
-checks of the same interval do not fall into step with their own timers. The places themselves never drift.
+Each pair of agent and check has a phase of its own, so ten thousand checks that were made in one
+minute are not probed in one second, and the agents of a region do not knock all at once. Every
+probe is moved a little (JITTER) around its place, so that origins with checks of the same interval
+do not fall into step with their own timers. The places themselves never drift.
 """
 
 import hashlib

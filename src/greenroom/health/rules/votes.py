@@ -1,9 +1,12 @@
-"""From single probes to one verdict: an agent votes, a region decides by majority, and so do the regions.
+"""From single probes to one verdict: an agent votes, a region decides by majority, and so do the
+regions.
 
-An agent's vote follows its own probes: it changes only after `consecutive_fails` bad or `consecutive_successes` good ones in a row. Then
-`majority` is applied twice, to the votes of a region and to the verdicts of the regions. It counts against everyone who was asked, not
-against those who answered: an agent that is lost or late is a vote that is missing, never one that moves the others' share. So losing
-agents can make a verdict unknown, and never turns a healthy origin unhealthy.
+An agent's vote follows its own probes: it changes only after `consecutive_fails` bad or
+`consecutive_successes` good ones in a row. Then `majority` is applied twice, to the votes of a
+region and to the verdicts of the regions. It counts against everyone who was asked, not against
+those who answered: an agent that is lost or late is a vote that is missing, never one that moves
+the others' share. So losing agents can make a verdict unknown, and never turns a healthy origin
+unhealthy.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,11 +18,15 @@ from greenroom.model.health_check import HealthCheck
 UNKNOWN, HEALTHY, UNHEALTHY, SUSPENDED = "unknown", "healthy", "unhealthy", "suspended"
 
 REPORT_SLACK_MS = 15_000
-"""How late a report may come without its vote growing stale: three times the time between two reports of an agent."""
+"""How late a report may come without its vote growing stale: three times the time between two
+reports of an agent.
+"""
 
 
 class Vote(msgspec.Struct, frozen=True):
-    """What one agent says about one check, and the run of equal results that its next change grows from."""
+    """What one agent says about one check, and the run of equal results that its next change grows
+    from.
+    """
 
     says: str = UNKNOWN
     ok: bool = True
@@ -42,7 +49,9 @@ NO_VOTE = Vote()
 
 
 def counted(vote: Vote, result: Vote, check: HealthCheck) -> Vote:
-    """The vote after one more probe (`result` holds its facts, `says` and `run` are not read). A probe that is no newer changes nothing."""
+    """The vote after one more probe (`result` holds its facts, `says` and `run` are not read). A
+    probe that is no newer changes nothing.
+    """
     if result.at_ms <= vote.at_ms:
         return vote
     run = vote.run + 1 if vote.run and vote.ok == result.ok else 1
@@ -54,7 +63,8 @@ def counted(vote: Vote, result: Vote, check: HealthCheck) -> Vote:
 
 
 def majority(opinions: Collection[str], asked: int) -> str:
-    """Unhealthy when more than half of all that were asked say so; healthy when the others could not bring that about any more.
+    """Unhealthy when more than half of all that were asked say so; healthy when the others could
+    not bring that about any more.
 
     Between the two it is unknown: too few have answered.
     """
@@ -66,7 +76,9 @@ def majority(opinions: Collection[str], asked: int) -> str:
 
 
 class HealthVerdict(msgspec.Struct, frozen=True):
-    """What the votes come to now. `vote` is one that the verdict rests on; it holds the reason of a failure."""
+    """What the votes come to now. `vote` is one that the verdict rests on; it holds the reason of a
+    failure.
+    """
 
     status: str
     regions: Mapping[str, str]
@@ -85,7 +97,9 @@ def judged(
     lost: Collection[str],
     now_ms: int,
 ) -> HealthVerdict:
-    """The verdict on a check. `asked` names the agents of each region (core.health.roster), `lost` those not heard of."""
+    """The verdict on a check. `asked` names the agents of each region (core.health.roster), `lost`
+    those not heard of.
+    """
     regions, reasons = {}, []
     for region, agents in asked.items():
         heard = [
@@ -101,7 +115,9 @@ def judged(
 
 
 def _commonest(votes: Sequence[Vote]) -> Vote:
-    """A vote with the reason that most give; of equally many the one that comes first in the alphabet, so that it does not alternate."""
+    """A vote with the reason that most give; of equally many the one that comes first in the
+    alphabet, so that it does not alternate.
+    """
     counts: dict[str, int] = {}
     for vote in votes:
         counts[vote.reason] = counts.get(vote.reason, 0) + 1

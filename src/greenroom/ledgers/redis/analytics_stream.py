@@ -1,4 +1,6 @@
-"""Analytics of many processes in the global Redis: a stream for each data center, and the lease of the one process that empties them."""
+"""Analytics of many processes in the global Redis: a stream for each data center, and the lease of
+the one process that empties them.
+"""
 
 import contextlib
 from collections.abc import Sequence
@@ -12,13 +14,15 @@ from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import LEADER_LIBRARY
 
 STREAM_MAX = 20_000
-"""Messages of a data center that wait for a collector: six hours of fifty processes. The oldest go first."""
+"""Messages of a data center that wait for a collector: six hours of fifty processes. The oldest go
+first.
+"""
 
 LEASE_MS = 15_000
 
 
 class RedisAnalyticsStream:
-    """See `analytics.collector.shared.AnalyticsStream`. The client must not decode answers."""
+    """The client must not decode answers."""
 
     def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
         """`process` names this process among all."""
@@ -27,7 +31,6 @@ class RedisAnalyticsStream:
         self._place = f"{prefix}:{{analytics}}:"
 
     async def add(self, data_center: str, message: bytes) -> None:
-        """See `analytics.collector.shared.AnalyticsStream`."""
         try:
             await self._client.xadd(
                 self._place + data_center, {"m": message}, maxlen=STREAM_MAX, approximate=True
@@ -36,7 +39,6 @@ class RedisAnalyticsStream:
             raise StorageFailed(f"Redis: {error}") from error
 
     async def lead(self) -> bool:
-        """See `analytics.collector.shared.AnalyticsStream`."""
         return bool(
             await call_function(
                 self._client,
@@ -48,13 +50,11 @@ class RedisAnalyticsStream:
         )
 
     async def resign(self) -> None:
-        """See `analytics.collector.shared.AnalyticsStream`."""
         await call_function(
             self._client, LEADER_LIBRARY, "lock", (self._place + "collector",), (self._process, 0)
         )
 
     async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]:
-        """See `analytics.collector.shared.AnalyticsStream`."""
         try:
             found: Any = await self._client.xrange(self._place + data_center, count=count)
         except (RedisError, OSError) as error:
@@ -62,7 +62,6 @@ class RedisAnalyticsStream:
         return [(number, fields.get(b"m", b"")) for number, fields in found]
 
     async def remove(self, data_center: str, numbers: Sequence[bytes]) -> None:
-        """See `analytics.collector.shared.AnalyticsStream`."""
         try:
             await self._client.xdel(self._place + data_center, *numbers)
         except (RedisError, OSError) as error:

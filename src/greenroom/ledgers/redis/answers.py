@@ -1,7 +1,9 @@
-"""Questions and answers as bytes: what goes into one call for one room, and what comes out, with the estimate read here.
+"""Questions and answers as bytes: what goes into one call for one room, and what comes out, with
+the estimate read here.
 
-The server says how far a visitor is from the front and how long that takes by the limits and the measured pace; the forecast is read in
-this process, because its table is worked out once and used for thousands of visitors.
+The server says how far a visitor is from the front and how long that takes by the limits and the
+measured pace; the forecast is read in this process, because its table is worked out once and used
+for thousands of visitors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +28,9 @@ VISIT_MORE = Struct("<dBB")
 """Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
 SETTINGS = Struct("<BBBBBIIIIId")
 EXPECTED = Struct("<dd")
-"""Behind the settings: what time the process expects in the ledger, and how far that may be off (`admission.ledger_time`)."""
+"""Behind the settings: what time the process expects in the ledger, and how far that may be off
+(`admission.ledger_time`).
+"""
 _HEAD = Struct("<dddddddd")
 _ANSWER = Struct("<BBddIIId")
 _TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
@@ -57,15 +61,21 @@ class Reader:
     )  # fmt: skip
 
     def __init__(self, room: Room, on_line: bool = False) -> None:
-        """`on_line`: times in outcomes are on the coordinator's clock, which is the same in all data centers, instead of the ledger's."""
+        """`on_line`: times in outcomes are on the coordinator's clock, which is the same in all
+        data centers, instead of the ledger's.
+        """
         self.on_line = on_line
         self._outlook = Outlook()
         self.forecast = 0
         """Number of the forecast at hand."""
         self.now_ms = self.permits = self.want = 0
-        """The ledger's clock, unused permits, and how many permits to ask for because the lease ran dry; as of the latest answer."""
+        """The ledger's clock, unused permits, and how many permits to ask for because the lease ran
+        dry; as of the latest answer.
+        """
         self.passes_left = 0
-        """For how many permits requests that cannot wait may ask together; of the latest answer, if such a request was in it."""
+        """For how many permits requests that cannot wait may ask together; of the latest answer, if
+        such a request was in it.
+        """
         self.line_ahead_ms = 0
         """By how much the coordinator's clock is ahead of the ledger's."""
         self.per_minute: float | None = None
@@ -162,7 +172,9 @@ class Reader:
     def _estimate(
         self, position: int, waiting: int, key: int, wait_s: float, alone: bool
     ) -> Estimate | None:
-        """As `admission.ledger.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""
+        """As `admission.ledger.waits.Waits.estimate`; `wait_s` is what the server worked out (below
+        0: nothing).
+        """
         if not self._open:
             return None
         outlook = self._outlook

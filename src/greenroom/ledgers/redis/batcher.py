@@ -1,7 +1,8 @@
-"""Collects the questions of one event-loop iteration and sends them as one batch; meanwhile the next batch collects.
+"""Collects the questions of one event-loop iteration and sends them as one batch; meanwhile the
+next batch collects.
 
-So a lone question goes out at once, and the busier it is the more questions share a round trip. When Redis does not answer, everybody
-who waits is answered from here: held, with nothing promised.
+So a lone question goes out at once, and the busier it is the more questions share a round trip.
+When Redis does not answer, everybody who waits is answered from here: held, with nothing promised.
 """
 
 import asyncio
@@ -12,17 +13,23 @@ from typing import Any, Protocol
 from greenroom.ledgers.redis.wire import Command, Unreachable, Wire
 
 TRIP_MAX = 1_024
-"""Questions in one round trip: about 10 ms of work there and 5 ms here; the rest goes with the next one."""
+"""Questions in one round trip: about 10 ms of work there and 5 ms here; the rest goes with the next
+one.
+"""
 
 GATHERED_MAX = 20_000
-"""Questions that may wait in this process, about 10 MB; more are answered at once as if Redis did not."""
+"""Questions that may wait in this process, about 10 MB; more are answered at once as if Redis did
+not.
+"""
 
 
 class BatchSource(Protocol):
     """A source of questions: those of one room."""
 
     def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
-        """What to send now, at most about `limit` questions, each with who takes the reply (a value or an exception)."""
+        """What to send now, at most about `limit` questions, each with who takes the reply (a value
+        or an exception).
+        """
 
     @property
     def idle(self) -> bool:

@@ -1,4 +1,6 @@
-"""Calls a function of a library in Redis, loading the library where it is missing, and waits for the first element of a list."""
+"""Calls a function of a library in Redis, loading the library where it is missing, and waits for
+the first element of a list.
+"""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -13,7 +15,9 @@ from greenroom.ledgers.redis.library import Library
 async def call_function(
     client: Client, library: Library, name: str, keys: Sequence[str], arguments: Sequence[Any]
 ) -> Any:
-    """Calls it, and once more after loading its library when the server (a new replica, an emptied server) does not have it."""
+    """Calls it, and once more after loading its library when the server (a new replica, an emptied
+    server) does not have it.
+    """
     function = library.function(name).decode()
     try:
         try:

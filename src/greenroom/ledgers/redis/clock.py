@@ -1,6 +1,8 @@
-"""The clock of a process whose ledgers are in Redis: it follows the coordinator's, so that tickets mean the same at every edge.
+"""The clock of a process whose ledgers are in Redis: it follows the coordinator's, so that tickets
+mean the same at every edge.
 
-The ledgers know by how much that clock is ahead of their server's, and every answer from them says both.
+The ledgers know by how much that clock is ahead of their server's, and every answer from them says
+both.
 """
 
 from greenroom.ports import Clock
@@ -16,7 +18,6 @@ class ServerClock:
         self._latest_ms = 0
 
     def now_ms(self) -> int:
-        """See `ports.Clock`."""
         now_ms = self._own_ms() + self._ahead_ms
         if now_ms < self._latest_ms:
             return self._latest_ms
@@ -28,10 +29,11 @@ class ServerClock:
         return self._own_ms()
 
     def hear(self, server_ms: int, round_trip_ms: int) -> None:
-        """The server said it was `server_ms` somewhere within a round trip that ends now: right to half of it.
+        """The server said it was `server_ms` somewhere within a round trip that ends now: right to
+        half of it.
 
-        Quick answers are believed, slower ones after a while, and at once any answer that cannot be true unless the server's clock has
-        moved (another server has taken over).
+        Quick answers are believed, slower ones after a while, and at once any answer that cannot be
+        true unless the server's clock has moved (another server has taken over).
         """
         ahead_ms = server_ms - self._own_ms() + round_trip_ms // 2
         moved = (

@@ -1,8 +1,10 @@
-"""Draws of several machines: they agree on one secret and one result for each draw through the Redis that all of them share.
+"""Draws of several machines: they agree on one secret and one result for each draw through the
+Redis that all of them share.
 
-Each machine also keeps the agreed data in its data directory (`ledgers.draws`), and publishes it there. The first one decides: a
-secret or a draw that is in Redis already is the one that counts. Everybody takes part, whichever data center they wait in: each lists
-its own line there, and the draw is held when all have, or when one has been missing for so long that it counts as dead.
+Each machine also keeps the agreed data in its data directory (`ledgers.draws`), and publishes it
+there. The first one decides: a secret or a draw that is in Redis already is the one that counts.
+Everybody takes part, whichever data center they wait in: each lists its own line there, and the
+draw is held when all have, or when one has been missing for so long that it counts as dead.
 """
 
 import asyncio
@@ -20,7 +22,9 @@ from greenroom.ledgers.redis.connect import Client
 
 PLACE = "greenroom:{draws}:"
 ABSENT_S = 10.0
-"""So long the lines of other data centers are waited for; the coordinator declares one dead after the same time."""
+"""So long the lines of other data centers are waited for; the coordinator declares one dead after
+the same time.
+"""
 
 LOOK_S = 0.2
 ENTRY_BYTES = 32
@@ -29,7 +33,7 @@ KEPT_MS = 30 * 86_400_000
 
 
 class RedisDraws:
-    """See `ports.DrawStore`. Make it inside the event loop."""
+    """Make it inside the event loop."""
 
     def __init__(
         self,
@@ -48,7 +52,9 @@ class RedisDraws:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def agree(self) -> None:
-        """On the secret; once, before any seed is asked for. Raises StorageFailed when that cannot be done and never was."""
+        """On the secret; once, before any seed is asked for. Raises StorageFailed when that cannot
+        be done and never was.
+        """
         try:
             ours = self._files.secret()
             await self._client.set(PLACE + "secret", ours.hex(), nx=True)
@@ -62,7 +68,6 @@ class RedisDraws:
             ) from None
 
     def seed(self, draw_id: str) -> bytes:
-        """See `ports.DrawStore`."""
         return self._files.seed(draw_id)
 
     def settle(
@@ -72,7 +77,6 @@ class RedisDraws:
         hold: Callable[[Collection[str]], Draw],
         then: Callable[[Draw | StorageFailed], None],
     ) -> None:
-        """See `ports.DrawStore`."""
 
         async def ask() -> None:
             try:
@@ -108,7 +112,9 @@ class RedisDraws:
         return msgspec.json.decode(found or b"", type=Draw)
 
     async def _everybody(self, place: str, here: Sequence[str]) -> list[str]:
-        """Lists this line at `place`, unless another process of the data center has; then all of them, once all are there."""
+        """Lists this line at `place`, unless another process of the data center has; then all of
+        them, once all are there.
+        """
         await self._client.hsetnx(place, self._data_center, bytes.fromhex("".join(here)))
         await self._client.pexpire(place, KEPT_MS)
         given_up_s = time.monotonic() + self._absent_s

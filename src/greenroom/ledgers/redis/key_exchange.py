@@ -1,9 +1,11 @@
-"""Edges on several machines exchange their keys through Redis, so that each can open what another one sealed: tickets, and stored secrets.
+"""Edges on several machines exchange their keys through Redis, so that each can open what another
+one sealed: tickets, and stored secrets.
 
-Every machine keeps its own key files and reads them as always (`keys.ticket_keys`, `keys.sealed_secrets`); this brings the files to the same
-content. A ticket key that was just made seals only 15 s later, and every machine has it by then. None is made while
-keys cannot be exchanged, and a key that a machine made by itself stops sealing for 15 s when the others hear of it. Nothing is lost with
-Redis: every machine that has a key brings it back.
+Every machine keeps its own key files and reads them as always (`keys.ticket_keys`,
+`keys.sealed_secrets`); this brings the files to the same content. A ticket key that was just made
+seals only 15 s later, and every machine has it by then. None is made while keys cannot be
+exchanged, and a key that a machine made by itself stops sealing for 15 s when the others hear of
+it. Nothing is lost with Redis: every machine that has a key brings it back.
 """
 
 import asyncio
@@ -34,7 +36,8 @@ class KeyExchange:
         self._data = data
 
     async def begin(self, now_ms: int) -> None:
-        """Before the key ring is read. Of several machines that begin without any key one makes it, and the others wait for it a moment.
+        """Before the key ring is read. Of several machines that begin without any key one makes it,
+        and the others wait for it a moment.
 
         Raises as `run` does.
         """
@@ -56,7 +59,9 @@ class KeyExchange:
                 return
 
     async def run(self, now_ms: int) -> None:
-        """Once; often enough is every other second. Raises StorageFailed or InvalidConfig; our own keys stay in use."""
+        """Once; often enough is every other second. Raises StorageFailed or InvalidConfig; our own
+        keys stay in use.
+        """
         try:
             await self._agree(PLACE, lambda theirs: exchange(self._data, theirs, now_ms))
             await self._agree(

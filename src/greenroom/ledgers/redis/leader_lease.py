@@ -1,4 +1,6 @@
-"""The leader lease in the global Redis: reports are submitted there, one leader answers them, and what it saved outlives it."""
+"""The leader lease in the global Redis: reports are submitted there, one leader answers them, and
+what it saved outlives it.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +14,9 @@ from greenroom.ledgers.redis.library import LEADER_LIBRARY
 from greenroom.ports.coordination import TERM_MS, LeaseTerm, SavedState, Submission
 
 TIMEOUT_S = 2.0
-"""A client that says nothing for so long is given up: four times the longest wait asked for, and half of what makes a link cut off."""
+"""A client that says nothing for so long is given up: four times the longest wait asked for, and
+half of what makes a link cut off.
+"""
 
 
 class RedisLeaderLease:
@@ -22,7 +26,9 @@ class RedisLeaderLease:
     """
 
     def __init__(self, client: Client, prefix: str = "greenroom") -> None:
-        """`client` must not decode answers; its socket timeout (TIMEOUT_S) is longer than any wait asked for here."""
+        """`client` must not decode answers; its socket timeout (TIMEOUT_S) is longer than any wait
+        asked for here.
+        """
         self._client = client
         place = f"{prefix}:{{leader}}:"  # one hash tag: one shard
         self._lease, self._reports, self._signal, self._saved = (
@@ -30,10 +36,9 @@ class RedisLeaderLease:
         )
         self._answers = place + "answers:"
 
-    # -- for a data center -------------------------------------------------------------------------------------------------------
+    # -- for a data center -------------------------------------------------------------------------
 
     async def submit(self, data_center: str, report: bytes, candidate: str) -> Submission:
-        """See `ports.coordination.LeaderLease`."""
         keys = (self._lease, self._reports, self._signal)
         number, now_ms, holder = await self._call(
             "submit", keys, (data_center, report, candidate, TERM_MS)
@@ -41,13 +46,11 @@ class RedisLeaderLease:
         return Submission(LeaseTerm(candidate, number) if number else None, now_ms, holder.decode())
 
     async def next_answer(self, data_center: str, wait_s: float) -> bytes | None:
-        """See `ports.coordination.LeaderLease`."""
         return await pop(self._client, self._answers + data_center, wait_s)
 
-    # -- for the leader ----------------------------------------------------------------------------------------------------------
+    # -- for the leader ----------------------------------------------------------------------------
 
     async def load(self, term: LeaseTerm) -> SavedState | None:
-        """See `ports.coordination.LeaderLease`."""
         found = await self._as_leader("load", (self._lease, self._saved), term, ())
         if found is None:
             return None
@@ -55,7 +58,6 @@ class RedisLeaderLease:
         return SavedState(found[0], found[1].decode(), rows)
 
     async def collect(self, term: LeaseTerm, wait_s: float) -> list[tuple[str, bytes]] | None:
-        """See `ports.coordination.LeaderLease`."""
         if wait_s > 0:
             await pop(self._client, self._signal, wait_s)
         found = await self._as_leader(
@@ -77,7 +79,6 @@ class RedisLeaderLease:
         forgotten: Sequence[str] = (),
         answers: Iterable[tuple[str, bytes]] = (),
     ) -> bool:
-        """See `ports.coordination.LeaderLease`."""
         keys, sealed = [self._lease, self._saved], []
         for data_center, answer in answers:
             keys.append(self._answers + data_center)
@@ -87,10 +88,9 @@ class RedisLeaderLease:
         return await self._as_leader("commit", keys, term, arguments) is not None
 
     async def release(self, term: LeaseTerm) -> None:
-        """See `ports.coordination.LeaderLease`."""
         await self._call("release", (self._lease,), (term.holder, term.number))
 
-    # -- inside ------------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     async def _as_leader(
         self, function: str, keys: Sequence[str], term: LeaseTerm, arguments: tuple[Any, ...]

@@ -1,4 +1,6 @@
-"""The ledger of one room in Redis, as `ports.LedgerPort`: many processes share it; without an answer from Redis no visitor is admitted."""
+"""The ledger of one room in Redis, as `ports.LedgerPort`: many processes share it; without an
+answer from Redis no visitor is admitted.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -29,12 +31,16 @@ from greenroom.model.visit import Outcome, Standing
 from greenroom.ports import TableThen, Then
 
 CALL_WORK = 60
-"""Work in one call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call has to stay below 0.2 ms."""
+"""Work in one call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call
+has to stay below 0.2 ms.
+"""
 WORK = {ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8}
 """Units of each kind of question, as measured (bench/redis_ledger.py)."""
 
 HELD_REFRESH_MS = 5_000
-"""A visitor without an answer retries about this much later, so that a crowd does not overload a Redis that has just returned."""
+"""A visitor without an answer retries about this much later, so that a crowd does not overload a
+Redis that has just returned.
+"""
 
 
 class LedgerServices(Protocol):
@@ -44,20 +50,24 @@ class LedgerServices(Protocol):
         """An answer that has just come says that it was then."""
 
     def run_dry(self, room_id: str, want: Callable[[], int], then: Callable[[], None]) -> bool:
-        """Asks the coordinator for permits; `then` is called once afterwards. False: there is no coordinator to ask.
+        """Asks the coordinator for permits; `then` is called once afterwards. False: there is no
+        coordinator to ask.
 
-        `want` says how many when the asking begins: by then all answers that came together have been read.
+        `want` says how many when the asking begins: by then all answers that came together have
+        been read.
         """
 
-    def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """See `ports.LedgerPort.before`."""
+    def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None: ...
 
-    def rekey(self, room_id: str, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        """See `ports.LedgerPort.rekey`."""
+    def rekey(
+        self, room_id: str, keys: Mapping[bytes, int], then: Callable[[bool], None]
+    ) -> None: ...
 
 
 LedgerRequest = tuple[bytes, Then, int]
-"""A question, who wants the answer, and how often it may still wait until the coordinator has been asked for permits."""
+"""A question, who wants the answer, and how often it may still wait until the coordinator has been
+asked for permits.
+"""
 
 
 class RedisLedger:
@@ -96,30 +106,24 @@ class RedisLedger:
         )
         self._tables: list[TableThen] = []
 
-    # -- the Ledger port ------------------------------------------------------------------------------------------------------
+    # -- the Ledger port ---------------------------------------------------------------------------
 
     def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(ARRIVE, ticket_id, key, self._getrandbits(64)), then)
 
     def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(PASS, ticket_id, key, 0), then, PROVISIONAL_CALLS)
 
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(POLL, ticket_id, key, self._getrandbits(64)), then)
 
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(PEEK, ticket_id, key, self._getrandbits(64)), then)
 
     def view(self, ticket_id: bytes, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)
 
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:
-        """See `ports.LedgerPort`."""
         name = home.encode()
         more = (
             VISIT_MORE.pack(
@@ -130,27 +134,28 @@ class RedisLedger:
         self._ask(QUESTION.pack(VISIT, ticket_id, key, self._getrandbits(64)) + more, then)
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
-        """See `ports.LedgerPort`. Lost when Redis does not answer."""
+        """Lost when Redis does not answer."""
         self._ask(QUESTION.pack(KEEP, ticket_id, gap_ms, 0), _nobody)
 
     def line_table(self, then: TableThen) -> None:
-        """See `ports.LedgerPort`."""
         self._tables.append(then)
         self._batcher.call(self)
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
-        """See `ports.LedgerPort`. Lost when Redis does not answer: the place or session then ends by itself."""
+        """Lost when Redis does not answer: the place or session then ends by itself."""
         self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), _nobody)
 
     def configure(self, room: Room) -> None:
-        """See `ports.LedgerPort`. Sent until Redis has taken it; when two processes send different settings, the later ones count."""
+        """Sent until Redis has taken it; when two processes send different settings, the later ones
+        count.
+        """
         self._room = room
         self._settings = settings_of(room)
         self._said = False
         self.reader.configure(room)
         self._batcher.call(self)
 
-    # -- for the store around it ------------------------------------------------------------------------------------------------
+    # -- for the store around it -------------------------------------------------------------------
 
     @property
     def room(self) -> Room:
@@ -172,11 +177,9 @@ class RedisLedger:
 
     @property
     def idle(self) -> bool:
-        """See `batcher.BatchSource`."""
         return not self._asked and not self._tables and self._said
 
     def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
-        """See `batcher.BatchSource`."""
         asked, self._asked = self._asked[:limit], self._asked[limit:]
         found = [] if self._said else [self._saying()]
         for part in _calls(asked):
@@ -198,7 +201,6 @@ class RedisLedger:
         return found
 
     def give_up(self, error: Exception) -> None:  # noqa: ARG002 - they are held for any reason
-        """See `batcher.BatchSource`."""
         asked, self._asked = self._asked, []
         tables, self._tables = self._tables, []
         self._hold(asked)
@@ -206,14 +208,13 @@ class RedisLedger:
             then(None)
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """See `ports.LedgerPort`. LedgerRequest until there is an answer: a draw without those who are there would be none."""
+        """LedgerRequest until there is an answer: a draw without those who are there would be none."""
         self._services.before(self._room.id, key, then)
 
     def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        """See `ports.LedgerPort`."""
         self._services.rekey(self._room.id, keys, then)
 
-    # -- inside -----------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _ask(self, question: bytes, then: Then, calls: int = 1) -> None:
         if len(self._asked) >= GATHERED_MAX:
@@ -225,7 +226,8 @@ class RedisLedger:
 
     def _saying(self) -> tuple[Command, Callable[[Any], None]]:
         settings = self._settings
-        self._said = True  # unless a reply says otherwise: so that an idle ledger does not ask again and again
+        # unless a reply says otherwise: so that an idle ledger does not ask again and again
+        self._said = True
 
         def heard(reply: Any) -> None:
             if isinstance(reply, Exception) and settings == self._settings:
@@ -267,7 +269,9 @@ class RedisLedger:
         self.hear_time(self.reader.now_ms)
 
     def _wait_for_permits(self, dry: list[tuple[LedgerRequest, Outcome]]) -> None:
-        """Newcomers who would be let in if the coordinator had a permit to spare: they are asked about once more when it has been asked."""
+        """Newcomers who would be let in if the coordinator had a permit to spare: they are asked
+        about once more when it has been asked.
+        """
         asking = bool(self._dry)
         self._dry += [one for one, _ in dry]
         if not asking and not self._services.run_dry(self._room.id, self._wanted, self._ask_again):
@@ -276,7 +280,9 @@ class RedisLedger:
                 then(outcome)
 
     def _may_wait(self, question: bytes) -> bool:
-        """Of requests that cannot wait only as many do as may still be let in: however many come, no more permits are asked for."""
+        """Of requests that cannot wait only as many do as may still be let in: however many come,
+        no more permits are asked for.
+        """
         if question[0] != PASS:
             return True
         if self._dry_passes >= self.reader.passes_left:

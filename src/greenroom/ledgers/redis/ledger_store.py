@@ -1,4 +1,6 @@
-"""The ledgers of all rooms of one data center in Redis: opens them, and carries reports and answers as `ports.LedgerStore`."""
+"""The ledgers of all rooms of one data center in Redis: opens them, and carries reports and answers
+as `ports.LedgerStore`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -91,10 +93,9 @@ class RedisLedgerStore:
         async with self._exchanging:
             await self._wire.close()
 
-    # -- the LedgerStore port----------------------------------------------------------------------------------------------------
+    # -- the LedgerStore port-----------------------------------------------------------------------
 
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
-        """See `ports.LedgerStore`."""
         ids = [room_id for room_id in wants if room_id in self._ledgers]
         ups = await self._reports(
             ids,
@@ -105,7 +106,6 @@ class RedisLedgerStore:
         return ups
 
     async def farewell(self) -> dict[str, SyncUp]:
-        """See `ports.LedgerStore`."""
         ids = list(self._ledgers)
         ups = await self._reports(
             ids,
@@ -125,7 +125,6 @@ class RedisLedgerStore:
         }
 
     async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
-        """See `ports.LedgerStore`."""
         ledgers = [
             (self._ledgers[room_id], down)
             for room_id, down in downs.items()
@@ -138,7 +137,7 @@ class RedisLedgerStore:
             if isinstance(reply, int):
                 ledger.hear_time(reply)
 
-    # -- for the process around it ----------------------------------------------------------------------------------------------
+    # -- for the process around it -----------------------------------------------------------------
 
     async def gauges(self) -> dict[str, Gauges]:
         """Room id -> figures of every open room whose ledger answers."""
@@ -157,7 +156,8 @@ class RedisLedgerStore:
         }
 
     async def tallies(self) -> dict[str, Taken]:
-        """Room id -> what happened in every open room since the last time, in whichever process: it is gone from Redis afterwards.
+        """Room id -> what happened in every open room since the last time, in whichever process: it
+        is gone from Redis afterwards.
 
         Stays are known in steps of five seconds.
         """
@@ -183,14 +183,12 @@ class RedisLedgerStore:
             if isinstance(reply, bytes)
         }
 
-    # -- for the ledgers ----------------------------------------------------------------------------------------------------------
+    # -- for the ledgers ---------------------------------------------------------------------------
 
     def heard(self, server_ms: int) -> None:
-        """See `ledger.Errands`."""
         self._heard_ms = server_ms
 
     def run_dry(self, room_id: str, want: Callable[[], int], then: Callable[[], None]) -> bool:
-        """See `ledger.Errands`."""
         borrow = self.borrow
         if borrow is None:
             return False
@@ -205,7 +203,6 @@ class RedisLedgerStore:
         return True
 
     def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """See `ports.LedgerPort.before`."""
         ledger = self._ledgers[room_id]
 
         async def ask() -> None:
@@ -216,7 +213,6 @@ class RedisLedgerStore:
         self._begin(ask())
 
     def rekey(self, room_id: str, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        """See `ports.LedgerPort.rekey`."""
         ledger = self._ledgers[room_id]
 
         async def ask() -> None:
@@ -232,13 +228,13 @@ class RedisLedgerStore:
 
         self._begin(ask())
 
-    # -- inside -----------------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     async def _line_before(self, ledger: RedisLedger, key: int) -> list[bytes] | None:
         """Those in line before this key, in order; None without an answer.
 
-        Each page goes on from the last key of the one before, not from a place: visitors ahead leave the line meanwhile, and then
-        as many others would be passed over.
+        Each page goes on from the last key of the one before, not from a place: visitors ahead
+        leave the line meanwhile, and then as many others would be passed over.
         """
         found: dict[bytes, None] = {}
         since, size = b"-inf", PAGE
@@ -252,7 +248,9 @@ class RedisLedgerStore:
             since, size = reply[-1], size if reply[-1] != since else 2 * size
 
     def _place(self, room_id: str) -> bytes:
-        """One hash tag for all keys of a room. Two rooms never share one, for any characters in their names."""
+        """One hash tag for all keys of a room. Two rooms never share one, for any characters in
+        their names.
+        """
         return (
             f"greenroom:{{{quote(self.data_center, safe='')}/{quote(room_id, safe='')}}}".encode()
         )

@@ -1,7 +1,8 @@
-"""The function library that keeps the ledgers: put together from its parts, and named by its content.
+"""The function library that keeps the ledgers: put together from its parts, and named by its
+content.
 
-A library of another greenroom has another name, so two versions can work on one Redis while one replaces the other; they share the
-ledgers as long as the format of the state is the same.
+A library of another greenroom has another name, so two versions can work on one Redis while one
+replaces the other; they share the ledgers as long as the format of the state is the same.
 """
 
 from hashlib import sha256

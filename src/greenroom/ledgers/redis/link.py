@@ -1,13 +1,17 @@
-"""Where a Redis is, as an operator writes it: one server, a master that Sentinels know, or a cluster; over TCP, TLS or a socket file.
+"""Where a Redis is, as an operator writes it: one server, a master that Sentinels know, or a
+cluster; over TCP, TLS or a socket file.
 
 | URL | means |
 |---|---|
 | `redis://[user:password@]host[:port][/db]`, `unix://[user:password@]/path?db=0` | one server |
-| `redis+sentinel://[user:password@]host[:port],host[:port].../service[/db]` | the master that these Sentinels name |
-| `redis+cluster://[user:password@]host[:port],host[:port]...` | a cluster, reached through any of these |
+| `redis+sentinel://[user:password@]host[:port],host[:port].../service[/db]` | the master that these
+Sentinels name |
+| `redis+cluster://[user:password@]host[:port],host[:port]...` | a cluster, reached through any of
+these |
 
-`rediss` instead of `redis` is TLS. Options behind `?`: `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile` (paths), `ssl_check_hostname`,
-`ssl_cert_reqs`; for Sentinel `sentinel_username` and `sentinel_password` when Sentinels want other ones.
+`rediss` instead of `redis` is TLS. Options behind `?`: `ssl_ca_certs`, `ssl_certfile`,
+`ssl_keyfile` (paths), `ssl_check_hostname`, `ssl_cert_reqs`; for Sentinel `sentinel_username` and
+`sentinel_password` when Sentinels want other ones.
 """
 
 import re
@@ -33,13 +37,17 @@ OPTIONS = frozenset(
     )
 )
 _URL = re.compile(r"(?P<scheme>[^:/?#]*)://(?P<hosts>[^/?#]*)(?P<path>[^?#]*)\??(?P<query>[^#]*)")
-"""Taken apart by hand: `urlsplit` wants one host, and since 2024 refuses a list with an IPv6 address in it."""
+"""Taken apart by hand: `urlsplit` wants one host, and since 2024 refuses a list with an IPv6
+address in it.
+"""
 
 _FORMS = "redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
 
 
 class Link:
-    """A checked URL; `client()` makes a client of it, as often as wanted. Shown without the password."""
+    """A checked URL; `client()` makes a client of it, as often as wanted. Shown without the
+    password.
+    """
 
     def __init__(self, url: str, pointer: str = "redis") -> None:
         """Raises InvalidConfig with `pointer` for a URL that has none of the forms above."""
@@ -112,7 +120,9 @@ class Link:
         return self._shown
 
     def client(self, timeout_s: float) -> "Client":
-        """A client that decodes nothing, never repeats a command, and gives up after `timeout_s`. Make it inside the event loop."""
+        """A client that decodes nothing, never repeats a command, and gives up after `timeout_s`.
+        Make it inside the event loop.
+        """
         from greenroom.ledgers.redis.connect import (
             connect,  # only where there is a Redis: the library is a fifth of a start
         )

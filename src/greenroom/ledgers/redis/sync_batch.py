@@ -1,4 +1,6 @@
-"""Reports and answers of a ledger in Redis: how its functions write and read the messages of `admission.messages.sync`."""
+"""Reports and answers of a ledger in Redis: how its functions write and read the messages of
+`admission.messages.sync`.
+"""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -29,7 +31,9 @@ def report_of(reply: list[Any]) -> SyncUp:
 
 
 def arguments_of(down: SyncDown) -> list[bytes]:
-    """What `apply` wants: the numbers as a map, the forecast (empty: none), and of moves arrivals, wanted and denied."""
+    """What `apply` wants: the numbers as a map, the forecast (empty: none), and of moves arrivals,
+    wanted and denied.
+    """
     values = {
         name: getattr(down, name)
         for name in down.__struct_fields__

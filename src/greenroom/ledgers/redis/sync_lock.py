@@ -1,4 +1,6 @@
-"""The sync lock of one data center in its own Redis, with the permit requests of the processes that do not hold it."""
+"""The sync lock of one data center in its own Redis, with the permit requests of the processes that
+do not hold it.
+"""
 
 from collections.abc import Collection
 from typing import Any
@@ -36,15 +38,12 @@ class RedisSyncLock:
         self._present = place + "present"
 
     async def acquire(self) -> bool:
-        """See `ports.coordination.SyncLock`."""
         return bool(await self._call("lock", LOCK_MS))
 
     async def leave(self) -> bool:
-        """See `ports.coordination.SyncLock`."""
         return not await self._call("leave")
 
     async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
-        """See `ports.coordination.SyncLock`."""
         try:
             await self._client.rpush(
                 self._requests, msgspec.msgpack.encode(PermitRequest(self._process, room_id, want))
@@ -55,7 +54,6 @@ class RedisSyncLock:
         await pop(self._client, self._acknowledged + self._process, wait_s)
 
     async def permit_requests(self, wait_s: float) -> list[PermitRequest]:
-        """See `ports.coordination.SyncLock`."""
         first = await pop(self._client, self._requests, wait_s)
         if first is None:
             return []
@@ -66,7 +64,6 @@ class RedisSyncLock:
         return [_request.decode(one) for one in (first, *(more or ()))]
 
     async def acknowledge(self, processes: Collection[str]) -> None:
-        """See `ports.coordination.SyncLock`."""
         try:
             for process in processes:
                 key = self._acknowledged + process

@@ -1,8 +1,8 @@
 """Carries many commands to Redis in one round trip, and loads the library where it is missing.
 
-A reply that does not come in time, or a server that cannot serve, is the exception Unreachable: what became of the commands is then not
-known. A single command that was refused is an error in its place. Nothing is repeated, but for a function that was not there: it
-did not run.
+A reply that does not come in time, or a server that cannot serve, is the exception Unreachable:
+what became of the commands is then not known. A single command that was refused is an error in its
+place. Nothing is repeated, but for a function that was not there: it did not run.
 """
 
 import asyncio
@@ -63,7 +63,6 @@ class ServerWire:
         self._used_s = 0.0
 
     async def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """See `Wire`."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 connection = await self._at_hand()
@@ -71,7 +70,7 @@ class ServerWire:
                 missing = [place for place, reply in enumerate(replies) if _is_missing(reply)]
                 if missing:
                     again = [commands[place] for place in missing]
-                    (loaded, *found) = await _pipelined(
+                    loaded, *found = await _pipelined(
                         connection, [("FUNCTION", "LOAD", self._library.source), *again]
                     )
                     _refused(loaded)
@@ -88,13 +87,14 @@ class ServerWire:
         return replies
 
     async def close(self) -> None:
-        """See `Wire`."""
         connection, self._connection = self._connection, None
         if connection:
             await connection.disconnect(nowait=True)
 
     async def _at_hand(self) -> AbstractConnection:
-        """The connection; one that was idle is looked at first, because the server may have ended it meanwhile."""
+        """The connection; one that was idle is looked at first, because the server may have ended
+        it meanwhile.
+        """
         now_s = time.monotonic()
         idle_s, self._used_s = now_s - self._used_s, now_s
         if self._connection and idle_s > IDLE_S:
@@ -113,7 +113,9 @@ class ServerWire:
 
 
 class ClusterWire:
-    """To a cluster: the commands of each shard share a round trip, and what befalls one shard is nothing to the others."""
+    """To a cluster: the commands of each shard share a round trip, and what befalls one shard is
+    nothing to the others.
+    """
 
     def __init__(self, client: RedisCluster, library: Library, timeout_s: float) -> None:
         self._client = client
@@ -124,7 +126,7 @@ class ClusterWire:
         self._looked_s = float("-inf")
 
     async def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """See `Wire`. A shard that cannot be reached is an error in its places."""
+        """A shard that cannot be reached is an error in its places."""
         if not self._known and time.monotonic() - self._looked_s > LOOK_S:
             await self._look()
         replies = await self._spread(commands)
@@ -140,7 +142,6 @@ class ClusterWire:
         return replies
 
     async def close(self) -> None:
-        """See `Wire`."""
         for shard in self._shards.values():
             await shard.close()
         self._shards.clear()
@@ -208,7 +209,9 @@ def _connecting(make: Callable[[], Any]) -> Connect:
     async def connect() -> AbstractConnection:
         connection = make()
         await connection.connect()
-        connection.socket_timeout = None  # there is one for the whole exchange: another one for each reply would cost more than the reply
+        # there is one for the whole exchange: another one for each reply would cost more than the
+        # reply
+        connection.socket_timeout = None
         return cast(AbstractConnection, connection)
 
     return connect

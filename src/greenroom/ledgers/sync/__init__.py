@@ -1,1 +1,3 @@
-"""The background loops: time passes in ledgers, reports go to the coordinator, and one process leads."""
+"""The background loops: time passes in ledgers, reports go to the coordinator, and one process
+leads.
+"""

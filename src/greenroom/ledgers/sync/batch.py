@@ -1,6 +1,7 @@
 """Messages between a data center and the coordinator: all rooms in one batch, as msgpack.
 
-Fields are told apart by position and new ones are added at the end, so two versions understand each other while one replaces the other.
+Fields are told apart by position and new ones are added at the end, so two versions understand each
+other while one replaces the other.
 """
 
 import msgspec
@@ -8,7 +9,8 @@ import msgspec
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 
 BATCH_MAX_BYTES = 16 << 20
-"""A thousand rooms with a long line each stay below; a longer batch was not written by greenroom."""
+"""A thousand rooms with a long line each stay below; a longer batch was not written by greenroom.
+"""
 
 
 class ReportBatch(msgspec.Struct, frozen=True, array_like=True):

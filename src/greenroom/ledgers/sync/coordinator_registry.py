@@ -1,12 +1,14 @@
-"""The coordinators of all rooms: takes a data center's sync batch, and returns the answer and the state to save before it is sent.
+"""The coordinators of all rooms: takes a data center's sync batch, and returns the answer and the
+state to save before it is sent.
 
-No clock, no network, no randomness of its own: the leader drives it, and so do the bench and the tests. Rows have names: `=` is
-when the newest row was written, `~` in which life of the server, `room` is a room's own row and `room|data center` that of one data
-center in it.
+No clock, no network, no randomness of its own: the leader drives it, and so do the bench and the
+tests. Rows have names: `=` is when the newest row was written, `~` in which life of the server,
+`room` is a room's own row and `room|data center` that of one data center in it.
 
-What is read back may be older than what was written, when the server that keeps it lost its last moments. Then nothing is granted in a
-room before every data center has said what it holds. The same goes for a room of which nothing is remembered: it may be new, or
-everything may have been lost, and from here that looks the same.
+What is read back may be older than what was written, when the server that keeps it lost its last
+moments. Then nothing is granted in a room before every data center has said what it holds. The same
+goes for a room of which nothing is remembered: it may be new, or everything may have been lost, and
+from here that looks the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,7 +42,9 @@ _center_row = msgspec.msgpack.Decoder(CenterRow)
 
 
 DORMANT_MS = 3_600_000
-"""How long rows of a removed room are kept: by then every session is over, and every process has the same rooms."""
+"""How long rows of a removed room are kept: by then every session is over, and every process has
+the same rooms.
+"""
 
 
 def _is_readable(name: str, row: bytes) -> bool:
@@ -94,12 +98,13 @@ class CoordinatorRegistry:
         self._writing: list[tuple[DataCenter, Mark]] = []
         self._forgotten: dict[str, None] = {}
 
-    # -- what is written down ----------------------------------------------------------------------------------------------------
+    # -- what is written down ----------------------------------------------------------------------
 
     def restore(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> list[str]:
         """Takes over what earlier leaders wrote; rooms get their coordinators with `configure`.
 
-        Answers the names of damaged rows: they count as lost, and every room as one of which newer rows may be missing.
+        Answers the names of damaged rows: they count as lost, and every room as one of which newer
+        rows may be missing.
         """
         self._life = encode(life)
         damaged = [
@@ -153,12 +158,14 @@ class CoordinatorRegistry:
         self._touched.clear()
         self._forgotten.clear()
 
-    # -- what operators change ---------------------------------------------------------------------------------------------------
+    # -- what operators change ---------------------------------------------------------------------
 
     def configure(
         self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int, fence_ms: int = 0
     ) -> None:
-        """The rooms and data centers there are from now on, with their settings. `fence_ms`: see `fence`; 0: never."""
+        """The rooms and data centers there are from now on, with their settings. `fence_ms`: see
+        `fence`; 0: never.
+        """
         self.now_ms = max(self.now_ms, now_ms)
         wanted, names = {room.id: room for room in rooms}, tuple(dict.fromkeys(data_centers))
         moved = names != self._data_centers
@@ -191,7 +198,9 @@ class CoordinatorRegistry:
         )  # fmt: skip
 
     def _put_away(self, room_id: str) -> None:
-        """A room that is gone, or that this process has not heard of yet: its rows stay for a while."""
+        """A room that is gone, or that this process has not heard of yet: its rows stay for a
+        while.
+        """
         coordinator = self.coordinators.pop(room_id)
         rows = {
             name: center_row(center, coordinator.transfers.on_the_way(name))
@@ -217,10 +226,12 @@ class CoordinatorRegistry:
         for name in self._touched:
             self._forgotten.pop(name, None)
 
-    # -- what data centers report ------------------------------------------------------------------------------------------------
+    # -- what data centers report ------------------------------------------------------------------
 
     def answer(self, data_center: str, batch: bytes, now_ms: int) -> bytes | None:
-        """The answer to a data center's batch; None when it is not on the list, or the batch is no report of its ledgers."""
+        """The answer to a data center's batch; None when it is not on the list, or the batch is no
+        report of its ledgers.
+        """
         if data_center not in self._data_centers:
             return None
         try:

@@ -1,9 +1,10 @@
 """Keeps the ledgers of one data center in step with the coordinator, whichever process that is.
 
-In each data center one process at a time holds the sync lock. It reads the reports of all rooms that are due, submits them to the leader
-as one batch, waits for the answer and gives it to the ledgers, and only then reads the next reports: an answer is never newer than the
-report it answers. If no process holds the leader lease, the process that submits a batch takes it, so a missing coordinator is noticed by
-those who need one.
+In each data center one process at a time holds the sync lock. It reads the reports of all rooms
+that are due, submits them to the leader as one batch, waits for the answer and gives it to the
+ledgers, and only then reads the next reports: an answer is never newer than the report it answers.
+If no process holds the leader lease, the process that submits a batch takes it, so a missing
+coordinator is noticed by those who need one.
 
 A process without the sync lock passes its visitors' permit requests on to the one that holds it.
 """
@@ -33,7 +34,9 @@ CHECK_LEADER_S = 0.5
 
 RETRY_S = 0.25
 FAREWELL_S = 2.0
-"""A stop is not held up for longer; a data center whose farewell is not heard is given up after the fence."""
+"""A stop is not held up for longer; a data center whose farewell is not heard is given up after the
+fence.
+"""
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -62,7 +65,9 @@ class DataCenterSync:
         leader_loop: LeaderLoop,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`process` names this process among all of the world; `rooms` gives the rooms that are open here, by id."""
+        """`process` names this process among all of the world; `rooms` gives the rooms that are
+        open here, by id.
+        """
         self.name, self.process = name, process
         self._ledgers, self._rooms = ledgers, rooms
         self._leader_lease, self._lock, self._leader_loop = leader_lease, lock, leader_loop
@@ -99,7 +104,9 @@ class DataCenterSync:
         )
 
     async def run(self) -> None:
-        """Until cancelled; then the sync lock and the leader lease are released, after a farewell of the last process here."""
+        """Until cancelled; then the sync lock and the leader lease are released, after a farewell
+        of the last process here.
+        """
         loops = [
             asyncio.create_task(loop()) for loop in (self._keep_lock, self._sync, self._listen)
         ]
@@ -110,7 +117,6 @@ class DataCenterSync:
             await asyncio.shield(self._release())
 
     async def borrow(self, room_id: str, want: int) -> None:
-        """See `ports.Borrow`."""
         if self.locked:
             future = self._borrowers.get(room_id)
             if future is None:
@@ -128,14 +134,16 @@ class DataCenterSync:
         await asyncio.shield(task)
 
     async def give_up(self, data_center: str) -> None:
-        """Passes on an operator's word that nothing runs in another data center any more. Raises StorageFailed."""
+        """Passes on an operator's word that nothing runs in another data center any more. Raises
+        StorageFailed.
+        """
         delivery = await self._leader_lease.submit(
             data_center, encode(ReportBatch(0, {}, dead=True)), self.process
         )
         if delivery.term:
             self._leader_loop.begin(delivery.term)
 
-    # -- loops ---------------------------------------------------------------------------------------------------------------------
+    # -- loops -------------------------------------------------------------------------------------
 
     async def _keep_lock(self) -> None:
         while True:
@@ -182,7 +190,7 @@ class DataCenterSync:
         self._schedule.request(request.room_id, request.want)
         self._requested.set()
 
-    # -- one exchange ----------------------------------------------------------------------------------------------------------------
+    # -- one exchange ------------------------------------------------------------------------------
 
     async def _sync_rooms(self, wants: Mapping[str, int]) -> None:
         borrowers = [
@@ -222,7 +230,9 @@ class DataCenterSync:
         self._answered = time.monotonic()
 
     async def _answer(self) -> Mapping[str, SyncDown] | None:
-        """The answer to the newest batch. One to an earlier batch is of no use any more: counters are absolute."""
+        """The answer to the newest batch. One to an earlier batch is of no use any more: counters
+        are absolute.
+        """
         until = time.monotonic() + ANSWER_MS / 1000
         while (left := until - time.monotonic()) > 0:
             encoded = await self._leader_lease.next_answer(self.name, min(left, CHECK_LEADER_S))
@@ -259,7 +269,9 @@ class DataCenterSync:
         await self._leader_loop.resign()
 
     async def _say_farewell(self) -> None:
-        """Frees the sync lock. The last process of the data center says that only sessions are left: see `ledger.exchange.farewell`."""
+        """Frees the sync lock. The last process of the data center says that only sessions are
+        left: see `ledger.exchange.farewell`.
+        """
         if not await self._lock.leave():
             return
         ups = await self._ledgers.farewell()

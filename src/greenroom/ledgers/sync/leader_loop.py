@@ -1,10 +1,13 @@
-"""Leads while this process holds the leader lease: collects sync batches, saves the new state, and answers them.
+"""Leads while this process holds the leader lease: collects sync batches, saves the new state, and
+answers them.
 
-A term ends when another one has begun (every step of an old term is refused), or when the store cannot be reached for long enough that
-another process will have taken over. Then everything here is thrown away: the next leader goes on from what was written, and so does this
-process if it leads again.
+A term ends when another one has begun (every step of an old term is refused), or when the store
+cannot be reached for long enough that another process will have taken over. Then everything here is
+thrown away: the next leader goes on from what was written, and so does this process if it leads
+again.
 
-What was written is complete when it was written in this life of the server. After a restart or a failover newer rows may be missing.
+What was written is complete when it was written in this life of the server. After a restart or a
+failover newer rows may be missing.
 """
 
 import asyncio
@@ -38,7 +41,8 @@ class LeaderLoop:
         on_error: Callable[[BaseException], None],
         fence_ms: int = 0,
     ) -> None:
-        """`rooms` and `data_centers` give what is configured now: the same object as long as it is the same.
+        """`rooms` and `data_centers` give what is configured now: the same object as long as it is
+        the same.
 
         `fence_ms`: see `admission.coordinator.fence`.
         """
@@ -64,7 +68,8 @@ class LeaderLoop:
     async def resign(self) -> None:
         """Ends the term, if there is one, so that another process can go on at once.
 
-        The reports that were taken from the store are answered before: a farewell among them is never sent again.
+        The reports that were taken from the store are answered before: a farewell among them is
+        never sent again.
         """
         term, self.term = self.term, None  # `_work` ends with the next reports
         if self._serving is not None:
@@ -88,7 +93,9 @@ class LeaderLoop:
             self.term = self.registry = None
 
     def silent_s(self) -> dict[str, float]:
-        """As the coordinator: how long each data center has been silent, at most since the term began."""
+        """As the coordinator: how long each data center has been silent, at most since the term
+        began.
+        """
         registry = self.registry
         if self.term is None or registry is None:
             return {}
@@ -99,7 +106,9 @@ class LeaderLoop:
         }
 
     def lost(self) -> dict[str, LostUnits]:
-        """As the coordinator: what the data centers hold that count as cut off. `free_ms` is in how many milliseconds."""
+        """As the coordinator: what the data centers hold that count as cut off. `free_ms` is in how
+        many milliseconds.
+        """
         registry, now_ms = self.registry, self._now_ms()
         found: dict[str, LostUnits] = {}
         for name, seconds in self.silent_s().items():
@@ -109,7 +118,9 @@ class LeaderLoop:
         return found
 
     def _now_ms(self) -> int:
-        """The coordinator's clock: steady during a term, and never behind what was written in earlier ones."""
+        """The coordinator's clock: steady during a term, and never behind what was written in
+        earlier ones.
+        """
         return time.monotonic_ns() // 1_000_000 + self._ahead_ms
 
     async def _load(self, term: LeaseTerm) -> SavedState | None:

@@ -29,7 +29,9 @@ class TickLoop:
         clock: Clock,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`ledgers` gives the current ones by room id; `on_error` is told what went wrong, and the loop goes on."""
+        """`ledgers` gives the current ones by room id; `on_error` is told what went wrong, and the
+        loop goes on.
+        """
         self._ledgers = ledgers
         self._now_ms = clock.now_ms
         self._on_error = on_error

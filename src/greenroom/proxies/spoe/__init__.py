@@ -1,1 +1,3 @@
-"""HAProxy asks over SPOE: `frames` are the bytes of its protocol, `connection` is one connection, `questions` is what is asked."""
+"""HAProxy asks over SPOE: `frames` are the bytes of its protocol, `connection` is one connection,
+`questions` is what is asked.
+"""

@@ -1,11 +1,13 @@
 """One connection of HAProxy over SPOE, and all of them together.
 
-Theory. HAProxy opens a connection, both sides say HELLO, and then questions come, many before the first answer (pipelining): each answer
-names the stream and frame that it is for, so answers may overtake each other. All answers to what came in one read leave in one write.
-What is kept is bounded: one unfinished frame of the agreed size, PENDING_MAX questions without an answer, and as much unsent as the
-transport holds before it says stop; while either is reached nothing is read.
+Theory. HAProxy opens a connection, both sides say HELLO, and then questions come, many before the
+first answer (pipelining): each answer names the stream and frame that it is for, so answers may
+overtake each other. All answers to what came in one read leave in one write. What is kept is
+bounded: one unfinished frame of the agreed size, PENDING_MAX questions without an answer, and as
+much unsent as the transport holds before it says stop; while either is reached nothing is read.
 
-A frame with anything wrong in it ends the connection with a reason. Its questions have no outcome then, and HAProxy forwards none of them.
+A frame with anything wrong in it ends the connection with a reason. Its questions have no outcome
+then, and HAProxy forwards none of them.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ from greenroom.proxies.spoe.frames import (
 from greenroom.proxies.spoe.questions import SpoeQuestions
 
 PENDING_MAX = 1_000
-"""Questions of one connection that wait for their answers: a ledger in Redis answers within milliseconds."""
+"""Questions of one connection that wait for their answers: a ledger in Redis answers within
+milliseconds.
+"""
 
 CONNECTIONS_MAX = 1_000
 """Connections at once: HAProxy opens some for each of its threads."""
@@ -52,7 +56,9 @@ class SpoeAgent:
         return SpoeConnection(self)
 
     async def drain(self, seconds: float) -> int:
-        """Answers what was asked, for `seconds` at most, and closes every connection; gives how many questions were cut off."""
+        """Answers what was asked, for `seconds` at most, and closes every connection; gives how
+        many questions were cut off.
+        """
         self.draining = True
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
@@ -75,7 +81,8 @@ class SpoeConnection(asyncio.Protocol):
     def __init__(self, agent: SpoeAgent) -> None:
         self.agent = agent
         self.pending = 0
-        """Questions that wait for their answers; those that are answered at once are never counted."""
+        """Questions that wait for their answers; those that are answered at once are never counted.
+        """
         self._buffer = b""
         self._frame_max = 0  # until HELLO
         self._answers: list[bytes] = []
@@ -254,7 +261,9 @@ class SpoeConnection(asyncio.Protocol):
 
 
 def _name_in_haproxy(ends: SocketEnds) -> bytes:
-    """What HAProxy's configuration calls us: our address, or the file name of a Unix socket, because names have no slashes there."""
+    """What HAProxy's configuration calls us: our address, or the file name of a Unix socket,
+    because names have no slashes there.
+    """
     host, port = ends.server
     if ends.is_file:
         return os.path.basename(ends.path).encode("utf-8", "replace")

@@ -1,12 +1,14 @@
-"""Frames of the Stream Processing Offload Protocol (SPOP 2.0, HAProxy 2.0 to 3.x): bytes to values and back. Pure.
+"""Frames of the Stream Processing Offload Protocol (SPOP 2.0, HAProxy 2.0 to 3.x): bytes to values
+and back. Pure.
 
     frame     = length (4 bytes, big-endian), type (1), flags (4), stream id, frame id, payload
     HELLO     = name, value, ...
     NOTIFY    = (name of a message, number of arguments (1), (name, value) ...) ...
     ACK       = actions; one that sets a variable is 1, 3, scope, name, value
 
-A number is one byte below 240; above, the first byte has its lowest four bits, and each further byte seven, until one is below 128. A
-string is its length and its bytes. A value is one byte (type in the low half, flags in the high one) and what the type says.
+A number is one byte below 240; above, the first byte has its lowest four bits, and each further
+byte seven, until one is below 128. A string is its length and its bytes. A value is one byte (type
+in the low half, flags in the high one) and what the type says.
 """
 
 import re
@@ -70,7 +72,9 @@ WHOLE_NOTIFY = b"%c\0\0\0%c" % (NOTIFY, FIN)
 
 
 class SpoeFrame:
-    """One frame; `numbers` are its stream and frame ids as they are sent, which its answer repeats; `at` is where its payload begins."""
+    """One frame; `numbers` are its stream and frame ids as they are sent, which its answer repeats;
+    `at` is where its payload begins.
+    """
 
     __slots__ = ("at", "data", "kind", "numbers")
 
@@ -158,7 +162,9 @@ def pairs(data: bytes, at: int) -> dict[bytes, SpoeValue]:
 
 
 def message(data: bytes) -> tuple[bytes, dict[bytes, SpoeValue]]:
-    """The one message of a NOTIFY, whose payload this is: its name and its arguments. Raises BadFrame."""
+    """The one message of a NOTIFY, whose payload this is: its name and its arguments. Raises
+    BadFrame.
+    """
     name, at = string(data, 0)
     if at >= len(data) or data[at] > ARGUMENTS_MAX:
         raise BadFrame(INVALID, "a message has no or too many arguments")
@@ -195,7 +201,9 @@ def _pair(data: bytes, at: int, found: dict[bytes, SpoeValue]) -> int:
 
 
 def headers(data: bytes) -> list[tuple[bytes, bytes]]:
-    """What `req.hdrs_bin` gives: names and values in turn, an empty pair at the end. Raises BadFrame."""
+    """What `req.hdrs_bin` gives: names and values in turn, an empty pair at the end. Raises
+    BadFrame.
+    """
     return [(name, text) for name, text, _ in headers_at(data)]
 
 

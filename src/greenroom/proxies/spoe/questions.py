@@ -1,10 +1,13 @@
-"""What HAProxy asks over SPOE: the visitor's request as arguments of one message, the verdict as variables of the transaction.
+"""What HAProxy asks over SPOE: the visitor's request as arguments of one message, the verdict as
+variables of the transaction.
 
-Variables have no room for pages and their headers, so a held visitor is sent on to PAGE_PATH, where the verdict is rendered; the variable
-`page` names it. A request with an argument that is missing is not decided about, and has no outcome.
+Variables have no room for pages and their headers, so a held visitor is sent on to PAGE_PATH, where
+the verdict is rendered; the variable `page` names it. A request with an argument that is missing is
+not decided about, and has no outcome.
 
-The parts of a page are asked about with the same arguments but for the target. The examples therefore send the target first,
-and what the bytes behind it say is remembered: whose request it is, and what the application sees of its cookies.
+The parts of a page are asked about with the same arguments but for the target. The examples
+therefore send the target first, and what the bytes behind it say is remembered: whose request it
+is, and what the application sees of its cookies.
 """
 
 from collections.abc import Callable
@@ -62,16 +65,22 @@ _SET_TICKET, _SET_PASS, _SET_COOKIES, _SET_PAGE, _SET_SERVER = (
 
 FORWARDED_FOR = b"x-forwarded-for"
 _PROXYS_OWN = frozenset((FORWARDED_FOR, b"x-forwarded-proto", b"forwarded", b"host"))
-"""Headers of the visitor that count for nothing, because HAProxy says the same in arguments; and Host, which comes last here."""
+"""Headers of the visitor that count for nothing, because HAProxy says the same in arguments; and
+Host, which comes last here.
+"""
 
 _COOKIE = b"\x06cookie"
-"""How the name is packed; where it is part of a value, the value is no Cookie (`SpoeQuestions._read_lines`)."""
+"""How the name is packed; where it is part of a value, the value is no Cookie
+(`SpoeQuestions._read_lines`).
+"""
 
 _TARGET_FIRST = string_bytes(MESSAGE) + b"\x05" + string_bytes(b"target") + b"\x08"
 """How a message begins whose first argument of five is the target."""
 
 ASKERS_BYTES, ASKER_MAX = 8_000_000, 4_096
-"""What each of two generations of known askers may take, about: 2,000 of them; and the longest arguments that are remembered."""
+"""What each of two generations of known askers may take, about: 2,000 of them; and the longest
+arguments that are remembered.
+"""
 
 ASKER_BYTES = 2_000
 """What a remembered asker takes beside its arguments, about."""
@@ -105,7 +114,9 @@ def _arguments(asked: bytes) -> dict[bytes, SpoeValue]:
 
 
 class SpoeQuestions:
-    """Decides about the requests of HAProxy. `asking` has the policy, the limits and the verdicts that wait for their page."""
+    """Decides about the requests of HAProxy. `asking` has the policy, the limits and the verdicts
+    that wait for their page.
+    """
 
     def __init__(self, asking: ProxyQuestions, on_error: Callable[[BaseException], None]) -> None:
         self.asking = asking
@@ -116,10 +127,11 @@ class SpoeQuestions:
     def decide(
         self, asked: bytes, numbers: bytes, proxy: Sender, server: bytes, later: Answered
     ) -> bytes | None:
-        """Actions that set variables; or None, and then `later` is called exactly once, with `numbers` and them.
+        """Actions that set variables; or None, and then `later` is called exactly once, with
+        `numbers` and them.
 
-        Raises BadFrame for a message that cannot be read, and nothing else. An error is never `forward`. `server` is where the page is to
-        be fetched, as HAProxy names it.
+        Raises BadFrame for a message that cannot be read, and nothing else. An error is never
+        `forward`. `server` is where the page is to be fetched, as HAProxy names it.
         """
         try:
             request, forward = self._read(asked, proxy)
@@ -205,7 +217,9 @@ class SpoeQuestions:
         )
 
     def _lines(self, packed: bytes, address: bytes, tls: bool) -> CheckedLines | Refusal:
-        """The visitor's header lines; the last three say who the visitor is, how HAProxy is spoken to, and with which Host."""
+        """The visitor's header lines; the last three say who the visitor is, how HAProxy is spoken
+        to, and with which Host.
+        """
         begins = packed.rfind(_COOKIE) + len(_COOKIE)
         values: CutValues = ((FORWARDED_FOR, address),)
         try:
@@ -226,7 +240,9 @@ class SpoeQuestions:
     def _read_lines(
         self, packed: bytes, kind: tuple[bytes, int, bool], values: CutValues
     ) -> CheckedLines | Refusal:
-        """Lines of a kind that is not known: their bytes without the cookie, where it was cut out (0: nowhere), and whether over TLS."""
+        """Lines of a kind that is not known: their bytes without the cookie, where it was cut out
+        (0: nowhere), and whether over TLS.
+        """
         found = headers_at(packed)
         hosts = [text for name, text, _ in found if name == b"host"]
         if len(hosts) != 1:

@@ -1,4 +1,6 @@
-"""Every channel that a webhook can speak: one row of CHANNELS is its hosts, its format, and what it calls delivered."""
+"""Every channel that a webhook can speak: one row of CHANNELS is its hosts, its format, and what it
+calls delivered.
+"""
 
 from greenroom.alerts.rules.channels.table import (
     CHANNELS,

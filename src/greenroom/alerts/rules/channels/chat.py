@@ -1,4 +1,6 @@
-"""Chat services, each in its own format. Texts are cut to what the service accepts, and what it would read as markup is escaped."""
+"""Chat services, each in its own format. Texts are cut to what the service accepts, and what it
+would read as markup is escaped.
+"""
 
 import base64
 import hashlib

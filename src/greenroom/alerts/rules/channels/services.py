@@ -27,7 +27,9 @@ def generic(message: Message, url: str, secret: str, _now_ms: int) -> Post:
 
 
 def opsgenie(message: Message, url: str, secret: str, _now_ms: int) -> Post:
-    """The Alert API; the secret is the API key. The end of an incident closes the alert that its start opened."""
+    """The Alert API; the secret is the API key. The end of an incident closes the alert that its
+    start opened.
+    """
     key = [("Authorization", f"GenieKey {secret}")] if secret else []
     alert = message.alert
     if alert is not None and alert.state == "end":
@@ -48,7 +50,9 @@ def opsgenie(message: Message, url: str, secret: str, _now_ms: int) -> Post:
 
 
 def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
-    """The Events API; the secret, or `api_key` in the URL, is the API key. One incident is one aggregation."""
+    """The Events API; the secret, or `api_key` in the URL, is the API key. One incident is one
+    aggregation.
+    """
     alert = message.alert
     document: dict[str, Any] = {
         "title": message.title[:100],
@@ -81,7 +85,9 @@ def splunk(message: Message, url: str, secret: str, now_ms: int) -> Post:
 
 
 def pagerduty(message: Message, url: str, secret: str, _now_ms: int) -> Post:
-    """The Events API v2; the secret is the routing key. The end of an incident resolves what its start triggered."""
+    """The Events API v2; the secret is the routing key. The end of an incident resolves what its
+    start triggered.
+    """
     alert = message.alert
     event: dict[str, Any] = {
         "summary": message.text[:1_024],

@@ -15,9 +15,10 @@ GENERIC = "generic"
 class Channel:
     """One channel.
 
-    `write` makes (message, url, secret, now_ms) into a request; `problem` says what is wrong with (status, body) of its answer.
-    `hosts` and `paths` recognise an address. `published` is the `type` that clients of Cloudflare know it by. `secret_url`: what
-    follows the host in the URL is a secret.
+    `write` makes (message, url, secret, now_ms) into a request; `problem` says what is wrong with
+    (status, body) of its answer. `hosts` and `paths` recognise an address. `published` is the
+    `type` that clients of Cloudflare know it by. `secret_url`: what follows the host in the URL is
+    a secret.
     """
 
     name: str
@@ -131,7 +132,9 @@ def channel_of(url: str) -> Channel:
 
 
 def shown_url(channel: Channel, url: str) -> str:
-    """The URL as it may be shown: without path and query where they are a secret, and never with an `api_key` or a token in the query."""
+    """The URL as it may be shown: without path and query where they are a secret, and never with an
+    `api_key` or a token in the query.
+    """
     parts = urlsplit(url)
     if channel.secret_url:
         return f"{parts.scheme}://{parts.netloc}/***"

@@ -1,4 +1,4 @@
-"""The few errors greenroom raises on purpose; expected outcomes are values, not errors."""
+"""The errors greenroom raises on purpose; expected outcomes are values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 class Problem:
     """One thing wrong with what an operator wrote.
 
-    `pointer` names the field the way the operator reached it (`rooms[2].path`), `reason` says what
-    is wrong and what would be right, `line` is the 1-based line of the file or 0 when there is
-    none.
+    `pointer` names the field as the operator reached it (`rooms[2].path`), `reason` says what is
+    wrong and what would be right, `line` is 1-based, 0 without a file.
     """
 
     pointer: str
@@ -22,15 +21,13 @@ class Problem:
         return f"{place}{self.pointer}: {self.reason}"
 
 
-class GreenroomError(Exception):
-    """Base of every error that greenroom raises on purpose."""
+class GreenroomError(Exception): ...
 
 
 class InvalidConfig(GreenroomError):
-    """What the operator wrote cannot be used; carries ALL problems found, never just the first.
+    """Carries ALL problems found, never just the first.
 
-    `files` are the paths of those that it names, where it is a file: what is wrong may be in one of
-    them, and be put right there.
+    `files` are the paths that a file names: what is wrong may be in one of them.
     """
 
     def __init__(self, problems: list[Problem], files: Sequence[str] = ()) -> None:
@@ -40,11 +37,11 @@ class InvalidConfig(GreenroomError):
 
 
 class StorageFailed(GreenroomError):
-    """The disk or the ledger refused a write; no visitor may be admitted because of it."""
+    """A write was refused; no visitor may be admitted because of it."""
 
 
 class TooNew(StorageFailed):
-    """What is stored was written by a newer greenroom: this one must not touch it."""
+    """Written by a newer greenroom: this one must not touch it."""
 
 
 class RevisionConflict(GreenroomError):
@@ -59,10 +56,7 @@ class RevisionConflict(GreenroomError):
 
 
 class AgentRefused(GreenroomError):
-    """A probe agent cannot report here now: this process does not run the health checks, or has too
-    many agents.
-    """
+    """The process does not run the health checks, or has too many agents."""
 
 
-class AgentNameTaken(AgentRefused):
-    """Another agent reports under this name."""
+class AgentNameTaken(AgentRefused): ...

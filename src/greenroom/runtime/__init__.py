@@ -1,3 +1,3 @@
-"""The only wiring and the only real clock: assembly, start, reload and stop, of one process and of
+"""The only wiring and the only real clock: assembles, starts, reloads and stops one process, or
 workers.
 """

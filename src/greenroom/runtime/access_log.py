@@ -1,9 +1,6 @@
-"""The access log: a line for each request, in the formats of web servers or as JSON, and never with
-a ticket or another header in it.
-
-Lines are gathered and written by a thread a few times a second, so a slow disk delays no visitor.
-While the thread cannot keep up, lines beyond LINES_MAX are dropped and counted; how many is written
-with the next batch. A file that logrotate has moved away is opened again.
+"""Lines are gathered and written by a thread a few times a second, so a slow disk delays no
+visitor. While the thread cannot keep up, lines beyond LINES_MAX are dropped and counted; how many
+is written with the next batch. A file that logrotate has moved away is opened again.
 """
 
 import asyncio
@@ -21,19 +18,17 @@ from greenroom.gateway.request_record import RequestRecord
 
 FLUSH_S = 0.25
 LINES_MAX = 50_000
-"""Lines kept for the thread, 10 MB: several seconds of the busiest process."""
+"""10 MB: several seconds of the busiest process."""
 
 FIELD_MAX = 2_048
-"""Characters of a path, referrer or user agent that are written."""
+"""Characters of a path, referrer or user agent."""
 
 log = structlog.get_logger(__name__)
 Format = Callable[[RequestRecord, float, bool], str]
 
 
 def common(record: RequestRecord, now_s: float, queries: bool) -> str:
-    """The Common Log Format: client, time, request line, status (0: the visitor went away first),
-    bytes of the body.
-    """
+    """Status 0: the visitor went away first."""
     moment = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(now_s))
     return (
         f'{record.client or "-"} - - [{moment}] "{_request_line(record, queries)}" {record.status}'
@@ -42,9 +37,7 @@ def common(record: RequestRecord, now_s: float, queries: bool) -> str:
 
 
 def combined(record: RequestRecord, now_s: float, queries: bool) -> str:
-    """The Combined Log Format: as `common`, with referrer and user agent. The referrer's query is
-    left out unless queries are wanted.
-    """
+    """The referrer's query is left out unless queries are wanted."""
     referrer = _header(record, b"referer")
     if not queries:
         referrer = referrer.partition("?")[0]
@@ -55,7 +48,6 @@ def combined(record: RequestRecord, now_s: float, queries: bool) -> str:
 
 
 def as_json(record: RequestRecord, now_s: float, queries: bool) -> str:
-    """One JSON object: what the others say, and what greenroom made of the request."""
     arrival = record.arrival
     line = {
         "time": round(now_s, 3),
@@ -79,10 +71,8 @@ FORMATS: dict[str, Format] = {"common": common, "combined": combined, "json": as
 
 
 class AccessLog:
-    """Writes what it is told. Make it inside the event loop; `close` writes what is left."""
-
     def __init__(self, settings: Log) -> None:
-        """`settings.access` must be one of FORMATS. Raises OSError when the file cannot be opened."""
+        """Raises OSError when the file cannot be opened."""
         self.settings = settings
         self._format = FORMATS[settings.access]
         self._lines: list[str] = []
@@ -104,7 +94,6 @@ class AccessLog:
             self._due = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
 
     def close(self) -> None:
-        """Writes what is left, at once."""
         if self._due is not None:
             self._due.cancel()
         self._write(self._taken())
@@ -164,5 +153,4 @@ def _header(record: RequestRecord, name: bytes) -> str:
 
 
 def _plain(text: str) -> str:
-    """Cut, and without anything that could end a field or a line."""
     return quote(text[:FIELD_MAX], safe=" !#$%&'()*+,-./:;<=>?@[]^_`{|}~")

@@ -24,13 +24,10 @@ from greenroom.model.configuration import Configuration
 
 
 class PictureTaker:
-    """Keeps what a picture needs of the time before it."""
-
     def __init__(self) -> None:
         self._minute = MinuteOfRequests()
 
     def take(self, state: ProcessState, config: Config, stored: Configuration) -> Picture:
-        """The picture of this moment."""
         counts = dict(state.gateway)
         requests, failed = self._minute.add(
             state.now_ms, int(counts.get("forwarded", 0)), int(counts.get("failed", 0))
@@ -86,7 +83,7 @@ def _said(problems: tuple[Problem, ...]) -> tuple[str, ...]:
 
 
 def certificate(path: Path) -> Certificate | None:
-    """The first certificate in a PEM file; None when there is none that can be read."""
+    """None when there is none that can be read."""
     try:
         return _read(path, path.stat().st_mtime_ns)
     except (OSError, ValueError):
@@ -95,7 +92,6 @@ def certificate(path: Path) -> Certificate | None:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, _changed_ns: int) -> Certificate:
-    """Read again only when the file has changed."""
     found = x509.load_pem_x509_certificate(path.read_bytes())
     try:
         names = found.extensions.get_extension_for_class(

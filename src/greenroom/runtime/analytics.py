@@ -1,5 +1,3 @@
-"""Analytics of this process: what is recorded, where it is kept, and who may ask. Wiring only."""
-
 import asyncio
 import secrets
 import time
@@ -34,34 +32,33 @@ if TYPE_CHECKING:
 FILE = "analytics.duckdb"
 DAY_S = 86_400
 BREATH_S = 0.002
-"""For visitors, between two pieces of work on hours and days."""
+"""Given to visitors between two pieces of work on hours and days."""
 
 log = structlog.get_logger(__name__)
 
 
 def retention_of(kept: AnalyticsRetention) -> Retention:
-    """In seconds, as the store wants it."""
     return Retention(kept.minutes_days * DAY_S, kept.hours_days * DAY_S, kept.days_days * DAY_S)
 
 
 def open_keeper(
     where: str, data: Path, kept: AnalyticsRetention, place_of: Callable[[str], RoomPlace]
 ) -> Keeper:
-    """The store of these settings. Raises StorageFailed."""
+    """Raises StorageFailed."""
     return Keeper(
         _engine(where, data), place_of, retention_of(kept), breathe=lambda: time.sleep(BREATH_S)
     )
 
 
 def open_analytics_file(path: Path) -> Keeper:
-    """The store of a greenroom that does not run. Raises StorageFailed."""
+    """Raises StorageFailed."""
     from greenroom.analytics.store.duck import DuckEngine
 
     return Keeper(DuckEngine(path))
 
 
 def recorded_figures(recording: "RunRecording") -> "RecordedFigures":
-    """What analytics say of a simulated run that is over, by way of a store in memory. Raises
+    """Returns what analytics say of a finished simulated run, by way of a store in memory. Raises
     StorageFailed.
     """
     from greenroom.analytics.store.duck import DuckEngine
@@ -77,7 +74,7 @@ def recorded_figures(recording: "RunRecording") -> "RecordedFigures":
 
 
 def _engine(where: str, data: Path) -> Engine:
-    """The libraries are large, so only the one that is needed is imported, when it is."""
+    # The libraries are large: import only the one that is needed, when it is.
     if where:
         from greenroom.analytics.store.click import ClickEngine
 
@@ -88,8 +85,6 @@ def _engine(where: str, data: Path) -> Engine:
 
 
 def places_of(config: ConfigStore) -> Callable[[str], RoomPlace]:
-    """Where a room belongs, as the configuration has it now."""
-
     def place_of(room_id: str) -> RoomPlace:
         try:
             entry = config.read().rooms.get(room_id)
@@ -101,36 +96,31 @@ def places_of(config: ConfigStore) -> Callable[[str], RoomPlace]:
 
 
 class NoAnalytics:
-    """Where they are switched off; what a process that records does as well."""
-
     def observer(self, counts: DecisionCounts) -> Observer:
-        """Told of every decision: counts it in `counts`, for metrics and for what is recorded here."""
         return counts.observe
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
-        """For GraphQL."""
         return {}
 
     def store(self) -> AnalyticsStore | None:
-        """For the dashboard; None: nothing is recorded."""
+        """None: nothing is recorded."""
         return None
 
     def state(self) -> AnalyticsState | None:
-        """For metrics; None: nothing is recorded."""
+        """None: nothing is recorded."""
         return None
 
     async def run(self, rooms: Rooms) -> None:  # noqa: ARG002
-        """Until cancelled: looks at every room in every slot of five seconds, and passes on the
-        minutes that are over.
+        """Looks at every room in every slot of five seconds until cancelled, and passes on complete
+        minutes.
         """
         await asyncio.Event().wait()
 
     async def close(self, rooms: Rooms) -> None:
-        """The minute as it is, and the end."""
+        """Passes on the current minute and closes the store."""
 
 
 def analytics_of(config: Config, data: Path, clock: Clock, known: ConfigStore) -> NoAnalytics:
-    """What these settings say."""
     if config.analytics == ANALYTICS_OFF:
         return NoAnalytics()
     if config.shared is not None:
@@ -139,8 +129,6 @@ def analytics_of(config: Config, data: Path, clock: Clock, known: ConfigStore) -
 
 
 class Analytics(NoAnalytics):
-    """Records while `run` runs."""
-
     def __init__(self, config: Config, data: Path, clock: Clock, known: ConfigStore) -> None:
         self._now_ms = clock.now_ms
         self._clock = clock
@@ -195,9 +183,7 @@ class Analytics(NoAnalytics):
 
 
 class SharedAnalytics(NoAnalytics):
-    """Of one of many processes: it sends its minutes to a stream, and takes those of all into the
-    store while it is the collector.
-    """
+    """One of many processes: sends its minutes to a stream; the collector stores those of all."""
 
     def __init__(
         self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore
@@ -239,7 +225,6 @@ class SharedAnalytics(NoAnalytics):
         return self
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
-        """Only the collector has the store open."""
         return self._opened().answer(question, timeout_s)
 
     def rooms_of(self, zone_id: str) -> Collection[str]:

@@ -16,18 +16,12 @@ from typing import Any, cast
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS_MOST = 3_000
-"""On one listener: every live page of the dashboard (`live_feed.WATCHERS_MAX`), and as many again
-as look at other pages at once.
-"""
+"""Per listener: every live page (`live_feed.WATCHERS_MAX`), and as many other connections."""
 
 PART = 8
-"""Of the process's descriptors one listener may have one part in so many: with visitors it shares
-one limit, which may be low.
-"""
 
 
 def connections_most() -> int:
-    """How many connections one listener of this process may have."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return (
         CONNECTIONS_MOST
@@ -38,32 +32,27 @@ def connections_most() -> int:
 
 @dataclass(frozen=True)
 class AppConnectionLimits:
-    """Times in seconds."""
-
     connections: int
 
     @property
     def stalled_per_address(self) -> int:
-        """How many connections of one address may wait for the rest of a body, or for their client
-        to read.
+        """Connections of one address that may wait for the rest of a body, or for their client to
+        read.
         """
         return max(1, self.connections // 4)
 
     head_s: float = 10
-    """From the connection, or the first byte of another request, to the end of the head."""
+    """From the connection, or the first byte of the next request, to the end of the head."""
     body_s: float = 300
     """From the head to the end of the body: the largest one (32 MB) at 1 Mbit/s."""
     body_idle_s: float = 10
-    """Longest time in which nothing of a body comes."""
     send_s: float = 60
     """How long a client may leave an answer unread that does not fit into the buffers."""
 
 
 class AppConnection(H11Protocol):
-    """What uvicorn does, within limits.
-
-    When there are too many, a new connection closes the one that has been idle longest; when none
-    is idle, the oldest stalled one of the address that has most of them. Beyond its share of
+    """When there are too many, a new connection closes the one that has been idle longest; when
+    none is idle, the oldest stalled one of the address that has most of them. Beyond its share of
     stalled connections an address closes its own.
     """
 
@@ -78,21 +67,17 @@ class AppConnection(H11Protocol):
 
     @property
     def under_way(self) -> bool:
-        """Whether a request is."""
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
     def stalled(self) -> bool:
-        """Whether a request waits for its client: for the rest of its body, or to read the answer."""
         return self.under_way and (self.cycle.more_body or self._writing is not None)
 
     @property
     def address(self) -> str:
-        """Of the other end; empty on a Unix socket."""
         return self.client[0] if self.client else ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Asyncio: a client has connected."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
             self._make_room()
@@ -120,19 +105,17 @@ class AppConnection(H11Protocol):
             min(mine, key=lambda one: one._since_s).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Asyncio: the connection is gone."""
         for timer in (self._reading, self._body_idle, self._writing):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Asyncio: bytes from the client."""
         super().data_received(data)
         self._expect_input()
 
     def on_response_complete(self) -> None:
-        """Uvicorn: the answer is written; it waits for another request for a while of its own."""
+        """Uvicorn then waits for another request for a time of its own."""
         self._since_s = self.loop.time()
         self._stop_reading()
         super().on_response_complete()
@@ -140,20 +123,18 @@ class AppConnection(H11Protocol):
             self._expect_input()
 
     def pause_writing(self) -> None:
-        """Asyncio: the client does not keep up."""
         super().pause_writing()
         self._writing = self.loop.call_later(self._limits.send_s, self.transport.abort)
         self._keep_to_share()
 
     def resume_writing(self) -> None:
-        """Asyncio: it caught up."""
         super().resume_writing()
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
 
     def _expect_input(self) -> None:
-        """A head or a body has its time as a whole, however slowly it trickles in."""
+        # A head or a body has its time as a whole, however slowly it trickles in.
         body = self.under_way
         if body and not self.cycle.more_body:
             self._stop_reading()
@@ -169,7 +150,6 @@ class AppConnection(H11Protocol):
         self._expect_more_of_body()
 
     def _expect_more_of_body(self) -> None:
-        """Called with every part that comes."""
         if self._body_idle is not None:
             self._body_idle.cancel()
             self._body_idle = None

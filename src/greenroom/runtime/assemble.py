@@ -1,4 +1,4 @@
-"""Puts the parts together for one configuration. Wiring only: nothing in here decides anything."""
+"""Wiring only: nothing in here decides anything."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,6 @@ log = structlog.get_logger(__name__)
 
 
 def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
-    """What the ledgers are told at a moment: every room as its events make it."""
     return lambda now_ms: [
         effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms
     ]
@@ -52,9 +51,7 @@ async def agreed_draws(
     data_centers: Callable[[], Sequence[str]],
     ending: contextlib.AsyncExitStack,
 ) -> DrawStore:
-    """Where draws are kept: here, and where several machines share the rooms also in the Redis of
-    all.
-    """
+    """Keeps draws here and, where several machines share the rooms, in the Redis of all."""
     if shared is None:
         return files
     from greenroom.ledgers.redis.draws import RedisDraws
@@ -72,7 +69,6 @@ async def agreed_draws(
 
 
 def schedule_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tuple[DrawState, ...]]:
-    """What an operator can know of a room's events: the settings of this moment, and its draws."""
     if schedule is None:
         return None, ()
     draws = []
@@ -99,13 +95,11 @@ def room_state(
     schedule: RoomSchedule | None,
     origin: str,
 ) -> RoomState:
-    """A room as the control listener shows it."""
     now, draws = schedule_state(schedule)
     return RoomState(room, figures, requests, now, draws, origin)
 
 
 def seats(state: RoomState) -> Seats:
-    """What an explanation says about how a room is doing."""
     figures = state.figures
     return Seats(
         figures.active,
@@ -117,9 +111,7 @@ def seats(state: RoomState) -> Seats:
 
 
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:
-    """What rules may ask about an address. Raises ValueError when a file that was good when it was
-    checked is not any more.
-    """
+    """Raises ValueError when a list that passed its check can no longer be used."""
     geo, systems = (
         open_database(path) if path else None for path in (config.geo_database, config.asn_database)
     )
@@ -133,7 +125,6 @@ def decision_service(
     on_error: OnError,
     observers: Iterable[Observer] = (),
 ) -> DecisionService:
-    """The one service that decides for every front end; `observers` are told of each decision."""
     take = Entropy().take
     return DecisionService(
         table, Sealer(ring, take), clock, take, on_error, observed_by(observers, on_error)
@@ -141,7 +132,6 @@ def decision_service(
 
 
 def data_centers(config: Config) -> DataCenters | None:
-    """The data centers that tickets may name, where ledgers are shared."""
     return (
         DataCenters.of(config.shared.data_center, config.shared.data_centers)
         if config.shared
@@ -156,7 +146,7 @@ def gateway(
     on_request: RequestObserver | None,
     guard: OriginGuard,
 ) -> Gateway:
-    """The built-in data path. Make it inside the event loop."""
+    """Make it inside the event loop."""
     return Gateway(
         decision,
         origins(config),
@@ -169,9 +159,7 @@ def gateway(
 
 
 def rewire(config: Config, running: Gateway, on_request: RequestObserver | None) -> None:
-    """Gives a running gateway a new configuration; connections that are open go on, and meet it
-    with their next request.
-    """
+    """Open connections meet the new configuration with their next request."""
     running.on_request = on_request
     running.origins = origins(config)
     running.relimit(config.limits)
@@ -179,7 +167,7 @@ def rewire(config: Config, running: Gateway, on_request: RequestObserver | None)
 
 
 def origins(config: Config) -> Callable[[str], Origin | None]:
-    """The origin of a host: its own, else that of the smallest zone around it, else that of the
+    """Returns the origin of a host: its own, else of the smallest zone around it, else of the
     process.
     """
     exact, zones, other = config.origins, config.zone_origins, config.origin
@@ -200,26 +188,24 @@ def origins(config: Config) -> Callable[[str], Origin | None]:
 
 
 def forwarded_policy(config: Config) -> ForwardedPolicy:
-    """Whom to believe about the visitor."""
     return _policy(config, config.trust_forwarded_host)
 
 
 def asking_policy(config: Config) -> ForwardedPolicy:
-    """Which proxies may ask for decisions. They say the host in their own way, so no
+    """Returns which proxies may ask for decisions. They send the host in their own way, so no
     X-Forwarded-Host of a visitor may replace it.
     """
     return _policy(config, False)
 
 
 def process_policy(config: Config) -> ForwardedPolicy:
-    """Which proxies may say who calls the API: those of the process, never those of a zone, whose
-    editor is a caller too.
+    """Returns which proxies may say who calls the API: never those of a zone, whose editor is a
+    caller too.
     """
     return ForwardedPolicy(map(ip_network, config.trusted_proxies))
 
 
 def _only_host(config: Config) -> str:
-    """The host that all rooms cover, when there is only one."""
     hosts = {route.host for room in config.rooms for route in room.routes}
     return hosts.pop() if len(hosts) == 1 and not any("*" in host for host in hosts) else ""
 

@@ -1,6 +1,4 @@
-"""Where the control listener is to be found behind a proxy: the host and the path that browsers
-see, as trusted proxies say.
-"""
+"""The control listener's host and path as browsers see them, as trusted proxies say."""
 
 import re
 from collections.abc import Callable
@@ -14,10 +12,10 @@ _HOST = re.compile(rb"[A-Za-z0-9.:\[\]_-]{1,300}")
 
 
 class BehindProxy:
-    """Takes `X-Forwarded-Host` of a trusted proxy for the Host, and puts its `X-Forwarded-Prefix`
-    into the scope as `prefix_key`.
+    """Replaces Host by a trusted proxy's `X-Forwarded-Host`, and puts its `X-Forwarded-Prefix` into
+    the scope as `prefix_key`.
 
-    The prefix is the path that the proxy took off; links and cookies begin with it.
+    The proxy took the prefix off the path; links and cookies begin with it.
     """
 
     def __init__(
@@ -37,7 +35,6 @@ class BehindProxy:
         self._by_socket = by_socket
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] == "http" and (
             self._by_socket or (scope.get("client") and self._policy().covers(scope["client"][0]))
         ):

@@ -9,12 +9,9 @@ from collections.abc import Callable
 import structlog
 
 LOOK_S = 10.0
-"""Between two looks at the wall clock."""
 
 DIFFERS_MS = 5_000
-"""A difference between the two clocks that is said. Machines that share a Redis may differ by a
-second or two.
-"""
+"""Log only larger differences: machines that share a Redis may differ by a second or two."""
 
 log = structlog.get_logger(__name__)
 
@@ -22,12 +19,11 @@ _monotonic_s = time.monotonic
 
 
 class MonotonicClock:
-    """Milliseconds since 1970, read once from the wall and counted from there by the monotonic
-    clock.
+    """Milliseconds since 1970, read once from the wall clock and counted from there by the
+    monotonic clock, so stepping the wall clock changes nothing.
 
-    So a wall clock that is stepped while the process runs changes nothing. `not_before_ms` is the
-    latest time in the journals of the process before: a wall clock that was stepped back in between
-    must not make a visitor's session longer, nor put newcomers in front of those who wait.
+    `not_before_ms` is the latest time in the earlier journals: a wall clock stepped back between
+    two runs must not lengthen a session, nor put newcomers in front of those who wait.
     """
 
     def __init__(self, not_before_ms: int = 0) -> None:
@@ -35,30 +31,29 @@ class MonotonicClock:
         self.catch_up(not_before_ms)
 
     def now_ms(self) -> int:
-        """Whole milliseconds."""
         return (
             int(_monotonic_s() * 1000) + self._offset_ms
         )  # exact to the millisecond for 285,000 years; nanoseconds cost three times as much
 
     def catch_up(self, not_before_ms: int) -> None:
-        """Steps forward to this time if it is ahead; only while nothing is served yet."""
+        """Steps forward to this time if it is ahead. Call it before anything is served."""
         behind_ms = not_before_ms - self.now_ms()
         if behind_ms > 0:
             self._offset_ms += behind_ms
 
 
 def ahead_of_wall_ms(now_ms: int) -> int:
-    """By how much greenroom's time is ahead of the wall clock; negative when it is behind."""
+    """Negative when greenroom's time is behind."""
     return now_ms - time.time_ns() // 1_000_000
 
 
 class ClockWatch:
-    """Says when the wall clock was stepped: events then begin at another time than people read on
+    """Logs when the wall clock was stepped: events then begin at another time than people read on
     their clocks.
 
-    A machine that starts before its time was set, and one that slept, are behind; one whose journal
-    was written under a clock that was ahead stays ahead until that time has come. Following the
-    wall clock would end sessions early, or make them longer.
+    A machine that starts before its time was set, or slept, is behind; one whose journal was
+    written under a clock that was ahead stays ahead until that time has come. Following the wall
+    clock would end sessions early, or lengthen them.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:

@@ -1,7 +1,3 @@
-"""Syncs this process's data center with the coordinator: connections, the sync loop, and its status
-for operators.
-"""
-
 import asyncio
 import os
 import secrets
@@ -21,9 +17,7 @@ from greenroom.ports import LedgerStore
 
 
 class DataCenterMembership:
-    """The part of one process in keeping its data center in step. Make it inside the event loop;
-    `close` when done.
-    """
+    """Make it inside the event loop; `close` when done."""
 
     def __init__(
         self,
@@ -33,9 +27,7 @@ class DataCenterMembership:
         data_centers: Callable[[], Sequence[str]],
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`rooms` gives the rooms as ledgers are told, the same object as long as nothing changed;
-        so does `data_centers`.
-        """
+        """`rooms` and `data_centers` return the same object as long as nothing changed."""
         self._rooms, self._data_centers = rooms, data_centers
         self._seen: Sequence[Room] | None = None
         self._by_id: Mapping[str, Room] = {}
@@ -58,7 +50,7 @@ class DataCenterMembership:
         )
 
     async def run(self) -> None:
-        """Until cancelled; then its sync lock and leader lease are free for others at once."""
+        """Runs until cancelled; then frees its sync lock and leader lease at once."""
         await self._sync.run()
 
     async def borrow(self, room_id: str, want: int) -> None:
@@ -68,7 +60,6 @@ class DataCenterMembership:
         await self._sync.give_up(data_center)
 
     def state(self) -> SyncState:
-        """For operators."""
         contact = self._sync.contact()
         answered_s = None if contact.answered_age_ms is None else contact.answered_age_ms / 1000
         return SyncState(
@@ -90,7 +81,6 @@ class DataCenterMembership:
         )
 
     async def close(self) -> None:
-        """Ends the connections."""
         await asyncio.gather(*map(_closed, self._clients), return_exceptions=True)
 
     def _rooms_by_id(self) -> Mapping[str, Room]:

@@ -13,13 +13,12 @@ PID_FILE = "pid"
 CONFIG_STORE = "config.db"
 
 LOOK_S = 0.02
-"""Between two attempts to take the lock over from a process that is ending."""
 
 
 JOURNAL_KEPT_S = 7 * 86_400
-"""How long the journal of a removed room is kept after its last change: much longer than any
-session (a day) or place (minutes), so that nothing in it is alive, and a room that comes back
-before that remembers its visitors."""
+"""Time since the journal's last change: longer than any session (a day) or place (minutes), so
+nothing in it is alive.
+"""
 
 JOURNAL_FILES = (".journal", ".journal.lock", ".journal.new")
 
@@ -31,17 +30,17 @@ class CannotStart(GreenroomError):
 
 
 class DataDir:
-    """`<data>`, locked for the life of the process: for one that keeps its own ledgers, or for any
-    number of processes that share ledgers.
+    """`<data>`, locked for the life of the process, or of any number of processes that share
+    ledgers.
 
-    The lock is on the directory itself, so that it can be had on a disk that is full or read-only:
-    what is there can then still be restored, and pages be served.
+    The lock is on the directory itself: it can be taken on a full or read-only disk, so that what
+    is there can be restored and pages served.
     """
 
     def __init__(self, path: Path, *, shared: bool = False, wait_s: float = 0.0) -> None:
-        """Makes the directory (mode 700) and takes the lock; raises CannotStart, with the reason.
+        """Makes the directory (mode 700) and takes the lock. Raises CannotStart.
 
-        `wait_s`: how long the process that has the lock may take to end and hand it over.
+        `wait_s`: how long the lock's present holder may take to end.
         """
         self.path = path
         try:
@@ -78,14 +77,13 @@ class DataDir:
             note.write_text(f"{os.getpid()}\n")
 
     def journal(self, room_id: str) -> Path:
-        """Where one room's journal is."""
         return self.path / "rooms" / f"{room_id}.journal"
 
     def drop_old_journals(self, rooms: Container[str]) -> None:
-        """Removes the journals of rooms other than these that have not changed for JOURNAL_KEPT_S.
-        Damaged copies stay, for people.
+        """Removes the journals of other rooms that have not changed for JOURNAL_KEPT_S.
 
-        For the process that has the directory for itself. What the disk does not let go of stays.
+        Needs the directory for itself. Keeps damaged copies, for people, and what cannot be
+        removed.
         """
         before_s = time.time() - JOURNAL_KEPT_S
         for path in (self.path / "rooms").glob("*.journal"):
@@ -98,17 +96,16 @@ class DataDir:
 
     @property
     def config_store(self) -> Path:
-        """Where the configuration store is unless the settings name another."""
         return self.path / CONFIG_STORE
 
     @property
     def config_copy(self) -> Path:
-        """Where the last good configuration is kept for a start without the store."""
+        """The last good configuration, for a start without the store."""
         return self.path / "config.last-good"
 
     def release(self) -> None:
-        """Gives the lock back, also when a process that the application has forked still has the
-        file open.
+        """Frees the lock, also when a process that the application has forked still has the file
+        open.
         """
         with contextlib.suppress(OSError):
             (self.path / PID_FILE).unlink()

@@ -45,12 +45,10 @@ ROOM = {
 
 HISTORY_DAYS = 30
 WRITE_EVERY_S = 6 * 3_600
-"""As much at once as the store takes in; hours and days are worked out by the process, while it
-runs.
-"""
+"""As much at once as the store takes in; the running process works out hours and days."""
 
 LOG_LEVEL = "warning"
-"""The demo prints what to do; an operator's log would bury it."""
+"""An operator's log would bury it."""
 
 
 def run_demo(
@@ -61,7 +59,7 @@ def run_demo(
     *,
     with_history: bool = False,
 ) -> None:
-    """Until it is told to stop. Addresses that were not asked for give way when they are in use.
+    """Runs until stopped. Default addresses that are in use are replaced.
 
     `with_history`: the analytics begin with a generated month, marked as such.
     """
@@ -69,8 +67,8 @@ def run_demo(
 
 
 def run_shop(listen: str | None, say: Say) -> None:
-    """Only the shop, until it is told to stop. It gives way to no other program: the configuration
-    of a proxy names its address.
+    """Runs only the shop, until stopped. Its address is never replaced: the configuration of a
+    proxy names it.
     """
     run_in_loop(lambda: _shop_only(listen or Server().listen, say))
 
@@ -138,8 +136,8 @@ async def _demo(
 
 
 def fill_with_history(data: Path, room: Room, now_s: int) -> None:
-    """Writes HISTORY_DAYS of generated minutes of this room, up to the last full hour, into the
-    analytics of a data directory.
+    """Writes HISTORY_DAYS of generated minutes, up to the last full hour, into the analytics of a
+    data directory.
 
     The only place where anything generated enters them. Raises StorageFailed.
     """
@@ -161,7 +159,6 @@ def fill_with_history(data: Path, room: Room, now_s: int) -> None:
 
 
 async def _play(process: Process, crowd: DemoCrowd) -> None:
-    """The crowd comes when the doors are open and goes home before they close."""
     await process.ready.wait()
     playing = asyncio.create_task(crowd.run())
     try:
@@ -188,9 +185,7 @@ async def _explain(process: Process, say: Say) -> None:
 
 
 def _addresses(asked: Mapping[str, str | None], say: Say) -> dict[str, str]:
-    """What was asked for as it is; a default that is in use gives way to any free port, and that is
-    said.
-    """
+    """Replaces a default address that is in use by any free port, and says so."""
     problems = [
         problem
         for key, text in asked.items()
@@ -234,5 +229,5 @@ def _any_port(host: str) -> Address:
 
 
 def _reachable(address: Address) -> Address:
-    """An address that a browser on this machine can open, also when everything is listened on."""
+    """Replaces "every address" by one that a browser on this machine can open."""
     return Address("127.0.0.1", address.port) if address.host in ("0.0.0.0", "::") else address  # noqa: S104  compared, not bound

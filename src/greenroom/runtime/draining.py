@@ -1,7 +1,3 @@
-"""The end of a process for visitors: requests under way end first, unless the operator is in a
-hurry.
-"""
-
 import asyncio
 from collections.abc import Sequence
 
@@ -12,9 +8,7 @@ from greenroom.runtime.front_ends import FrontEnd, drain_all
 async def drain(
     front_ends: Sequence[FrontEnd], seconds: float, hurry: asyncio.Event, say: Say
 ) -> None:
-    """Waits at most so many seconds for requests under way, or until `hurry`; then cuts them off.
-    Says how many are left, and the end.
-    """
+    """Waits at most `seconds` for requests under way, or until `hurry`; then cuts them off."""
     told = -1
 
     def progress(left: int) -> None:

@@ -1,8 +1,8 @@
-"""Dry runs for the dashboard: each in a process of its own with a low priority, so that visitors
-never wait for a simulation.
+"""Dry runs for the dashboard, each in a low-priority process, so that visitors never wait for a
+simulation.
 
-`python -m greenroom.runtime.dry_runs` is that process: a request as JSON on standard input, lines
-of JSON on standard output.
+`python -m greenroom.runtime.dry_runs` is that process: a JSON request on standard input, lines of
+JSON on standard output.
 """
 
 import json
@@ -24,23 +24,21 @@ from greenroom.simulator.dry_run import DryRunRequest, crowd_of, dry_run
 from greenroom.simulator.example_crowd import MINUTES, VISIT_S, VISITORS, last_wait
 
 LASTS_S, EXAMPLE_LASTS_S = 240.0, 40.0
-"""A run that takes longer is ended: its crowd is too large for its limits."""
+"""A longer run is ended: its crowd is too large for its limits."""
 
 AT_ONCE = 1
 KEPT = 20
-"""Results that can be looked at; the oldest goes first."""
+"""The oldest goes first."""
 
 WAITING_MAX = 5
 EXAMPLES_KEPT = 500
-"""Answers about limits that people typed; the one that was asked for longest ago goes first."""
+"""Examples for limits that people typed; the least recently used goes first."""
 
 LOW_PRIORITY = 10
 EXAMPLE = ExampleWait(VISITORS, MINUTES, VISIT_S)
 
 
 class DryRunProcesses:
-    """Starts dry runs, one after another, and keeps what came of them."""
-
     def __init__(self) -> None:
         self._runs: OrderedDict[str, DryRunState] = OrderedDict()
         self._examples: OrderedDict[str, ExampleWait] = OrderedDict()
@@ -51,8 +49,8 @@ class DryRunProcesses:
         )
 
     def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
-        """The id of a new run of a DryRunRequest in plain values; None while too many wait. Raises
-        InvalidConfig for wrong arrivals.
+        """Returns the id of the new run, or None while too many wait. Raises InvalidConfig for
+        wrong arrivals.
         """
         request = DryRunRequest(**wanted)
         crowd_of(request)
@@ -70,13 +68,13 @@ class DryRunProcesses:
         return run_id
 
     def find(self, run_id: str) -> DryRunState | None:
-        """How far it is, or what came of it; None when there is no such run any more."""
+        """None when there is no such run any more."""
         with self._guard:
             return self._runs.get(run_id)
 
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
-        """As far as it is known; while too many others wait it is not even begun, and the next call
-        tries again.
+        """Returns what is known so far; while too many others wait it is not begun, and the next
+        call tries again.
         """
         asked = json.dumps(dict(settings), sort_keys=True)
         with self._guard:
@@ -117,7 +115,7 @@ class DryRunProcesses:
 
 
 def _simulated(request: Mapping[str, Any], lasts_s: float) -> Iterator[dict[str, Any]]:
-    """What a process of its own says; it is ended after so many seconds."""
+    """Yields the lines of a process, which is ended after `lasts_s`."""
     command = [sys.executable, "-m", "greenroom.runtime.dry_runs"]
     with subprocess.Popen(  # noqa: S603 - our own program
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -143,7 +141,6 @@ def _say(news: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """One dry run, or one example."""
     os.nice(LOW_PRIORITY)
     asked = json.load(sys.stdin)
     try:

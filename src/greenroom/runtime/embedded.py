@@ -49,24 +49,20 @@ from greenroom.runtime.parts import EMBEDDED
 from greenroom.runtime.process import Process
 
 SENDERS_REMEMBERED = 4_096
-"""Connections' addresses that are remembered, about 1 MB."""
+"""About 1 MB of connections' addresses."""
 
 ANSWER_S = 12.0
-"""A ledger answers within seconds, also when Redis does not; after this the visitor is held."""
+"""A ledger answers within seconds, even without Redis; after this the visitor is held."""
 
 RETRY_S = 1.0
-"""Between two attempts to start after one has failed: often a worker that is ending still has the
-data directory.
-"""
+"""Between two attempts to start: often a worker that is ending still has the data directory."""
 
 AppHeaders = Iterable[tuple[bytes, bytes]]
 log = logging.getLogger("greenroom")
 
 
 class AppRequest(NamedTuple):
-    """A request as the application's server describes it. `target` is what will be served: a path
-    with query, percent-encoded.
-    """
+    """`target` is what will be served: a path with query, percent-encoded."""
 
     method: str
     target: bytes
@@ -78,9 +74,7 @@ class AppRequest(NamedTuple):
 
 
 class AppRequests:
-    """The front end that an application is: it asks about each of its requests. `policy` and
-    `limits` may be replaced at any time.
-    """
+    """The application as a front end. `policy` and `limits` may be replaced at any time."""
 
     def __init__(
         self,
@@ -135,7 +129,7 @@ class AppRequests:
         self._decisions.receive(arrival, decided)
 
     async def decide(self, request: AppRequest) -> Forward | Answer:
-        """The verdict; an answer that holds the visitor when there is none within ANSWER_S."""
+        """Holds the visitor when there is no verdict within ANSWER_S."""
         if self.closed:
             return OUTAGE
         found: list[Forward | Answer] = []
@@ -154,8 +148,8 @@ class AppRequests:
         return found[0] if found else OUTAGE
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """Carries out the application's Cf-Waiting-Room-Command; the Set-Cookie value to send
-        instead of the ticket, or empty.
+        """Carries out the application's Cf-Waiting-Room-Command; returns the Set-Cookie value to
+        send instead of the ticket, or nothing.
         """
         try:
             return b"" if self.closed else self._decisions.obey(forward, command)
@@ -164,16 +158,14 @@ class AppRequests:
             return b""
 
     def application_cookies(self, value: bytes) -> bytes:
-        """A Cookie header as the application may see it, without tickets; empty when nothing is
-        left.
-        """
+        """Removes tickets from a Cookie header."""
         return without_cookies(value, self._decisions.own_cookies)
 
     def visitor_headers(
         self, headers: AppHeaders, cookie: bytes
     ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """What the visitor is given of the application's headers, and its command for the room (or
-        nothing).
+        """Splits the application's headers into those for the visitor and its command for the room
+        (or nothing).
 
         The application can never set the ticket cookie, and an answer that carries a ticket is not
         for shared caches.
@@ -242,14 +234,13 @@ class AppRequests:
 
 
 def source_of(config: str | os.PathLike[str] | Mapping[str, Any]) -> ConfigSource:
-    """A configuration file, or its content as plain values."""
     if isinstance(config, Mapping):
         return OptionSource(config, {}, needs_origin=False)
     return FileSource(Path(config).absolute(), needs_origin=False)
 
 
 class Embedded:
-    """greenroom in this process. Everything but the constructor is called inside one event loop."""
+    """Everything but the constructor is called inside one event loop."""
 
     def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
         """`control`: also listen on the control address. Raises InvalidConfig."""
@@ -264,12 +255,12 @@ class Embedded:
 
     @property
     def requests(self) -> AppRequests | None:
-        """Where to ask; None while greenroom does not run."""
+        """None while greenroom does not run."""
         requests = self.last_requests
         return None if requests is None or requests.closed else requests
 
     async def start(self) -> None:
-        """Returns when it decides. Raises InvalidConfig, CannotStart or StorageFailed."""
+        """Returns once it decides. Raises InvalidConfig, CannotStart or StorageFailed."""
         leave_logs_to_logging()
         process = self._process = Process(
             self._source, log.info, front_ends=[self._front_end], parts=self._parts
@@ -287,17 +278,15 @@ class Embedded:
 
     @property
     def own_requests(self) -> AppRequests:
-        """As `requests`, of a process that has decided something: also right after greenroom has
-        ended. Raises RuntimeError before.
+        """As `requests`, also right after greenroom has ended. Raises RuntimeError before the first
+        start.
         """
         if self.last_requests is None:
             raise RuntimeError("greenroom has decided nothing yet")
         return self.last_requests
 
     async def decide(self, request: AppRequest) -> Forward | Answer:
-        """The verdict. Starts greenroom when that has not happened; an answer that holds the
-        visitor when it cannot start.
-        """
+        """Starts greenroom first when needed; holds the visitor when it cannot start."""
         requests = self.requests or await self._started()
         return OUTAGE if requests is None else await requests.decide(request)
 
@@ -314,12 +303,10 @@ class Embedded:
         return self.requests
 
     def end(self) -> None:
-        """Begins to stop; see `ended`."""
         if self._process is not None:
             self._process.stopping.set()
 
     async def ended(self) -> None:
-        """Returns when every journal is closed."""
         if self._running is not None:
             with contextlib.suppress(Exception):  # reported when it happened
                 await self._running
@@ -345,7 +332,7 @@ class Embedded:
 
 
 def report_failed_start(error: Exception) -> None:
-    """Says in the log why every visitor is held."""
+    """Logs why every visitor is held."""
     expected = isinstance(error, (GreenroomError, OSError))
     log.error(
         "greenroom cannot start, every visitor is held: %s",

@@ -1,5 +1,5 @@
-"""greenroom beside an application without an event loop: it has a loop and a thread of its own, and
-the application's threads ask it.
+"""greenroom beside an application without an event loop: its own loop and thread, called from the
+application's threads.
 """
 
 import asyncio
@@ -27,12 +27,11 @@ from greenroom.runtime.embedded import (
 from greenroom.runtime.serve import loop_factory
 
 CLOSING_S = 10.0
-"""How long the end of the process waits for the journals."""
 
 
 class EmbeddedThread:
-    """Thread-safe. It begins with the first question after a fork, so that every worker of a server
-    has its own.
+    """Thread-safe. Starts with the first call after a fork, so that every worker of a server has
+    its own.
     """
 
     def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
@@ -51,7 +50,7 @@ class EmbeddedThread:
 
     @property
     def requests(self) -> AppRequests | None:
-        """Where to ask, inside the thread; None while greenroom does not run in this process."""
+        """For use inside the thread; None while greenroom does not run in this process."""
         return (
             self._embedded.requests
             if self._embedded is not None and self._owner == os.getpid()
@@ -65,8 +64,8 @@ class EmbeddedThread:
         return self._embedded.own_requests
 
     def start(self) -> None:
-        """Returns when it decides; does nothing when it does already. Raises InvalidConfig,
-        CannotStart, StorageFailed or OSError.
+        """Returns once it decides; idempotent. Raises InvalidConfig, CannotStart, StorageFailed or
+        OSError.
         """
         with self._starting:
             if self.requests is None and not self._closed:
@@ -81,7 +80,7 @@ class EmbeddedThread:
 
     def close(self) -> None:
         """Returns when every journal is closed, after CLOSING_S at most; from then on every visitor
-        is held. Idempotent.
+        is held.
         """
         self._closed = True
         if self._owner != os.getpid():
@@ -92,8 +91,8 @@ class EmbeddedThread:
             thread.join(CLOSING_S)
 
     def decide(self, request: AppRequest) -> Forward | Answer:
-        """The verdict; an answer that holds the visitor while greenroom cannot start, and when it
-        does not answer within ANSWER_S.
+        """Holds the visitor while greenroom cannot start, and when it does not answer within
+        ANSWER_S.
         """
         requests = self.requests or self._started()
         found: Future[Forward | Answer] = Future()

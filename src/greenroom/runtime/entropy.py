@@ -1,7 +1,7 @@
-"""Unpredictable bits for the request path: the kernel's, fetched many at a time, because a system
-call costs more than the rest.
+"""Random bits for the request path, fetched from the kernel in bulk, because a system call costs
+more than the rest.
 
-What was fetched and not used stays with the process that fetched it: a fork throws it away.
+A fork throws away what was fetched and not used.
 """
 
 import os
@@ -13,21 +13,17 @@ _WORDS = struct.Struct(f"={FETCHED_BYTES // 8}Q")
 
 
 class Entropy:
-    """Two streams, for bytes and for words of 64 bits; no bit is given twice. Not for several
-    threads.
-    """
+    """No bit is given twice. Not for several threads."""
 
     def __init__(self) -> None:
         self.forget()
         _all.add(self)
 
     def forget(self) -> None:
-        """Throws away what was fetched."""
         self._bytes, self._at = b"", 0
         self._words: list[int] = []
 
     def take(self, count: int) -> bytes:
-        """So many bytes."""
         at = self._at
         taken = self._bytes[at : at + count]
         if len(taken) < count:
@@ -37,7 +33,6 @@ class Entropy:
         return taken
 
     def bits(self, count: int) -> int:
-        """A whole number of at most 64 bits, like `secrets.randbits`."""
         if not self._words:
             self._words = list(_WORDS.unpack(os.urandom(FETCHED_BYTES)))
         return self._words.pop() >> 64 - count

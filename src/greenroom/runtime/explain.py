@@ -1,7 +1,3 @@
-"""Explains a request on one configuration: the file's and the store's together, as the data path
-would serve them.
-"""
-
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,9 +32,7 @@ def explained(
     now_ms: int,
     ledgers: Mapping[str, Seats],
 ) -> Explanation:
-    """What would become of this request, and why. Raises InvalidConfig when the lists cannot be
-    used (a checked configuration's can).
-    """
+    """Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
     arrival = dry_run(
         asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config)
     )
@@ -59,9 +53,7 @@ def _definition(config: Config, room: Room) -> RoomDefinition:
 
 
 def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:
-    """On this file and the store that it names, or that stands in its data directory. Raises
-    InvalidConfig or StorageFailed.
-    """
+    """Explains on this file and its store. Raises InvalidConfig or StorageFailed."""
     config = load_config(path)
     url = config.store or default_url(config.data)
     if store_exists(url):
@@ -74,7 +66,7 @@ def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:
 
 
 async def _with_names(config: Config, asked: ExplainRequest) -> Explanation:
-    """Here there is time to wait for the name of a crawler's address."""
+    # Here there is time to wait for the name of a crawler's address.
     clock = MonotonicClock()
     names = ConfirmedNames(Resolver(), clock.now_ms)
     known = lookups(config, names)

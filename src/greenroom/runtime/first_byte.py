@@ -1,5 +1,3 @@
-"""One listener for several protocols, told apart by the first byte that a client sends."""
-
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import cast
@@ -10,8 +8,8 @@ MakeProtocol = Callable[[], asyncio.Protocol]
 
 
 class ProtocolsByFirstByte:
-    """`usual` is spoken unless the first byte is one of `others`. Clients that send nothing are
-    bounded in number and time by `limits`.
+    """Speaks `usual` unless the first byte is one of `others`. `limits` bounds silent clients in
+    number and time.
     """
 
     def __init__(
@@ -24,7 +22,6 @@ class ProtocolsByFirstByte:
         """Connections on which nothing has come yet."""
 
     def connection(self) -> asyncio.Protocol:
-        """The protocol of a new connection."""
         return _Undecided(self)
 
 

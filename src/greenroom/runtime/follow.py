@@ -1,10 +1,10 @@
 """Follows the configuration store: loads its newest revision within a second, or keeps the last
 good one.
 
-The store is asked for its revision every POLL_S, and at once after a write through this very
-process. What in it cannot be used is left out or held, and named; a revision that cannot be taken
-over at all (a full disk) is tried again now and then. A store that cannot be reached changes
-nothing: what runs goes on, and a copy of it in the data directory is there for the next start.
+Reads the revision every POLL_S, and at once after a write through this process. Leaves out or holds
+what cannot be used, and names it; a revision that cannot be applied at all (a full disk) is
+retried. While the store is unreachable nothing changes, and a copy in the data directory serves the
+next start.
 """
 
 import asyncio
@@ -19,26 +19,24 @@ from greenroom.model.configuration import Configuration
 from greenroom.ports import ConfigStore
 
 POLL_S = 0.4
-"""Between two looks at the revision: with the time to compile, a change counts within a second
-everywhere.
-"""
+"""With the time to compile, a change counts within a second everywhere."""
 
 RETRY_S = 5.0
-"""Between two tries of a revision that was refused, or of a copy that could not be written."""
+"""For a revision that was refused, or a copy that could not be written."""
 
 log = structlog.get_logger(__name__)
 Apply = Callable[[Configuration], Awaitable[None]]
 
 
 class StoreFollower:
-    """Reads `store` in threads; `apply` takes a configuration over, as a whole or not at all, in
-    the event loop.
+    """Reads `store` in threads; `apply`, in the event loop, applies a configuration as a whole or
+    not at all.
     """
 
     def __init__(
         self, store: ConfigStore, name: str, copy: ConfigCopy, now_ms: Callable[[], int]
     ) -> None:
-        """`name` is what people call the store."""
+        """`name` is shown to people."""
         self._store = store
         self._copy = copy
         self._now_ms = now_ms
@@ -49,11 +47,11 @@ class StoreFollower:
         self.state = StoreState(name=name)
 
     async def begin(self, apply: Apply, may_be_new: bool) -> None:
-        """The first configuration: the newest of the store, else the copy, else (only where
+        """Applies the newest configuration of the store, else the copy, else (only where
         `may_be_new`) the empty one.
 
-        Raises TooNew, and StorageFailed or InvalidConfig when nothing can be begun with: without
-        its rooms an edge would let everybody by.
+        Raises TooNew, or StorageFailed or InvalidConfig when there is none: without its rooms an
+        edge would let everybody by.
         """
         try:
             found = await asyncio.to_thread(self._store.read)
@@ -158,5 +156,4 @@ class StoreFollower:
 
 
 def problems_of(error: InvalidConfig | StorageFailed) -> tuple[Problem, ...]:
-    """Why a configuration was refused, in one form."""
     return error.problems if isinstance(error, InvalidConfig) else (Problem("data", str(error)),)

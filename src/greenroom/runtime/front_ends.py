@@ -1,7 +1,7 @@
-"""Front ends of one process: every way in to its one decision service.
+"""Front ends: every way in to the one decision service of a process.
 
-The built-in gateway is the first of them; the listener where other proxies ask is the same gateway
-with another receiver.
+The built-in gateway is the first; the listener where other proxies ask is the same gateway with
+another receiver.
 """
 
 import asyncio
@@ -38,33 +38,26 @@ Progress = Callable[[int], None]
 
 
 class FrontEnd(Protocol):
-    """Takes requests in, and has them decided."""
-
     async def start(self) -> None:
-        """Begins to take requests. Raises OSError when it cannot."""
+        """Raises OSError when it cannot."""
 
     def configure(self, config: Config) -> None:
-        """A changed configuration counts from now on. Raises OSError or ssl.SSLError when it cannot
-        be used, having changed nothing.
-        """
+        """Raises OSError or ssl.SSLError when it cannot be used, having changed nothing."""
 
     async def drain(self, seconds: float, progress: Progress) -> int:
-        """Takes nothing more, lets requests under way finish for at most `seconds`, then closes;
-        gives how many were cut off.
+        """Accepts nothing more, waits at most `seconds` for requests under way, then closes;
+        returns how many were cut off.
         """
 
     def close(self) -> None:
-        """Ends everything at once. Idempotent."""
+        """Idempotent."""
 
 
 class Configurable(Protocol):
-    """What a reload changes while it serves."""
-
     def configure(self, config: Config) -> None: ...
 
 
 def configure_all(config: Config, *parts: Configurable) -> None:
-    """Gives all of them the changed configuration."""
     for part in parts:
         part.configure(config)
 
@@ -73,8 +66,6 @@ MakeFrontEnd = Callable[[Config, DecisionService], FrontEnd]
 
 
 class GatewayFrontEnd:
-    """The built-in gateway on the public listener, with its TLS and its access log."""
-
     def __init__(
         self,
         config: Config,
@@ -132,14 +123,11 @@ class GatewayFrontEnd:
 
 
 class DecideFrontEnd:
-    """The listener where other proxies ask, over HTTP or SPOE. The gateway reads and writes its
-    HTTP; nothing is forwarded from here.
-    """
+    """The listener where other proxies ask, over HTTP or SPOE; nothing is forwarded from here."""
 
     def __init__(
         self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError
     ) -> None:
-        """Make it inside the event loop."""
         self._listener = listener
         store = VerdictStore(Entropy().take, time.monotonic)
         self.questions = ProxyQuestions(
@@ -167,7 +155,7 @@ class DecideFrontEnd:
         self.gateway.relimit(_asking_limits(config))
 
     async def drain(self, seconds: float, progress: Progress) -> int:
-        """The pages of what was asked over SPOE are still given meanwhile."""
+        # The pages of what was asked over SPOE are still given meanwhile.
         left = await self.spoe.drain(seconds)
         return left + await self.gateway.drain(seconds, progress)
 
@@ -187,10 +175,9 @@ def built_in_front_ends(
     listening: Listening,
     everywhere: Listening,
 ) -> list[BuiltInFrontEnd]:
-    """Those that have a listener, the gateway first; `listening` gives all listeners of greenroom
-    on this machine, `everywhere` all.
+    """Those that have a listener, the gateway first.
 
-    Raises what they raise.
+    `listening` gives all greenroom listeners on this machine, `everywhere` all.
     """
     found: list[BuiltInFrontEnd] = []
     if listeners.visitors:
@@ -203,7 +190,7 @@ def built_in_front_ends(
 
 
 def arrival_limits(config: Config) -> ArrivalLimits:
-    """How large a request may be, for front ends that do not read its bytes themselves."""
+    """For front ends that do not read the bytes of requests themselves."""
     return ArrivalLimits(
         config.limits.head_bytes, config.limits.header_lines, config.limits.url_bytes
     )
@@ -219,9 +206,7 @@ def _access_log(config: Config) -> AccessLog | None:
 
 
 async def drain_all(front_ends: Sequence[FrontEnd], seconds: float, progress: Progress) -> int:
-    """Drains all at once; `progress` is told the number of requests under way in all of them
-    together.
-    """
+    """`progress` receives the number of requests under way in all of them together."""
     left = [0] * len(front_ends)
 
     def told(index: int) -> Progress:

@@ -1,7 +1,3 @@
-"""The health checks of one process: their store, their guard, and the checks that count at the
-moment.
-"""
-
 import asyncio
 import contextlib
 import socket
@@ -42,26 +38,23 @@ from greenroom.ports import Clock
 from greenroom.runtime.assemble import origins
 
 LOOK_S = 0.3
-"""Between two looks at whether the configuration is another one."""
+"""Between two looks for a changed configuration."""
 
 
 log = structlog.get_logger(__name__)
 
 
 class Layers(NamedTuple):
-    """What runs: the file's configuration, and that of the store."""
+    """The configuration of the file, and that of the store."""
 
     file: Config
     stored: Configuration
     config: Config
-    """Both as one."""
+    """Both together."""
 
 
 class AlertOutbox(Protocol):
-    """Where alerts are kept with their messages (`alerts.store`)."""
-
-    def put(self, found: Sequence[Alert], now_ms: int) -> int:
-        """Keeps them."""
+    def put(self, found: Sequence[Alert], now_ms: int) -> int: ...
 
 
 class OutboxSink:
@@ -84,8 +77,8 @@ class ProcessHealth:
         clock: Clock,
         listening: Listening,
     ) -> None:
-        """`layers` are asked for again and again; `listening` gives greenroom's own listeners,
-        which no check may be on.
+        """`layers` is called repeatedly; `listening` gives greenroom's own listeners, which no
+        check may be on.
         """
         file = layers().file
         self._layers = layers
@@ -111,13 +104,12 @@ class ProcessHealth:
         )
 
     async def run(self) -> None:
-        """Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.service.run())
             tasks.create_task(self._follow())
 
     def origin_of(self, room: Room) -> str:
-        """What the checks on the origin of a room say; empty when there are none."""
+        """Empty when there are no checks."""
         return origin_status(self._status(key) for key in (self._speaking or {}).get(room.id, ()))
 
     def _status(self, check_id: str) -> str:
@@ -125,7 +117,7 @@ class ProcessHealth:
         return condition.status if condition else "unknown"
 
     def hold_rooms(self, table: RoomTable) -> None:
-        """Rooms that want it hold new visitors while their origin is unhealthy."""
+        """Holds new visitors of rooms that want it while their origin is unhealthy."""
         now_ms = self._now_ms()
         for room_id, schedule in table.rooms.items():
             room = schedule.now.room
@@ -146,9 +138,9 @@ class ProcessHealth:
                 )
 
     def _remembers(self, room_id: str, now_ms: int) -> bool:
-        """Whether it is known what was said of a room's origin before this process began: an origin
-        that was unhealthy is not well because of a restart. A store that does not answer is waited
-        for as long as an origin that has become well.
+        """Whether the origin's state before this process began is known: a restart makes no
+        unhealthy origin well. A store that does not answer is waited for as long as an origin that
+        has become well.
         """
         if self.service.remembers.is_set() or now_ms - self._made_ms >= RELEASE_MS:
             return True
@@ -157,7 +149,6 @@ class ProcessHealth:
         return not self._speaking.get(room_id)
 
     async def keep_holding(self, table: Callable[[], RoomTable]) -> None:
-        """Until cancelled."""
         remembers = self.service.remembers
         while True:
             self.hold_rooms(table())
@@ -168,7 +159,6 @@ class ProcessHealth:
                     await asyncio.wait_for(remembers.wait(), LOOK_S)
 
     def state(self) -> HealthState:
-        """For the control listener."""
         service, figures = self.service, self.service.figures
         agents = service.agents()
         return HealthState(
@@ -190,14 +180,12 @@ class ProcessHealth:
         return shown_status(self.service.condition(check.id), check)
 
     def placed(self) -> dict[str, Placed]:
-        """Every check with its zone, by its id."""
         return placed(self._layers())
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
         return self._store.uptimes(check_ids, since_day)
 
     def close(self) -> None:
-        """Gives connections back."""
         self._store.close()
 
     async def _follow(self) -> None:
@@ -216,7 +204,6 @@ class ProcessHealth:
 
 
 def placed(layers: Layers) -> dict[str, Placed]:
-    """Every check with its zone, by its id."""
     names = {entry.id: entry.record.name for entry in layers.stored.zones.values()}
     found = [(entry.record, entry.parent) for entry in layers.stored.health_checks.values()]
     found += [
@@ -235,7 +222,7 @@ def _read(layers: Layers) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]
 
 
 def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[str, ...]]:
-    """The checks that speak for each room's origin, by the id of the room."""
+    """Returns the checks that speak for each room's origin, by room id."""
     known, origin_of = OriginChecks(checks), origins(config)
     found = {}
     for room in config.rooms:
@@ -248,8 +235,8 @@ def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[s
 
 @cache
 def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
-    """Listeners as (address, port), Unix sockets as (file, 0); names that are not addresses are
-    looked up, once.
+    """Returns (address, port) of each listener, (file, 0) for Unix sockets; host names are looked
+    up, once.
     """
     found = [(address.path, 0) for address in listeners if address.path]
     for host, port in [address[:2] for address in listeners if not address.path]:
@@ -263,7 +250,7 @@ def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
 
 
 def holder(file: Config, data: Path) -> str:
-    """A name that no other living process has and that this one has again after a restart: the data
-    directory is locked by one process, or its workers have control listeners of their own.
+    """Returns a name that no other living process has, and that is the same after a restart: one
+    process locks the data directory, or its workers have control listeners of their own.
     """
     return str(data) if file.shared is None else f"{socket.gethostname()} {data} {file.control}"

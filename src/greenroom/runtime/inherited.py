@@ -1,9 +1,7 @@
-"""Listening sockets that the parent process has opened and keeps open: socket activation, as
-systemd does it.
+"""Listening sockets from the parent process: socket activation, as systemd does it.
 
-While greenroom restarts, the sockets stay: the kernel accepts connections meanwhile, and they wait
-for the next process. The protocol is three environment variables (sd_listen_fds(3)): LISTEN_PID,
-LISTEN_FDS, and the names in LISTEN_FDNAMES.
+While greenroom restarts, the kernel accepts connections, which wait for the next process. The
+protocol is three environment variables (sd_listen_fds(3)): LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES.
 """
 
 import os
@@ -17,7 +15,7 @@ SOCKETS_MAX = 16
 """More than any unit file of greenroom asks for."""
 
 PURPOSES = ("visitors", "decide", "control")
-"""What a socket may be called (`FileDescriptorName=`); one that is alone needs no name."""
+"""Names of sockets (`FileDescriptorName=`); a single one needs none."""
 
 _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
@@ -25,11 +23,9 @@ _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 def inherited_sockets(
     environ: MutableMapping[str, str], pid: int, alone: str
 ) -> dict[str, socket.socket]:
-    """The sockets by purpose, none when nothing was passed to this process; the variables are
-    removed, so that no child takes them again.
+    """Returns the sockets by purpose, and removes the variables, so that no child takes them again.
 
-    `alone` is the purpose of a single socket without one of these names. Raises CannotStart for
-    what cannot be used.
+    `alone` is the purpose of a single unnamed socket. Raises CannotStart for what cannot be used.
     """
     given = (
         {name: environ.pop(name, "") for name in _VARIABLES}
@@ -58,9 +54,7 @@ def inherited_sockets(
 
 
 def adopt(number: int) -> None:
-    """Makes the listening socket with this file descriptor the inherited one of this process, for
-    visitors. Call it first of all.
-    """
+    """Makes this listening file descriptor the inherited visitors' socket. Call it first of all."""
     if number != FIRST_FD:
         os.dup2(number, FIRST_FD)
         os.close(number)

@@ -1,10 +1,9 @@
 """Answers to requests that were not read to their end: the rest is read and discarded, so that the
 answer arrives.
 
-A server that closes a socket with unread input resets the connection, and the reset destroys the
-answer on its way: a client that uploads too much would never learn why it was refused. Here the
-last part of the answer waits until the upload is over, bounded in bytes and time. Clients have the
-whole answer before that, by its length.
+Closing a socket with unread input resets the connection and destroys the answer on its way. Here
+the last part of the answer waits until the upload is over, bounded in bytes and time; the client
+has the whole answer before that, by its length.
 """
 
 import asyncio
@@ -17,28 +16,22 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 @dataclass(frozen=True)
 class LingerLimits:
-    """How much of a refused upload is discarded, and for how long: as the gateway does for
-    visitors.
-    """
+    """How much of a refused upload is discarded, and for how long."""
 
     most_bytes: int = 16 << 20
     silence_s: float = 2
-    """Longest time in which nothing comes."""
     most_s: float = 60
     kept_bytes: int = 64 << 20
-    """Of unfinished requests, all together, that the application may keep."""
+    """For the unfinished requests of the application, all together."""
 
 
 class LingeringApp:
-    """An application whose answers arrive also when it has not read the whole request."""
-
     def __init__(self, app: ASGIApp, limits: LingerLimits | None = None) -> None:
         self._app = app
         self._limits = limits or LingerLimits()
         self._kept = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
         headers = dict(scope["headers"]) if scope["type"] == "http" else {}
         if headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
@@ -82,9 +75,7 @@ class LingeringApp:
 
 
 class _Body:
-    """`coming` is whether more of it can be expected: not when the client still waits to be asked
-    for it (Expect).
-    """
+    """`coming` is false while the client waits to be asked for the body (Expect)."""
 
     def __init__(self, receive: Receive, *, coming: bool) -> None:
         self._receive = receive

@@ -1,5 +1,3 @@
-"""Listening sockets, and small applications served on them in the running event loop."""
-
 import asyncio
 import contextlib
 import errno
@@ -19,17 +17,16 @@ from greenroom.runtime.lingering import LingeringApp
 from greenroom.runtime.socket_file import MODE, listen_on_file
 
 CLOSING_S = 2
-"""How long answers under way on the control listener may still take when greenroom ends."""
+"""For answers under way when greenroom ends."""
 
 
 def bind(
     address: Address, what: str, *, reuse_port: bool = False, mode: int = MODE
 ) -> socket.socket:
-    """A bound socket that does not listen yet; with `reuse_port` one of several on that address.
+    """Binds a socket that does not listen yet; with `reuse_port` one of several on that address.
 
-    One on a file (`listen_on_file`, with this `mode`) listens already, and is always alone.
-
-    Raises CannotStart, naming `what` wanted the address and why it cannot have it.
+    One on a file (with this `mode`) listens already, and is always alone. Raises CannotStart,
+    naming `what` wanted the address.
     """
     if address.path:
         return listen_on_file(address.path, what, mode)
@@ -60,7 +57,7 @@ def bind(
 
 
 def bound(listener: socket.socket) -> Address:
-    """Where this socket really is, also when port 0 was asked for."""
+    """Returns the real address, also when port 0 was asked for."""
     if listener.family == socket.AF_UNIX:
         return Address("", 0, listener.getsockname())
     host, port = listener.getsockname()[:2]
@@ -68,8 +65,6 @@ def bound(listener: socket.socket) -> Address:
 
 
 class AppListener:
-    """One ASGI application on one bound socket. Signals are the caller's business."""
-
     def __init__(
         self,
         app: ASGIApp,
@@ -97,13 +92,12 @@ class AppListener:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns when it answers."""
         self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
         while not self._server.started and not self._task.done():
             await asyncio.sleep(0.005)
 
     async def close(self) -> None:
-        """Lets answers under way end, CLOSING_S at most."""
+        """Waits at most CLOSING_S for answers under way."""
         self._server.should_exit = True
         if self._task:
             await asyncio.wait([self._task])
@@ -113,5 +107,5 @@ class AppListener:
 class _Uvicorn(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leaves the signals to us."""
+        # Signals are the caller's business.
         yield

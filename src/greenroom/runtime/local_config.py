@@ -1,4 +1,4 @@
-"""The use cases of the API for commands, on the store of a greenroom that may be running."""
+"""The API's use cases for commands, on the store of a greenroom that may be running."""
 
 import getpass
 from collections.abc import Iterator
@@ -22,8 +22,7 @@ from greenroom.runtime.stored_secrets import seals_for_command
 def config_service_beside(
     data: Path | None, url: str | None = None, *, existing: bool = False
 ) -> Iterator[ConfigService]:
-    """The store at `url`, or the one in the data directory; makes it unless it must be `existing`.
-
+    """Opens the store at `url`, or in the data directory; makes it unless it must be `existing`.
     Raises CannotStart, StorageFailed or InvalidConfig.
     """
     folder = data or default_data()
@@ -44,12 +43,12 @@ def config_service_beside(
 
 
 def store_is_there(data: Path | None, url: str | None) -> bool:
-    """Whether there is a store already. Raises StorageFailed or InvalidConfig."""
+    """Raises StorageFailed or InvalidConfig."""
     return not _missing(data or default_data(), url)
 
 
 def _missing(folder: Path, url: str | None) -> str:
-    """What is not there, and what can be done about it; empty when the store is there."""
+    """Returns what is missing and what to do about it; empty when the store is there."""
     if store_exists(url or default_url(folder)):
         return ""
     if url is not None:
@@ -66,7 +65,7 @@ def _missing(folder: Path, url: str | None) -> str:
 
 
 def author_here() -> str:
-    """Who is at the machine, for the audit log."""
+    """Returns who is at the machine, for the audit log."""
     try:
         return f"command line ({getpass.getuser()})"
     except (KeyError, OSError):

@@ -1,9 +1,8 @@
-"""Logs: one line per event on standard error, for people or for machines, and never a visitor's
-secret in it.
+"""Logs: one line per event on standard error, for people or machines, and never a visitor's secret
+in it.
 
-Everything that logs through the standard library (uvicorn, asyncio) comes out the same way.
-Tracebacks are written without the values of local variables: among them are the headers of the
-visitor.
+What logs through the standard library (uvicorn, asyncio) comes out the same way. Tracebacks omit
+the values of local variables: the visitor's headers are among them.
 """
 
 import logging
@@ -20,9 +19,7 @@ from greenroom.model.printable import printable
 SECRET_KEYS = frozenset(
     {"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"}
 )
-"""Values that are never logged: with a ticket a person could take over a place in line or a
-session.
-"""
+"""Never logged: with a ticket a person could take over a place in line or a session."""
 
 ERRORS_PER_MINUTE = 10
 
@@ -31,9 +28,7 @@ QUIET = {"uvicorn.error": logging.WARNING, "asyncio": logging.WARNING, "alembic"
 
 
 def set_up_logs(log: Log) -> None:
-    """Sends all logging to standard error in the wanted form; may be called again when the settings
-    change.
-    """
+    """May be called again when the settings change."""
     shared: list[Any] = [
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
@@ -77,8 +72,8 @@ def set_up_logs(log: Log) -> None:
 
 
 def leave_logs_to_logging() -> None:
-    """Hands events to the standard library's `logging`, for an application that has set that up;
-    not where structlog is set up already.
+    """Hands events to `logging`, for an application that has set it up; not where structlog is set
+    up already.
     """
     if not structlog.is_configured():
         structlog.configure(
@@ -95,15 +90,14 @@ def leave_logs_to_logging() -> None:
 
 
 def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Drops the values that must not be written down."""
     for key in SECRET_KEYS & event.keys():
         event[key] = "(not logged)"
     return event
 
 
 def without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escapes control characters: what others wrote must not look like another line of the log, or
-    move the cursor of a terminal.
+    """Escapes control characters: input must not look like another log line, or move a terminal's
+    cursor.
     """
     return {
         key: printable(value) if isinstance(value, str) and key != "exception" else value
@@ -112,8 +106,8 @@ def without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> 
 
 
 class ErrorLog:
-    """Logs unexpected exceptions with their traceback, but at most ERRORS_PER_MINUTE, so that
-    clients cannot fill the disk with them.
+    """Logs unexpected exceptions with traceback, at most ERRORS_PER_MINUTE: clients cannot fill the
+    disk with them.
     """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
@@ -124,7 +118,6 @@ class ErrorLog:
         self._log = structlog.get_logger("greenroom.errors")
 
     def __call__(self, error: BaseException) -> None:
-        """One exception that held a visitor."""
         minute = int(self._now_s() // 60)
         if minute != self._minute:
             if self._left_out:

@@ -1,18 +1,16 @@
-"""Endless loops beside what a process does, begun again when they fail."""
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 REST_S = 1.0
-"""Before a loop that failed is begun again."""
+"""Before a failed loop is restarted."""
 
 
 @contextlib.asynccontextmanager
 async def beside(
     on_error: Callable[[BaseException], None], *loops: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[None]:
-    """Runs endless loops beside the block and ends them with it; one that fails is begun again."""
+    """Runs endless loops beside the block and ends them with it; restarts one that fails."""
 
     async def endless(loop: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -1,7 +1,3 @@
-"""The notifications of one process: its sender, the watcher of its own alerts, and what the
-alerting API asks.
-"""
-
 import asyncio
 import concurrent.futures
 import contextlib
@@ -34,12 +30,10 @@ COUNT_S = 5.0
 """Between two counts of waiting messages, for the metrics."""
 
 TEST_S = 20.0
-"""How long the test of a webhook may take, because the API call that saves it waits for it."""
+"""The API call that saves a webhook waits for its test."""
 
 
 class Notifications:
-    """Make it inside the event loop."""
-
     def __init__(
         self,
         store: SqlStore,
@@ -48,9 +42,9 @@ class Notifications:
         look: Look,
         listening: Listening = tuple,
     ) -> None:
-        """`listening` gives greenroom's own listeners, to which nothing is sent.
+        """Make it inside the event loop. Nothing is sent to `listening`, greenroom's own listeners.
 
-        `look` says what the process knows now; it is asked in the event loop.
+        `look` returns the process's present state; it is called in the event loop.
         """
         taker = PictureTaker()
         self._store = store
@@ -59,7 +53,6 @@ class Notifications:
         self.outbox.layer = self._layered
         self._now_ms = now_ms
         self.state = NotificationState()
-        """For the metrics."""
         self._look = lambda: self._picture(taker, *look())
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery(
@@ -68,16 +61,14 @@ class Notifications:
         self._test_mode = config.sending.webhook_test
 
     def apply(self, config: Config) -> None:
-        """Takes a changed configuration over; messages under way are not touched."""
+        """Messages under way are not touched."""
         self._file = config
         self._delivery.guard.policy = config.sending.outbound
         self._delivery.mail_server = config.sending.mail_server
         self._test_mode = config.sending.webhook_test
 
     async def run(self) -> None:
-        """Sends, or waits to send while another process does; and raises the alerts that this
-        process knows of.
-        """
+        """Sends, or waits while another process does; raises the alerts that this process knows of."""
         sender = NotificationSender(
             self.outbox,
             self._read,
@@ -109,7 +100,7 @@ class Notifications:
         return taker.take(state, config, self._layered(stored))
 
     def incidents(self, since_ms: int) -> list[Incident]:
-        """Incidents since then, and those that go on. Blocks; raises StorageFailed."""
+        """Returns incidents since then, and open ones. Blocks; raises StorageFailed."""
         return self.outbox.incidents(since_ms)
 
     @property
@@ -124,7 +115,7 @@ class Notifications:
         return self._delivery.guard.policy.target_problem(read_target(url))
 
     def test(self, webhook: Webhook) -> str:
-        """Called in a thread of the API."""
+        """Call it in a thread."""
         calling = self._delivery.call(webhook, Message(None, webhook_name=webhook.name))
         waiting = asyncio.run_coroutine_threadsafe(calling, self._loop)
         try:

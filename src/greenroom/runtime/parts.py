@@ -14,14 +14,12 @@ from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
 
 HANDOVER_S = 15.0
-"""Beyond the time to drain: how long a process that is being replaced may take to close its
-journals, before its successor gives up.
-"""
+"""Beyond the time to drain: for a process that is being replaced to close its journals."""
 
 
 class ProcessParts(NamedTuple):
-    """A whole process has all; one that only answers other proxies has no gateway; one inside an
-    application leaves that its signals.
+    """A whole process has all; a decide-only one has no gateway; an embedded one leaves signals to
+    the application.
     """
 
     gateway: bool = True
@@ -36,21 +34,19 @@ EMBEDDED = ProcessParts(gateway=False, control=False, signals=False, logs=False)
 
 
 class Listeners(NamedTuple):
-    """Sockets that are bound and do not listen yet."""
+    """Bound sockets that do not listen yet."""
 
     visitors: socket.socket | None
     control: socket.socket | None
     decide: socket.socket | None
 
     def address(self, name: str, written: Address) -> Address:
-        """Where this one is, also when port 0 was asked for; `written` when the process has no such
-        listener.
-        """
+        """Returns the real address, also for port 0; `written` when there is no such listener."""
         listener: socket.socket | None = getattr(self, name)
         return bound(listener) if listener else written
 
     def addresses(self, status: Address | None) -> tuple[Address, ...]:
-        """Where this process really listens; `status` is the address of its status pages."""
+        """Returns where this process really listens; `status` is the address of its status pages."""
         return (*(bound(one) for one in self if one), *([status] if status else []))
 
 
@@ -60,8 +56,8 @@ def claim(
     """Takes the data directory and every address, before anything else is begun. Raises
     CannotStart.
 
-    With sockets from the parent process, greenroom may be replacing a process that still drains: it
-    waits for the data directory then.
+    With sockets from the parent process, greenroom may replace one that still drains: it waits for
+    the data directory then.
     """
     alone = "visitors" if parts.gateway else "decide"
     inherited = inherited_sockets(os.environ, os.getpid(), alone) if parts.signals else {}
@@ -79,9 +75,7 @@ def take_addresses(
     one_of_many: bool,
     inherited: Mapping[str, socket.socket] = MappingProxyType({}),
 ) -> Listeners:
-    """Takes every address before anything else is begun; one that is `inherited` counts more than
-    what is written. Raises CannotStart.
-    """
+    """An `inherited` socket counts more than the settings. Raises CannotStart."""
     mode = int(config.socket_mode, 8)
 
     def taken(
@@ -112,7 +106,7 @@ def announcement(
     control: Address,
     more: Iterable[str] = (),
 ) -> list[str]:
-    """What an operator is told at the start; `more` are lines about the control listener."""
+    """`more` are lines about the control listener."""
     origin = config.origin.url if config.origin else "set by each zone"
     secure = "https" if config.control_tls else "http"
     lines = [

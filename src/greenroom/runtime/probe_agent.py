@@ -1,5 +1,3 @@
-"""`greenroom probe`: a probe agent as a program of its own."""
-
 import asyncio
 import signal
 import ssl
@@ -24,7 +22,7 @@ def run_agent(
     private: bool,
     say: Callable[[str], None],
 ) -> None:
-    """Until SIGTERM or SIGINT. Raises ReportFailed when greenroom will not have this agent, OSError
+    """Runs until SIGTERM or SIGINT. Raises ReportFailed when greenroom refuses this agent, OSError
     when `ca_file` cannot be read.
     """
     tls = ssl.create_default_context(cafile=ca_file or None)

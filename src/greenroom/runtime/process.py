@@ -1,9 +1,9 @@
 """One greenroom process from start to end: the order of its steps, and the effect of signals.
 
-Order of the start: configuration, data directory and its lock, both addresses taken, control
-listener (so that /healthz answers and /readyz says "starting"), keys, ledgers restored, and only
-then the public listener. So no visitor is let in before it is known who is inside already. The end
-is the same backwards: /readyz says "draining", requests under way end, journals are closed.
+Start: configuration, data directory and its lock, both addresses, control listener (/healthz
+answers, /readyz says "starting"), keys, ledgers restored, and only then the public listener, so
+that no visitor is let in before it is known who is inside. The end is the reverse: /readyz says
+"draining", requests under way end, journals are closed.
 """
 
 import asyncio
@@ -87,18 +87,12 @@ VERSION = version("greenroom")
 COMPILED = is_compiled()
 
 BREATH_S = 0.002
-"""For visitors, between the rules of one room and those of the next, which take a fraction of a
-millisecond each.
-"""
+"""For visitors, between the rules of two rooms, which take a fraction of a millisecond each."""
 
 log = structlog.get_logger(__name__)
 
 
 class Process:
-    """Runs what one source says until it is told to stop, and takes pictures of itself for the
-    control listener.
-    """
-
     def __init__(
         self,
         source: ConfigSource,
@@ -113,8 +107,7 @@ class Process:
         InvalidConfig.
 
         `one_of_many`: other processes listen for visitors on the same address. `front_ends` are
-        made beside the built-in ones, on the same decision service. `parts`: what this process has
-        of what is built in.
+        added to the built-in ones, on the same decision service.
         """
         config, stamp = load_stamped(source)
         self._file = self.config = config
@@ -151,16 +144,14 @@ class Process:
 
     @property
     def listen(self) -> Address:
-        """Where visitors come in, once the address is taken."""
         return self._listen
 
     @property
     def control(self) -> Address:
-        """Where the control listener is, once the address is taken."""
         return self._control
 
     async def run(self) -> None:
-        """From the first look at the data directory to the last byte of the journals.
+        """Returns when the journals are closed.
 
         Raises CannotStart, StorageFailed or InvalidConfig (of the key file) when it cannot start.
         """
@@ -232,7 +223,6 @@ class Process:
                 await self._serve(data, listeners, draws)
 
     def _known(self, asked: bool = True) -> tuple[ProcessState, Config, Configuration]:
-        """What is going on (`asked` as for `state`), under which configuration, and what is stored."""
         return self.state(asked), self.config, self._stored
 
     async def _begin_with_store(
@@ -273,7 +263,7 @@ class Process:
         return LayeredStore(store, lambda: self._file, self._clock.now_ms, compile_faults)
 
     def explain(self, asked: ExplainRequest) -> Explanation:
-        """What would become of a request now. Call it inside the event loop."""
+        """Call it inside the event loop."""
         now_ms = self._clock.now_ms()
         seats = {room.room.id: assemble.seats(room) for room in self.state().rooms}
         return explained(self.config, asked, self._lookups(), now_ms, seats)
@@ -283,13 +273,12 @@ class Process:
             await self._ledgers.give_up(data_center)
 
     def _own_listeners(self) -> dict[str, Address]:
-        """Every listener where it really is, also when port 0 was asked for."""
         return listeners_of(
             self._file, listen=self._listen, control=self._control, decide=self._decide
         )
 
     def state(self, asked: bool = True) -> ProcessState:
-        """What is going on at this moment; not `asked`: rooms in Redis need not be read for it."""
+        """Not `asked`: rooms in Redis need not be read for it."""
         now_ms = self._clock.now_ms()
         if asked and self._ledgers:
             self._ledgers.asked()
@@ -329,8 +318,8 @@ class Process:
         )
 
     def _faults(self) -> tuple[Problem, ...]:
-        """What cannot be used of the configuration that runs. What is new in it is logged: rules
-        are compiled late.
+        """Returns what cannot be used of the running configuration, and logs what is new: rules are
+        compiled late.
         """
         found = [*self.config.faults, *(self._compiler.faults if self._compiler else ())]
         faults = tuple(dict.fromkeys(fault.problem for fault in found))
@@ -472,7 +461,6 @@ class Process:
         await drain(self._front_ends, self.config.drain_seconds, self._hurry, self._say)
 
     async def _apply_file(self, file: Config) -> None:
-        """The file changed, or a file that it names."""
         async with self._applying:
             config = merged(file, self._stored)
             if new := [fault.problem for fault in config.faults if fault not in self.config.faults]:
@@ -481,7 +469,6 @@ class Process:
             self._file = file
 
     async def _apply_stored(self, stored: Configuration) -> None:
-        """The store has a new revision."""
         async with self._applying:
             await self._apply(merged(self._file, stored), self._lookups())
             self._stored = stored
@@ -493,8 +480,8 @@ class Process:
         """Applies a changed configuration; all steps that can fail come before the first change.
         `strict`: nothing new may be left out.
 
-        Visitors are served until then: the longest steps, which make what is new, are done in small
-        pieces.
+        The longest steps, which make what is new, are done in small pieces: visitors are served
+        meanwhile.
         """
         ledgers, decision, compiler = self._ledgers, self._decision, self._compiler
         if ledgers is None or decision is None or compiler is None or not self._front_ends:
@@ -519,9 +506,6 @@ class Process:
         self.config, self._known_places = config, lookups
 
     def _lookups(self) -> Lookups:
-        """The lookups for rules of the configuration that runs; opened again after the file has
-        changed.
-        """
         self._known_places = self._known_places or assemble.lookups(self.config, self._names)
         return self._known_places
 

@@ -1,9 +1,8 @@
 """The listeners of every process on one configuration store, so that what is saved through one
-process holds for all of them.
+process holds for all.
 
-Each process keeps a row with its listeners among the sessions of the store. A process that ends
-takes its row away; the row of one that was killed is removed when it has not been renewed for
-FORGOTTEN_S.
+Each process keeps a row among the sessions of the store. A row of a killed process is removed when
+it has not been renewed for FORGOTTEN_S.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from greenroom.outbound.policy import read_address
 from greenroom.ports import SessionStore
 
 READ_S = 5.0
-"""After this time every process knows the listeners of a process that was started."""
+"""Within this time every process knows a new process's listeners."""
 
 RENEW_S = 60.0
 FORGOTTEN_S = 600.0
@@ -38,14 +37,10 @@ _Places = Collection[tuple[str, int]]
 
 
 class PublishedListeners:
-    """Own listeners and those that other processes published. Methods that ask the store block and
-    raise StorageFailed.
-    """
+    """Methods that read the store block and raise StorageFailed."""
 
     def __init__(self, own: _Places, rows: SessionStore, now_ms: Callable[[], int]) -> None:
-        """`own` are the listeners of this process, with numeric addresses; of a Unix socket its
-        file, and 0.
-        """
+        """`own` listeners have numeric addresses; a Unix socket its file, and 0."""
         self._own = own
         self._rows = rows
         self._now_ms = now_ms
@@ -56,23 +51,23 @@ class PublishedListeners:
         self._elsewhere: _Places = ()
 
     def here(self) -> list[tuple[str, int]]:
-        """What can be reached on this machine, by addresses that mean this machine."""
+        """Returns what can be reached on this machine, by addresses that mean this machine."""
         return [*self._own, *self._siblings]
 
     def everywhere(self) -> list[tuple[str, int]]:
-        """`here`, and what any other process reaches by the same address on its own machine."""
+        """Returns `here`, and what any other process reaches by the same address on its own
+        machine.
+        """
         return [*self.here(), *self._elsewhere]
 
     def everywhere_now(self) -> list[tuple[str, int]]:
-        """As `everywhere`, from the store; what was known already when the store cannot be read."""
+        """As `everywhere`, read from the store; the known ones when it cannot be read."""
         with contextlib.suppress(StorageFailed):
             self.read()
         return self.everywhere()
 
     def publish(self) -> None:
-        """Publishes or renews the listeners of this process, and removes what killed processes
-        left.
-        """
+        """Publishes or renews this process's listeners, and removes those of killed processes."""
         now_ms = self._now_ms()
         found = {row.secret_sha256: row for row in self._rows.rows(LISTENERS)}
         if self._id in found:
@@ -97,7 +92,6 @@ class PublishedListeners:
                 self._rows.take(LISTENERS, key)
 
     def read(self) -> None:
-        """Takes over what the other processes published."""
         siblings: list[tuple[str, int]] = []
         elsewhere: list[tuple[str, int]] = []
         for row in self._rows.rows(LISTENERS):
@@ -113,13 +107,11 @@ class PublishedListeners:
         self._siblings, self._elsewhere = tuple(siblings), tuple(elsewhere)
 
     def withdraw(self) -> None:
-        """At the end of the process."""
         if self._is_published:
             with contextlib.suppress(StorageFailed):
                 self._rows.take(LISTENERS, self._id)
 
     async def run(self) -> None:
-        """Renews the own row and reads those of the others, for ever."""
         turns = 0
         while True:
             try:
@@ -134,8 +126,8 @@ class PublishedListeners:
 
 
 def _seen_from_outside(places: _Places, addresses: Collection[str]) -> Iterator[tuple[str, int]]:
-    """A listener on every address by the addresses of its machine: here that would mean the
-    addresses of this one. Files do not count.
+    """Replaces "every address" by the machine's addresses: here it would mean this machine's. Omits
+    files.
     """
     for text, port in places:
         address = read_address(text)
@@ -145,7 +137,7 @@ def _seen_from_outside(places: _Places, addresses: Collection[str]) -> Iterator[
 
 
 def this_machine() -> str:
-    """The same for two processes if, and only if, loopback addresses mean the same to them."""
+    """Returns a name that two processes share if, and only if, loopback means the same to them."""
     try:
         return f"{_BOOT.read_text().strip()} {os.readlink(_NETWORK)}"
     except OSError:
@@ -153,8 +145,8 @@ def this_machine() -> str:
 
 
 def own_addresses() -> tuple[str, ...]:
-    """Addresses of this machine: loopback, those of its name, and those from which it reaches
-    others. No packet is sent.
+    """Loopback, the addresses of this machine's name, and those from which it reaches others. Sends
+    no packet.
     """
     found = ["127.0.0.1", "::1"]
     with contextlib.suppress(OSError):

@@ -1,9 +1,8 @@
-"""Keeps out of the control listener what other web sites send there by DNS rebinding, and what
-visitors send through a gateway.
+"""Protects the control listener from DNS rebinding, and from what visitors send through a gateway.
 
 A page of `evil.example` may read what `http://evil.example:8081` answers. If that name suddenly
-leads to 127.0.0.1, the browser of an operator would read `/status` and `/metrics` for it. Such a
-request comes from this machine, in clear text, and asks for the name.
+leads to 127.0.0.1, an operator's browser would read `/status` and `/metrics` for it. Such a request
+comes from this machine, in clear text, and asks for the name.
 """
 
 from collections.abc import Callable
@@ -29,10 +28,8 @@ The control listener is for operators only. No origin may lead to it.
 
 
 class OwnNamesOnly:
-    """Refuses requests that a gateway of greenroom forwarded.
-
-    Refuses requests from this machine that ask for a name with a dot, except through trusted
-    proxies, HTTPS or a Unix socket.
+    """Refuses requests that a greenroom gateway forwarded, and requests from this machine for a
+    name with a dot, except through trusted proxies, HTTPS or a Unix socket.
     """
 
     def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy]) -> None:
@@ -41,7 +38,6 @@ class OwnNamesOnly:
         self._policy = policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         answer: ASGIApp = self._app
         if _came_through_gateway(scope):
             answer = PlainTextResponse(THROUGH_GATEWAY, 421)
@@ -74,9 +70,7 @@ def _is_loopback(client: str) -> bool:
 
 
 def _may_be_rebound(host: str) -> bool:
-    """Whether a stranger can let this name lead to any address: names without a dot have no public
-    owner.
-    """
+    # Names without a dot have no public owner who could let them lead here.
     name = host.lower() if host.startswith("[") else host.lower().rpartition(":")[0] or host.lower()
     try:
         ip_address(name.partition("]")[0].strip("["))

@@ -1,9 +1,8 @@
-"""What Redis refuses, as one event of the log: which Redis, which cause, and what it said. No
-traceback: there is no error in here.
+"""What Redis refuses, as one log event without traceback: which Redis, which cause, and what it
+said.
 
-A Redis that lacks memory refuses every call of every visitor, and the sync, the leader lease and
-the keys of tickets besides. All of them hold visitors and try again, so one event for each cause is
-enough, with one a minute as long as it goes on.
+A Redis without memory refuses every visitor's call, the sync, the leader lease and the ticket keys.
+All hold visitors and try again, so one event a minute for each cause is enough.
 """
 
 import time
@@ -25,7 +24,7 @@ from greenroom.ledgers.redis.wire import Unreachable
 from greenroom.runtime.callbacks import OnError
 
 AGAIN_S = 60.0
-"""A cause that goes on, or that comes back, is told once in this time."""
+"""Between two events of one cause."""
 
 CAUSES: tuple[tuple[type[Exception], str, str], ...] = (
     (OutOfMemoryError, "OOM", "out of memory: the server has reached its maxmemory"),
@@ -40,9 +39,7 @@ CAUSES: tuple[tuple[type[Exception], str, str], ...] = (
         "not saving: the server cannot write its data to its disk and refuses changes",
     ),
 )
-"""Class that the client library gives the error or the one it came from, or else the word that the
-reply begins with; what it means.
-"""
+"""The class of the error or of its cause, or the reply's first word; and what it means."""
 
 OTHER = "no answer, or a refusal"
 
@@ -50,7 +47,6 @@ log = structlog.get_logger(__name__)
 
 
 def cause_of(failure: BaseException) -> str:
-    """What is the matter with Redis, in words."""
     error: BaseException | None = failure
     while error is not None:
         for kind, word, meaning in CAUSES:
@@ -61,8 +57,8 @@ def cause_of(failure: BaseException) -> str:
 
 
 def is_failure_of_redis(error: BaseException) -> bool:
-    """Whether Redis, or the way there, is the reason; an answer that greenroom cannot read, and all
-    else, is an error of greenroom.
+    """Whether Redis, or the way there, is the reason: an unreadable answer is an error of
+    greenroom.
     """
     while isinstance(error, (Unreachable, StorageFailed)) and error.__cause__ is not None:
         error = error.__cause__
@@ -70,21 +66,16 @@ def is_failure_of_redis(error: BaseException) -> bool:
 
 
 class RedisFailures:
-    """Tells failures of Redis as events, and hands everything else on."""
-
     def __init__(
         self, name: str, on_error: OnError, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """`name` is what the log calls this Redis; `on_error` is told of everything that is no
-        failure of Redis.
-        """
+        """`name` is for the log; `on_error` receives everything that is no failure of Redis."""
         self._name = name
         self._on_error = on_error
         self._now_s = now_s
         self._told_s: dict[str, float] = {}
 
     def __call__(self, error: BaseException) -> None:
-        """Something went wrong."""
         if not is_failure_of_redis(error):
             self._on_error(error)
             return

@@ -1,6 +1,4 @@
-"""Reloads a changed configuration while the process runs, or keeps the last good one and reports
-why.
-"""
+"""Reloads a changed configuration, or keeps the last good one and reports why."""
 
 import asyncio
 import contextlib
@@ -15,9 +13,7 @@ from greenroom.configuration.state import ConfigState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 
 LOOK_S = 0.5
-"""Between two looks at the files. A change counts when two looks agree, so a file is not read while
-it is being written.
-"""
+"""A change counts when two looks agree, so a file is not read while it is being written."""
 
 NEEDS_RESTART = {
     "listen": "public listen address",
@@ -31,15 +27,12 @@ NEEDS_RESTART = {
     "analytics": "place of the analytics",
     "analytics_retention": "retention of the analytics",
 }
-"""Settings that cannot change while running."""
 
 log = structlog.get_logger(__name__)
 
 
 class Reloader:
-    """Applies what `source` says. `apply` takes a checked configuration over, as a whole or not at
-    all.
-    """
+    """`apply` applies a checked configuration, as a whole or not at all."""
 
     def __init__(
         self,
@@ -59,11 +52,11 @@ class Reloader:
         self.state = ConfigState(file=source.name, loaded_ms=now_ms())
 
     def ask(self) -> None:
-        """Has the configuration read again soon, whether its files changed or not."""
+        """Requests a reload, whether files changed or not."""
         self._asked.set()
 
     async def watch(self) -> None:
-        """Until cancelled: reloads whenever the files changed and came to rest, and when asked to."""
+        """Reloads whenever the files changed and came to rest, and on request, until cancelled."""
         seen = self._stamp
         while True:
             with contextlib.suppress(TimeoutError):
@@ -76,11 +69,8 @@ class Reloader:
             seen = now
 
     async def reload(self) -> None:
-        """Reads the configuration again, whether it changed or not. Problems are logged and kept in
-        `state`, never raised.
-
-        A thousand rooms take 0.1 s to read, so they are read in a thread; visitors are served
-        meanwhile.
+        """Reads the configuration in a thread (a thousand rooms take 0.1 s). Logs problems and
+        keeps them in `state`; never raises.
         """
         before = self._stamp = self._source.stamp()
         try:

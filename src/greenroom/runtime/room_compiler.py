@@ -1,13 +1,12 @@
 """Compiles rooms for the gateway, but only those whose settings, events, rules or lists have
 changed.
 
-A change to one room of a thousand then costs one room, and the others keep their calendars, with
-the stage they are at. At the start of a process rules wait until they are first asked, or until
-there is time (`catch_up`): they were tried when they were saved, and a thousand rooms of them would
+Other rooms keep their calendars and stage. At the start of a process rules wait for their first
+request, or for spare time (`catch_up`): they were tried when saved, and those of a thousand rooms
 take longer to compile than everything else.
 
-What cannot be compiled stops nothing else: a room holds its visitors, a list or a rule is left out
-(rules only let visitors by), and the built-in page stands for a template. `faults` names it.
+What cannot be compiled stops nothing else and is named in `faults`: a room holds its visitors, a
+list or a rule is left out (rules only let visitors by), and the built-in page replaces a template.
 """
 
 import contextlib
@@ -45,14 +44,13 @@ from greenroom.runtime.work_pieces import WorkPieces
 SEARCH_ENGINES = (
     Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),
 )
-"""The setting search_engine_crawler_bypass is a rule of every room it holds for."""
 
 
 _NAMED = re.compile(r"\$([a-z0-9_]+)")
 
 
 def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
-    """Every rule of a room: its own, and what settings add."""
+    """Returns a room's own rules, and those that settings add."""
     settings = config.zones.get(room.id, config)
     added = (
         *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()),
@@ -62,8 +60,8 @@ def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
 
 
 class MadeRoom(NamedTuple):
-    """A compiled room, everything it was made of, and what of it had to be left out: rules may add
-    to that when they wake.
+    """A compiled room, what it was made of, and what had to be left out: lazy rules may add to
+    that.
     """
 
     made_of: tuple[Any, ...]
@@ -72,7 +70,7 @@ class MadeRoom(NamedTuple):
 
 
 class RoomCompiler:
-    """What it made for the running table is used again where nothing behind it changed."""
+    """Reuses what it made for the running table where nothing behind it changed."""
 
     def __init__(
         self,
@@ -80,7 +78,7 @@ class RoomCompiler:
         on_error: OnError,
         rule_failed: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`rule_failed` is told the id of a room each time one of its rules cannot be evaluated."""
+        """`rule_failed` receives the room's id each time a rule cannot be evaluated."""
         self._draws = draws
         self._on_error = on_error
         self._rule_failed = rule_failed
@@ -91,13 +89,10 @@ class RoomCompiler:
         self._list_faults: list[UnitFault] = []
         self._asleep: list[LazyRules] = []
         self.unfinished = False
-        """A room waits for a disk or a database: compiling the same configuration again may
-        succeed.
-        """
+        """A room waits for a disk or a database: compiling again may succeed."""
 
     @property
     def faults(self) -> list[UnitFault]:
-        """What of the running table could not be compiled."""
         return [
             *self._list_faults,
             *(fault for made in self._rooms.values() for fault in made.faults),
@@ -106,10 +101,8 @@ class RoomCompiler:
     async def compile_ahead(
         self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups
     ) -> None:
-        """Compiles what `table` is about to need, piece by piece: visitors are served in between.
-        What fails here is left to `table`.
-
-        The next call of `table` uses it, or drops it.
+        """Compiles what the next `table` needs, in pieces, so that visitors are served in between.
+        Failures are left to `table`.
         """
         pieces = WorkPieces()
         for found in config.lists:
@@ -134,10 +127,10 @@ class RoomCompiler:
         rules_later: bool = False,
         strict: bool = False,
     ) -> RoomTable:
-        """Every room of the configuration with its ledger; the one reference that a change swaps.
+        """Compiles the table of every room with its ledger, the one reference that a change swaps.
 
-        Raises InvalidConfig only if `strict`, when something fails that did not fail before; the
-        running table is not touched.
+        Raises InvalidConfig only if `strict`, for a new failure, leaving the running table as it
+        is.
         """
         try:
             return self._table(config, ledgers, now_ms, lookups, rules_later, strict)
@@ -177,9 +170,7 @@ class RoomCompiler:
     def _held(
         self, config: Config, room: Room, ledgers: OpenRoom, now_ms: int, error: Exception
     ) -> MadeRoom:
-        """For a room that cannot be compiled: the running one while a disk fails, else one that
-        holds its visitors.
-        """
+        """Returns the running room while a disk fails, else one that holds its visitors."""
         faults = _unit_faults(config, room, error)
         known = self._rooms.get(room.id)
         if (
@@ -204,9 +195,7 @@ class RoomCompiler:
         return MadeRoom((), schedule, faults)
 
     def catch_up(self) -> bool:
-        """Compiles the rules of one room that has had no request yet; False when there are none
-        left.
-        """
+        """Compiles the rules of one room without requests yet; False when none are left."""
         if self._asleep:
             self._asleep.pop().wake()
         return bool(self._asleep)
@@ -324,9 +313,7 @@ def bypass(
     lookups: Lookups,
     failed: Callable[[Exception], None],
 ) -> Bypass | None:
-    """What lets by in one room; None when no rule counts. A rule that fails is told to `failed`,
-    and lets no visitor by.
-    """
+    """None when no rule counts. A rule that fails is passed to `failed`, and lets no visitor by."""
     question: BypassRules = compile_bypass(rules, lists, lambda _, error: failed(error))
     return (
         (lambda arrival, now_ms: question(arrival, now_ms, lookups))
@@ -336,8 +323,8 @@ def bypass(
 
 
 class LazyRules:
-    """Rules that are compiled when the first visitor comes. If they cannot be, that is told, and
-    they let no visitor by.
+    """Rules compiled at the first visitor. If they cannot be, that is reported, and they let no
+    visitor by.
     """
 
     __slots__ = ("_compile", "_failed", "_question")
@@ -355,7 +342,6 @@ class LazyRules:
         return self._question(arrival, now_ms) if self._question else None
 
     def wake(self) -> None:
-        """Compiles them, once."""
         if self._question is not None:
             return
         try:
@@ -401,7 +387,9 @@ class _NoLedger:
 
 
 def compile_faults(running: Config, wanted: Config) -> list[UnitFault]:
-    """What of `wanted` that differs from `running` cannot be compiled. Blocks: call it in a thread."""
+    """Returns what of `wanted` that differs from `running` cannot be compiled. Blocks: call it in a
+    thread.
+    """
 
     def parts(config: Config, room: Room) -> tuple[Any, ...]:
         zone = config.zones.get(room.id)

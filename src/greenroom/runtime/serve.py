@@ -1,5 +1,3 @@
-"""The two things the command line can ask of the runtime: serve until stopped, and rotate the keys."""
-
 import asyncio
 import contextlib
 import resource
@@ -24,8 +22,8 @@ from greenroom.runtime.process import Process
 def serve_until_stopped(
     source: ConfigSource, say: Say, *, one_of_many: bool = False, parts: ProcessParts = EVERYTHING
 ) -> None:
-    """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start; returns after a
-    clean end.
+    """Returns after a clean end. Raises InvalidConfig, CannotStart or StorageFailed when it cannot
+    start.
     """
 
     async def serve() -> None:
@@ -37,7 +35,7 @@ def serve_until_stopped(
 
 
 def run_in_loop(main: Callable[[], Awaitable[None]]) -> None:
-    """Runs it in the fastest event loop there is, with as many open files as the system allows."""
+    """In the fastest event loop there is, with as many open files as the system allows."""
     _allow_open_files()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_awaited(main))
@@ -48,7 +46,7 @@ async def _awaited(main: Callable[[], Awaitable[None]]) -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it is to be had; the standard loop works too, about a tenth slower."""
+    """uvloop where available; the standard loop is about a tenth slower."""
     try:
         import uvloop
     except ImportError:
@@ -57,16 +55,15 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _allow_open_files() -> None:
-    """The usual soft limit of 1,024 would be a waiting room for 500; the hard limit is the
-    administrator's real word.
-    """
+    # The usual soft limit of 1,024 would be a waiting room for 500; the hard limit is the
+    # administrator's.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def rotate_keys(data: Path) -> str:
-    """Makes a new key for the tickets of this data directory; says what happens next. Raises
+    """Makes a new ticket key for this data directory; returns what happens next. Raises
     StorageFailed or InvalidConfig.
     """
     if not (data / KEY_FILE).exists():

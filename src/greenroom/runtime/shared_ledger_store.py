@@ -1,7 +1,3 @@
-"""The ledgers of all rooms in Redis, shared with other processes: opened, synced with the
-coordinator, read for operators.
-"""
-
 import asyncio
 import contextlib
 import time
@@ -32,23 +28,22 @@ from greenroom.runtime.redis_failures import RedisFailures, cause_of
 from greenroom.runtime.work_pieces import WorkPieces
 
 LOOK_S = 1.0
-"""How old figures for operators may be. Looking at a room costs Redis 20 us."""
+"""How old figures for operators may be; reading a room costs Redis 20 us."""
 
 ASKED_S = 60.0
-"""The process that syncs a data center reads its rooms all the time; the others while an operator
-looks, for so long after a question.
+"""Processes that do not sync a data center read its rooms for so long after an operator's request.
 """
 
 KNOWN_S = 5 * LOOK_S
-"""Figures and estimates are known after two looks within this time: an estimate comes after the
-look that asked for it.
+"""Figures and estimates need two looks within this time: an estimate comes after the look that
+asked for it.
 """
 
 EXCHANGE_S = 2.0
-"""How often keys are exchanged: well within the 15 s after which a new one seals."""
+"""Well within the 15 s after which a new key seals."""
 
 EXCHANGED_S = 3 * EXCHANGE_S
-"""Since the last exchange for which the next one may be relied on."""
+"""An older exchange is not relied on for the next."""
 
 NOTHING = Gauges(0, 0, 0, 0, 0, False)
 
@@ -57,15 +52,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class SharedRoom:
-    """One room's ledger, and how its requests were answered by this process so far."""
-
     ledger: RedisLedger
     owner: "SharedLedgerStore"
     gauges: Gauges = NOTHING
     estimate: Estimate | None = None
 
     def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
-        """As it was at the last look."""
+        # As it was at the last look.
         return Figures(
             active=self.gauges.active,
             waiting=self.gauges.waiting,
@@ -78,10 +71,6 @@ class SharedRoom:
 
 
 class SharedLedgerStore:
-    """All open rooms by id, as `runtime.ledger_store.LocalLedgerStore`. `run` keeps them in step
-    with the coordinator.
-    """
-
     def __init__(
         self,
         shared: Shared,
@@ -91,12 +80,10 @@ class SharedLedgerStore:
         say: Callable[[str], None],
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """Make it inside the event loop. `data_centers` gives their names as they are configured
-        now.
-        """
+        """Make it inside the event loop. `data_centers` gives the configured names."""
         self.open: Mapping[str, SharedRoom] = {}
         self.failing = False
-        """Whether Redis could not do what it was asked the last time."""
+        """Whether Redis failed the last time."""
         self._reason = ""
         self._say = say
         self._asked_s = float("-inf")
@@ -126,9 +113,6 @@ class SharedLedgerStore:
         self._keys = KeyExchange(self._global, data)
 
     async def exchange_keys(self) -> None:
-        """Before the key ring is read: takes in the keys of other machines, unless Redis does not
-        answer.
-        """
         with contextlib.suppress(StorageFailed):
             await self._keys.begin(self._clock.now_ms())
             self._exchanged_s = time.monotonic()
@@ -137,9 +121,7 @@ class SharedLedgerStore:
         return time.monotonic() - self._exchanged_s < EXCHANGED_S
 
     async def restore(self, rooms: RoomsAt) -> None:
-        """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin:
-        visitors are held until it can.
-        """
+        # A Redis that cannot be reached is no reason not to begin: visitors are held until it can.
         self.take_over((), await self.prepare(rooms))
         await self._look()
         self._say(
@@ -147,7 +129,6 @@ class SharedLedgerStore:
         )
 
     async def run(self) -> None:
-        """Until cancelled."""
         looking = asyncio.create_task(self._keep_looking())
         try:
             await self.membership.run()
@@ -156,7 +137,6 @@ class SharedLedgerStore:
             await asyncio.gather(looking, return_exceptions=True)
 
     async def prepare(self, rooms: RoomsAt) -> dict[str, SharedRoom]:
-        """See ProcessLedgerStore: those at hand, and new ones."""
         wanted: dict[str, SharedRoom] = {}
         pieces = WorkPieces()
         try:
@@ -169,12 +149,10 @@ class SharedLedgerStore:
         return wanted
 
     def discard(self, prepared: Mapping[str, SharedRoom]) -> None:
-        """Forgets the rooms that `prepare` opened and that were not used."""
         for room_id in prepared.keys() - self.open.keys():
             self._ledgers.forget(room_id)
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, SharedRoom]) -> None:
-        """From now on these rooms are open, with these settings; those of the others stay in Redis."""
         for room_id in self.open.keys() - prepared.keys():
             self._ledgers.forget(room_id)
         self.open = prepared
@@ -183,7 +161,6 @@ class SharedLedgerStore:
                 prepared[room.id].ledger.configure(room)
 
     def sync_state(self) -> SyncState | None:
-        """How this process stands with the coordinator, and with its Redis."""
         batcher = self._ledgers.batcher
         trips = TripState(batcher.questions, batcher.trips, batcher.failed, batcher.seconds)
         known = self.failing or time.monotonic() - self._looked_s[0] < KNOWN_S
@@ -193,7 +170,7 @@ class SharedLedgerStore:
         await self.membership.give_up(data_center)
 
     def looks(self, now_ms: int) -> Iterator[RoomLook]:  # noqa: ARG002 - as they were at the last look
-        """One process of a data center tells the gauges: the one that syncs it."""
+        """The process that syncs a data center reports its gauges."""
         self._counting = telling = self.membership.state().syncing and not self.failing
         for found in self.open.values():
             room, gauges = found.ledger.room, found.gauges
@@ -206,9 +183,6 @@ class SharedLedgerStore:
             )
 
     def halted(self) -> Mapping[str, str]:
-        """Names of the rooms whose admissions are stopped because Redis does not answer or refuses;
-        what it said.
-        """
         if not self.failing:
             return {}
         return {
@@ -217,14 +191,13 @@ class SharedLedgerStore:
         }
 
     async def flush(self) -> None:
-        """Nothing is kept here but the keys of tickets. Raises StorageFailed."""
+        # Nothing is kept here but the keys of tickets.
         if time.monotonic() >= self._exchange_s and not self.failing:
             self._exchange_s = time.monotonic() + EXCHANGE_S
             await self._keys.run(self._clock.now_ms())
             self._exchanged_s = time.monotonic()
 
     async def close(self) -> None:
-        """Ends the connections."""
         await self._ledgers.close()
         await self.membership.close()
         for client in (self._client, self._global):
@@ -233,7 +206,6 @@ class SharedLedgerStore:
         self.open = {}
 
     def asked(self) -> None:
-        """Notes that the figures are wanted: they are read for a while."""
         self._asked_s = time.monotonic()
 
     # -- inside ------------------------------------------------------------------------------------
@@ -242,7 +214,7 @@ class SharedLedgerStore:
         return SharedRoom(self._ledgers.ledger(room), self)
 
     def _open_rooms(self) -> tuple[Room, ...]:
-        """The same object as long as nothing has changed."""
+        """Returns the same object as long as nothing has changed."""
         found = tuple([room.ledger.room for room in self.open.values()])
         if found != self._rooms:
             self._rooms = found
@@ -257,7 +229,7 @@ class SharedLedgerStore:
                 self._failed(error)
 
     def _wanted(self) -> bool:
-        """A failure goes on until a look ends it: keys are not exchanged meanwhile."""
+        # A failure goes on until a look ends it: keys are not exchanged meanwhile.
         return (
             self.failing
             or self.membership.state().syncing
@@ -265,7 +237,7 @@ class SharedLedgerStore:
         )
 
     async def _ping(self) -> None:
-        """Where no visitor asks and no room is read, this notices that Redis is gone."""
+        # Where no visitor asks and no room is read, this notices that Redis is gone.
         try:
             await self._client.ping()
         except (RedisError, OSError):
@@ -287,7 +259,7 @@ class SharedLedgerStore:
             self._tallies |= await self._ledgers.tallies()
 
     def _ask_estimate(self, room: SharedRoom) -> None:
-        """For a visitor who joins the line now: an unused id, so nothing changes."""
+        # For a visitor who joins the line now: an unused id, so nothing changes.
 
         def told(outcome: Outcome) -> None:
             room.estimate = outcome.estimate

@@ -1,9 +1,8 @@
-"""Unix sockets to listen on: their file is made with the permissions that were asked for, and goes
-with the process that made it.
+"""Unix sockets to listen on: made with the wanted permissions, removed with the process that made
+them.
 
-A file that a dead process left behind is replaced. Whether its process is dead, a connection tells:
-it is refused. Therefore such a socket listens from the moment in which it has its name, and
-connections wait in it until greenroom is ready, as with socket activation.
+The file of a dead process is replaced; a refused connection tells that it is dead. Therefore such a
+socket listens from the moment it has its name, and connections wait until greenroom is ready.
 """
 
 import contextlib
@@ -22,21 +21,20 @@ from greenroom.runtime.data_dir import CannotStart
 MODE = 0o660
 
 LOCK_S = 2.0
-"""How long another process may take to look at the same folder. Only programs that may write there
-can make us wait.
+"""For another process that looks at the same folder: only programs that may write there can make us
+wait.
 """
 
 LOOK_S = 0.01
 
 
 class SocketFile(socket.socket):
-    """Takes its file away when it is closed, unless the file is another one by now."""
+    """Removes its file when closed, unless the file is another one by now."""
 
     path = ""
     made: tuple[int, int] | None = None
 
     def close(self) -> None:
-        """See the class. Idempotent."""
         made, self.made = self.made, None
         with contextlib.suppress(OSError):
             if made and _identity(self.path) == made:
@@ -45,9 +43,8 @@ class SocketFile(socket.socket):
 
 
 def listen_on_file(path: str, what: str, mode: int = MODE) -> SocketFile:
-    """A socket that listens on this file, with these permissions from the first moment.
-
-    Raises CannotStart, naming `what` wanted it and why it cannot have it.
+    """Listens on this file, with these permissions from the first moment. Raises CannotStart,
+    naming `what` wanted it.
     """
     listener = SocketFile(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -78,7 +75,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _make_way(path: str) -> None:
-    """Removes the socket of a process that has ended. Raises OSError when there is something else."""
+    """Removes the socket of a dead process. Raises OSError when there is something else."""
     try:
         kind = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -101,9 +98,8 @@ def _make_way(path: str) -> None:
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Two processes that start at once must not both find the file of a dead one: the second would
-    take it away from the first.
-    """
+    # Two processes that start at once must not both find the file of a dead one: the second would
+    # take it away from the first.
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         until_s = time.monotonic() + LOCK_S

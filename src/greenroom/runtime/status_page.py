@@ -1,5 +1,3 @@
-"""The status pages of one process: their listener, and the facts that they show."""
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
@@ -24,8 +22,6 @@ DAY_MS = 86_400_000
 
 
 class StatusFactsSource:
-    """Gathers what status pages show: what this process knows, and what the stores remember."""
-
     def __init__(self, look: Look, notifications: Notifications, health: ProcessHealth) -> None:
         self._look = look
         self._notifications = notifications
@@ -79,8 +75,6 @@ class StatusFactsSource:
 
 
 class ShownStatusPages:
-    """The pages for the dashboard; see `dashboard.services.StatusPreview`."""
-
     def __init__(
         self, config: Callable[[], Config], gather: Callable[[], Awaitable[StatusFacts]]
     ) -> None:
@@ -120,9 +114,7 @@ class ShownStatusPages:
 
 EVERYTHING = PageSettings(title="Status", rooms=("*",), health_checks=("*",))
 IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbox")
-"""The policy of the page itself, for a frame of the dashboard, in which it may do nothing but be
-looked at.
-"""
+"""For a frame of the dashboard, in which the page may do nothing but be looked at."""
 
 
 def status_preview(
@@ -131,7 +123,7 @@ def status_preview(
     notifications: Notifications | None,
     health: ProcessHealth | None,
 ) -> ShownStatusPages | None:
-    """The pages for the dashboard; None in a process that cannot know what is on them."""
+    """None in a process that cannot know what is on the pages."""
     if notifications is None or health is None:
         return None
     return ShownStatusPages(config, StatusFactsSource(look, notifications, health).gather)
@@ -163,8 +155,8 @@ def open_status_pages(
     *,
     shared: bool,
 ) -> list[AppListener]:
-    """The listener of the status pages, bound and not started; none when the settings have no
-    address for it. Raises CannotStart.
+    """Binds the listener, without starting it; none when the settings have no address. Raises
+    CannotStart.
 
     `shared`: other processes serve them on the same address.
     """

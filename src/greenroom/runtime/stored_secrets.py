@@ -1,6 +1,4 @@
-"""Secrets in the configuration store: sealed after an upgrade, and sealed again when their key is
-replaced.
-"""
+"""Secrets in the configuration store: sealed after an upgrade, and when their key is replaced."""
 
 import asyncio
 import contextlib
@@ -23,16 +21,15 @@ log = structlog.get_logger(__name__)
 
 
 def seals_of(data: Path) -> SealedFields:
-    """Seals with the key of this data directory, which is made when the first secret is stored."""
+    """Seals with the key of this data directory, which is made with the first secret."""
     return SealedFields(SealedSecrets(data, MonotonicClock().now_ms))
 
 
 def seals_for_command(data: Path | None, url: str | None) -> FieldSeals:
-    """For a command beside a greenroom: only with a key that its processes have too, those of the
-    data directory.
+    """Seals only with a key that the processes have too, that of the data directory.
 
     A command on another machine stores secrets as they are, and a process seals them
-    (`keep_sealed`): sealed with a key of that machine they would be lost to all processes.
+    (`keep_sealed`): a key of that machine would lose them to all processes.
     """
     if url is None or (data is not None and (data / SECRETS_FILE).exists()):
         return seals_of(data or default_data())
@@ -40,7 +37,7 @@ def seals_for_command(data: Path | None, url: str | None) -> FieldSeals:
 
 
 async def keep_sealed(store: SqlStore) -> None:
-    """Until cancelled: seals what an older greenroom, or a command on another machine, stored as it
+    """Seals, until cancelled, what an older greenroom or a command on another machine stored as it
     was; logs what is unreadable here.
     """
     looked = None
@@ -68,7 +65,7 @@ async def _seal(store: SqlStore) -> None:
 
 
 def rotate_secrets(data: Path, url: str | None) -> str:
-    """Makes a new key and seals everything in the store with it; says what was done. Raises
+    """Makes a new key and seals everything in the store with it; returns what was done. Raises
     CannotStart, StorageFailed or InvalidConfig.
     """
     if not (data / SECRETS_FILE).exists():

@@ -1,7 +1,3 @@
-"""Once a second, a process looks at its keys, and at whether everything that was written down is on
-the disk.
-"""
-
 import asyncio
 from collections.abc import Callable
 
@@ -12,9 +8,7 @@ from greenroom.keys.ticket_keys import KeyRing
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 
 TEND_S = 1.0
-"""How often keys are looked at and journals are flushed to the disk itself; a power cut can take
-what came in between.
-"""
+"""Between looks at keys and flushes of journals; a power cut can take what came in between."""
 
 log = structlog.get_logger(__name__)
 
@@ -22,8 +16,8 @@ log = structlog.get_logger(__name__)
 async def tend(
     ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], int], data: str
 ) -> None:
-    """Until cancelled. What changes for the worse or better is said; `data` is the data directory,
-    for the log.
+    """Logs what changes for the worse or better, until cancelled; `data` is the data directory, for
+    the log.
     """
     failure, halted = "", set[str]()
     while True:
@@ -53,9 +47,8 @@ def _failure_of_keys(ring: KeyRing, now_ms: int, rotates: bool) -> list[str]:
 
 
 async def _failure_of_ledgers(ledgers: ProcessLedgerStore) -> list[str]:
-    """Also when something is wrong with the keys: journals that are not flushed are lost with the
-    power, and grow without end.
-    """
+    # Also when something is wrong with the keys: journals that are not flushed are lost with the
+    # power, and grow without end.
     try:
         await ledgers.flush()
     except (StorageFailed, InvalidConfig) as error:

@@ -2,14 +2,12 @@
 ends them.
 
 Workers share one address, one data directory, and ledgers in Redis: the one that is named, or a
-private redis-server on a socket file in the data directory, which no other user can reach and which
-persists everything.
+private, persistent redis-server on a socket file in the data directory, which no other user can
+reach.
 
-Each worker has a listening socket of its own on the address (SO_REUSEPORT: the kernel deals
-connections out), which this process opens and keeps: while a worker is replaced, its connections
-wait there and none is refused. A socket that was passed to this process (socket activation) is
-given to all workers instead, so that the process itself can be replaced in the same way; and so is
-a Unix socket, whose file can have only one.
+Each worker has its own listening socket on the address (SO_REUSEPORT), which this process opens and
+keeps: while a worker is replaced, its connections wait and none is refused. A passed socket (socket
+activation) and a Unix socket are given to all workers.
 """
 
 import ctypes
@@ -37,13 +35,13 @@ from greenroom.runtime.parts import HANDOVER_S
 
 LOOK_S = 0.1
 LIVED_S = 20.0
-"""A worker that ended sooner is not started again at once."""
+"""A worker that ended sooner is restarted after a rest."""
 REST_S = 2.0
 REDIS_START_S = 30.0
-"""Longest time a private Redis may take to read what it wrote down: millions of visitors."""
+"""For a private Redis to read millions of visitors."""
 
 SOCKET_PATH_MAX = 100
-"""Longer paths cannot name a socket file (108 bytes on Linux)."""
+"""A socket file's path has at most 108 bytes on Linux."""
 
 REDIS_OPTIONS = {
     "port": "0",
@@ -59,7 +57,7 @@ _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 class PrivateRedis:
-    """A redis-server of our own. Its data stay in `<data>/redis`."""
+    """Keeps its data in `<data>/redis`."""
 
     def __init__(self, data: Path, wait_s: float = 0.0) -> None:
         """Raises CannotStart when it is not installed, or still runs for another greenroom after
@@ -113,10 +111,8 @@ class PrivateRedis:
             time.sleep(LOOK_S / 2)
 
     def keep(self, say: Say) -> None:
-        """Starts it again when it has died, until it lives: every REST_S at most. Workers hold
-        visitors while it reads its data.
-
-        Raises OSError when the machine does not let it start; it is tried again then, too.
+        """Restarts it when it has died, every REST_S at most. Raises OSError when the machine does
+        not let it start; call it again then.
         """
         if (
             self._process is None
@@ -139,7 +135,6 @@ class PrivateRedis:
             )
 
     def stop(self) -> None:
-        """An orderly end."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait()
@@ -165,8 +160,6 @@ def _locked(folder: int) -> bool:
 
 
 class Worker:
-    """One process, and the next one in its place."""
-
     def __init__(self, number: int, command: Sequence[str], listener: int) -> None:
         """`listener` is the file descriptor that `command` adopts."""
         self.number = number
@@ -180,7 +173,6 @@ class Worker:
         return f"worker {self.number}"
 
     def start(self) -> None:
-        """Begins it."""
         self._began_s = time.monotonic()
         kept = (self._listener,)
         self._process = subprocess.Popen(  # noqa: S603 - our own program
@@ -188,18 +180,16 @@ class Worker:
         )
 
     def signal(self, number: int) -> None:
-        """Passes a signal on."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def refused(self) -> int:
-        """Its exit code when it ended by itself before it had lived; 0 otherwise."""
+        """The exit code when it ended by itself before LIVED_S; else 0."""
         code = None if self._process is None else self._process.poll()
         return (
             code
@@ -208,9 +198,8 @@ class Worker:
         )
 
     def keep(self, say: Say) -> None:
-        """Starts it again when it has died, after a rest when it did not live long.
-
-        Raises OSError when the machine does not let it start; it is tried again after a rest.
+        """Restarts it when it has died, after a rest when it did not live long. Raises OSError when
+        the machine does not let it start; call it again then.
         """
         if self.alive:
             return
@@ -225,10 +214,8 @@ class Worker:
 
 
 def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say: Say) -> int:
-    """Runs `count` workers until told to stop; the exit code. `arguments` are those of this command
-    line, for the workers.
-
-    Raises CannotStart.
+    """Runs `count` workers until stopped; returns the exit code. `arguments` of this command line
+    are passed to the workers. Raises CannotStart.
     """
     if config.status_listen and config.status_listen.path:
         raise CannotStart(
@@ -296,8 +283,6 @@ def _command(
 
 
 class _Foreman:
-    """Supervises the workers."""
-
     def __init__(self, workers: Sequence[Worker], redis: PrivateRedis | None, say: Say) -> None:
         self._workers = workers
         self._redis = redis
@@ -352,6 +337,6 @@ class _Foreman:
 
 
 def _as_child() -> None:
-    """Away from the terminal's signals, which the parent passes on, and never alive without it."""
+    # Away from the terminal's signals, which the parent passes on, and never alive without it.
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGTERM)

@@ -1,1 +1,3 @@
-"""The decision about one request, without sockets or HTTP bytes: the service below every front end."""
+"""The decision about one request, without sockets or HTTP bytes: the service below every front
+end.
+"""

@@ -64,7 +64,9 @@ _MONTHS = (
 
 
 class CookieWriter:
-    """Set-Cookie values for one room; everything but the ticket and the times is put together once."""
+    """Set-Cookie values for one room; everything but the ticket and the times is put together
+    once.
+    """
 
     __slots__ = ("_attributes", "_name", "_second", "_tails", "crosses_sites")
 

@@ -1,4 +1,6 @@
-"""The data center that keeps a visitor's session, as a short name of fixed length for the ticket."""
+"""The data center that keeps a visitor's session, as a short name of fixed length for the
+ticket.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

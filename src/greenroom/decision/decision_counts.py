@@ -15,7 +15,9 @@ _NONE = [0] * len(RESULTS)
 
 
 class DecisionCounts:
-    """All rooms of one process since its start; a room that is taken out is forgotten with `keep`."""
+    """All rooms of one process since its start; a room that is taken out is forgotten with
+    `keep`.
+    """
 
     def __init__(self) -> None:
         self._by_room: dict[str, list[int]] = {}

@@ -151,7 +151,9 @@ def pass_cookie_name(room: Room) -> str:
 
 
 def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
-    """Why this room, which wants passes, can have none; empty when it can. `others` are all rooms."""
+    """Why this room, which wants passes, can have none; empty when it can. `others` are all
+    rooms.
+    """
     if not keys.can_sign(room.native_pass):
         return (
             f"needs {'key_file' if room.native_pass in ('es256',) else 'secret_file'} in"

@@ -47,7 +47,9 @@ class Remembered(Generic[K, V]):
         return known
 
     def came_before(self, key: K) -> bool:
-        """Whether this key, of which nothing is known, came before: only then it is worth keeping."""
+        """Whether this key, of which nothing is known, came before: only then it is worth
+        keeping.
+        """
         mark = hash(key)
         if mark in self._once:
             return True

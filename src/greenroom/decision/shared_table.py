@@ -83,7 +83,9 @@ class SharedTable:
         self._waiting: list[Callable[[Answer], None]] = []
 
     def answer(self, now_ms: int, later: Callable[[Answer], None]) -> Answer | None:
-        """The answer where it is known; None: `later` gets it, once. Raises what the ledger raises."""
+        """The answer where it is known; None: `later` gets it, once. Raises what the ledger
+        raises.
+        """
         if now_ms < self._until_ms:
             return self._answer
         if not self._asking:

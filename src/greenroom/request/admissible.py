@@ -48,20 +48,24 @@ UPDATE_HEADER = b"greenroom-update"
 """Sent by the built-in page when it fetches its own news; never forwarded to an origin."""
 
 PREVIEW_AGENTS = (
-    b"facebookexternalhit", b"facebot", b"twitterbot", b"linkedinbot", b"slackbot", b"slack-imgproxy", b"discordbot", b"telegrambot",
-    b"whatsapp/", b"skypeuripreview", b"microsoftpreview", b"bingpreview", b"pinterestbot", b"pinterest/0.", b"redditbot", b"embedly",
-    b"iframely", b"vkshare", b"kakaotalk-scrap", b"line-poker", b"snap url preview", b"mastodon/", b"bluesky cardyb", b"tumblr/",
-    b"mattermost", b"rocket.chat", b"zulip", b"synapse", b"linkpreview", b"link preview", b"urlpreview", b"google-pagerenderer",
+    b"facebookexternalhit", b"facebot", b"twitterbot", b"linkedinbot", b"slackbot",
+    b"slack-imgproxy", b"discordbot", b"telegrambot", b"whatsapp/", b"skypeuripreview",
+    b"microsoftpreview", b"bingpreview", b"pinterestbot", b"pinterest/0.", b"redditbot", b"embedly",
+    b"iframely", b"vkshare", b"kakaotalk-scrap", b"line-poker", b"snap url preview", b"mastodon/",
+    b"bluesky cardyb", b"tumblr/", b"mattermost", b"rocket.chat", b"zulip", b"synapse",
+    b"linkpreview", b"link preview", b"urlpreview", b"google-pagerenderer",
 )  # fmt: skip
 """What programs that fetch a link to show a card of it call themselves, in lower case (iMessage and
 Signal borrow these names).
 """
 
 CRAWLER_AGENTS = (
-    b"googlebot", b"google-inspectiontool", b"googleother", b"adsbot-google", b"bingbot", b"slurp", b"duckduckbot", b"baiduspider",
-    b"yandexbot", b"yandeximages", b"applebot", b"petalbot", b"sogou", b"seznambot", b"yeti/", b"naver", b"qwantbot", b"ahrefsbot",
-    b"semrushbot", b"mj12bot", b"dotbot", b"ccbot", b"gptbot", b"oai-searchbot", b"claudebot", b"perplexitybot", b"amazonbot",
-    b"bytespider", b"meta-externalagent", b"ia_archiver", b"archive.org_bot", b"mojeekbot", b"exabot",
+    b"googlebot", b"google-inspectiontool", b"googleother", b"adsbot-google", b"bingbot", b"slurp",
+    b"duckduckbot", b"baiduspider", b"yandexbot", b"yandeximages", b"applebot", b"petalbot",
+    b"sogou", b"seznambot", b"yeti/", b"naver", b"qwantbot", b"ahrefsbot", b"semrushbot",
+    b"mj12bot", b"dotbot", b"ccbot", b"gptbot", b"oai-searchbot", b"claudebot", b"perplexitybot",
+    b"amazonbot", b"bytespider", b"meta-externalagent", b"ia_archiver", b"archive.org_bot",
+    b"mojeekbot", b"exabot",
 )  # fmt: skip
 """What programs that index pages call themselves, in lower case. It is not verified: an impostor is
 answered 503 and no more.

@@ -160,7 +160,9 @@ def _canonical_path(raw: bytes) -> bytes | Refusal:
 
 
 def normal_escape(found: re.Match[bytes]) -> bytes:
-    """An escape in its one spelling: what needs none is decoded, the others have upper-case digits."""
+    """An escape in its one spelling: what needs none is decoded, the others have upper-case
+    digits.
+    """
     value = int(found[0][1:], 16)
     return bytes((value,)) if value in _UNRESERVED else found[0].upper()
 

@@ -129,7 +129,9 @@ def _pairs(body: bytes) -> _Found | None:
 
 
 def _parts(body: bytes, boundary: bytes) -> _Found | None:
-    """The parts of a multipart body as browsers write it, without a preamble; None for any other."""
+    """The parts of a multipart body as browsers write it, without a preamble; None for any
+    other.
+    """
     line = b"\r\n--" + boundary
     first, *parts = (b"\r\n" + body).split(line, FIELDS_MAX + 2)
     if first or not parts or parts.pop() not in (b"--", b"--\r\n"):

@@ -1,13 +1,11 @@
-"""Virtual time: scheduled events without waiting, so an hour takes as long as its events."""
-
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
 
 class Agenda:
-    """Things to do in order of time; those of the same millisecond in the order in which they were
-    noted.
+    """A queue of actions in order of time; actions of the same millisecond run in the order
+    added.
     """
 
     __slots__ = ("_events", "_number", "now_ms")
@@ -18,16 +16,14 @@ class Agenda:
         self._number = 0
 
     def at(self, when_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Calls `deed(*arguments)` then, or at once when that has passed."""
+        """Calls `action(*arguments)` at `when_ms`, or at once when that has passed."""
         self._number += 1
         heappush(self._events, (when_ms, self._number, action, arguments))
 
     def after(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        """So many milliseconds from now."""
         self.at(self.now_ms + delay_ms, action, *arguments)
 
     def run(self, until_ms: int) -> None:
-        """Everything up to and including this moment."""
         events = self._events
         while events and events[0][0] <= until_ms:
             when_ms, _, action, arguments = heappop(events)

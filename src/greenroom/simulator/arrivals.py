@@ -9,7 +9,7 @@ from greenroom.errors import Problem
 from greenroom.simulator.chance import RandomDraw, between, weighted
 
 VISITORS_MAX = 2_000_000
-"""About a gigabyte of simulated visitors."""
+"""About 1 GB of simulated visitors."""
 LASTS_MAX_S = 7 * 24 * 3600
 CENTERS_MAX = 1_000
 
@@ -37,7 +37,7 @@ def arrivals(
 
 
 def poisson(draw: RandomDraw, mean: float) -> int:
-    """How many of many unlikely things happen. Above 50 as a rounded normal, which is as good."""
+    """A Poisson-distributed count; above 50 a rounded normal, which is as good."""
     if mean > 50:
         normal = sum(draw.random() for _ in range(12)) - 6
         return max(0, round(mean + normal * sqrt(mean)))
@@ -49,7 +49,6 @@ def poisson(draw: RandomDraw, mean: float) -> int:
 
 
 def shares(draw: RandomDraw, centers: int, tail: float = 0.8) -> list[float]:
-    """How traffic divides among data centers: few large ones, many small ones."""
     weights = [1 / (rank + 1) ** tail for rank in range(centers)]
     for index in range(centers - 1, 0, -1):
         other = between(draw, 0, index)
@@ -59,17 +58,15 @@ def shares(draw: RandomDraw, centers: int, tail: float = 0.8) -> list[float]:
 
 
 def flat(_: float) -> float:
-    """As many at any time."""
     return 1.0
 
 
 def rush(part: float) -> float:
-    """Most at the beginning, as when tickets go on sale: half of them in the first tenth."""
+    """Half of the visitors in the first tenth, as when tickets go on sale."""
     return exp(-7 * part)
 
 
 def bell(part: float) -> float:
-    """A rise, a top in the middle, a fall."""
     return max(0.0, sin(pi * part)) ** 2
 
 
@@ -79,7 +76,6 @@ CURVES: dict[str, Callable[[float], float]] = {"flat": flat, "rush": rush, "bell
 def from_curve(
     draw: RandomDraw, curve: str, visitors: int, minutes: float, centers: int
 ) -> list[tuple[int, int]]:
-    """So many visitors within so many minutes."""
     slices = max(1, min(3600, int(minutes * 60)))
     shape = [CURVES[curve]((place + 0.5) / slices) for place in range(slices)]
     rows = spread([visitors * one / sum(shape) for one in shape])
@@ -90,7 +86,7 @@ def from_curve(
 
 
 def spread(counts: Iterable[float]) -> list[int]:
-    """Whole numbers with the same sum, up to one."""
+    """Rounds to whole numbers that keep the sum, up to one."""
     found, due = [], 0.0
     given = 0
     for count in counts:
@@ -107,7 +103,7 @@ ArrivalRow = tuple[float, int, int]
 def from_rows(
     draw: RandomDraw, rows: Sequence[ArrivalRow], last_s: float, centers: int
 ) -> list[tuple[int, int]]:
-    """Visitors spread over the time until the next row; those of the last row over `last_s`
+    """Spreads visitors over the time until the next row; those of the last row over `last_s`
     seconds.
     """
     part = shares(draw, centers)
@@ -124,10 +120,8 @@ def from_rows(
 
 
 def read_rows(text: str, centers: int) -> tuple[list[ArrivalRow], list[Problem]]:
-    """A table of arrivals: `second,visitors` or `second,visitors,data center` in each line; a
-    heading and empty lines are skipped.
-
-    Everything that is wrong comes back at once, each with its line.
+    """Parses a table of arrivals: `second,visitors` or `second,visitors,data center` in each line.
+    Skips a heading and empty lines. Returns all problems at once, each with its line.
     """
     rows: list[ArrivalRow] = []
     problems: list[Problem] = []

@@ -2,11 +2,11 @@
 invariants for all of them.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from greenroom.model.room import Room
 from greenroom.simulator.arrivals import arrivals, shares
-from greenroom.simulator.campaign_actions import operator_actions, some
 from greenroom.simulator.chance import RandomDraw, Streams, between, choice
 from greenroom.simulator.progress import calm_s
 from greenroom.simulator.scenario import (
@@ -21,14 +21,13 @@ from greenroom.simulator.scenario import (
 LASTS_S = 600
 FAULTS_MOST = 6
 WATCHED_S = 90
-"""So long nothing happens at the end of a run but that the line moves on."""
+"""At the end of a run nothing happens for this long except that the line moves on."""
 OF_THEIR_OWN = {"clock step", "flood", "provisional flood", "stop", *OPERATOR_ACTIONS}
 KINDS = (*[kind for kind in FAULTS if kind not in OF_THEIR_OWN], "partition", "crash")
-"""What may go wrong; what has most to break comes more often."""
+"""What may go wrong; faults that break more come more often."""
 
 
 def random_scenario(streams: Streams) -> Scenario:
-    """Ten minutes of one to five data centers and up to a few hundred visitors a minute."""
     draw = streams("campaign")
     centers = choice(draw, (1, 2, 2, 3, 3, 4, 5))
     total, per_minute = choice(draw, (1, 2, 5, 20, 60, 150)), choice(draw, (1, 3, 10, 40, 120, 300))
@@ -99,7 +98,7 @@ def random_scenario(streams: Streams) -> Scenario:
 
 
 def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int, int]]:
-    """Waves of a quarter to four times of what the room can take, somewhere."""
+    """Waves of a quarter to four times the room's capacity."""
     part = shares(draw, centers)
     loads = [capacity * choice(draw, (0.25, 0.8, 1.2, 2.0, 4.0)) for _ in range(10)]
     spots = [between(draw, 0, 2 * centers) for _ in range(10)]
@@ -115,7 +114,7 @@ def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int
 
 
 def _clock_steps(draw: RandomDraw, centers: int) -> list[Fault]:
-    """In every third world the clocks of some servers are set, by a little or by an hour."""
+    """Steps the clocks of some servers by a little or by an hour, in every third world."""
     if draw.random() >= 0.33:
         return []
     at_s = between(draw, 20, LASTS_S - 60)
@@ -132,7 +131,7 @@ def _clock_steps(draw: RandomDraw, centers: int) -> list[Fault]:
 
 
 def _floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """In every fifth world requests without cookies come, somewhere or everywhere."""
+    """Sends requests without cookies somewhere or everywhere, in every fifth world."""
     if draw.random() >= 0.2:
         return ()
     at_s = between(draw, 20, LASTS_S - 150)
@@ -143,7 +142,7 @@ def _floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _provisional_floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """In every third world requests come that cannot wait, now and then or as a flood."""
+    """Sends requests that cannot wait, now and then or as a flood, in every third world."""
     if draw.random() >= 0.33:
         return ()
     at_s = between(draw, 5, LASTS_S - 150)
@@ -160,8 +159,8 @@ def _provisional_floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """In every third world of several data centers one is stopped in order, for a moment or for
-    minutes, perhaps twice.
+    """Stops a data center in order for a moment or for minutes, perhaps twice, in every third
+    world.
     """
     if centers == 1 or draw.random() >= 0.33:
         return ()
@@ -175,9 +174,7 @@ def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _long_faults(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """In every fourth world of several data centers something is gone for minutes, often before
-    there has been a line.
-    """
+    """Removes something for minutes, often before there is a line, in every fourth world."""
     if centers == 1 or draw.random() >= 0.25:
         return ()
     at_s = between(draw, 20, 200)
@@ -200,3 +197,125 @@ def _fault(draw: RandomDraw, centers: int) -> Fault:
         struck = struck[:1]
     amount = {"loss": between(draw, 5, 60), "limits": choice(draw, (30, 60, 150, 300))}.get(kind, 0)
     return Fault(kind, at_s, min(until_s, LASTS_S - 5), struck, amount)
+
+
+ACTIONS_MOST = 4
+SHARE = 0.67
+LASTING_S = (5, 30, 60, 120, 200)
+LET_IN_S = 60
+
+Chosen = tuple[Fault, ...]
+Chooser = Callable[[RandomDraw, Room, int, int, int], Chosen]
+"""(draw, room, data centers, from second, until second) -> faults."""
+
+
+def operator_actions(draw: RandomDraw, room: Room, centers: int, lasts_s: int) -> Chosen:
+    """Sorted by their beginning; all are over before the end."""
+    if draw.random() >= SHARE:
+        return ()
+    found: Chosen = ()
+    for _ in range(between(draw, 1, ACTIONS_MOST)):
+        at_s = between(draw, 20, lasts_s - 100)
+        until_s = min(at_s + choice(draw, LASTING_S), lasts_s - 5)
+        found += CHOICES[choice(draw, tuple(CHOICES))](draw, room, centers, at_s, until_s)
+    return found
+
+
+def _limits(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: int) -> Chosen:
+    amount = choice(draw, (1, 10, 30, 200, 1_000))
+    found = (Fault(choice(draw, ("limits", "capacity", "rate")), at_s, until_s, amount=amount),)
+    if amount > 100 or draw.random() < 0.5:
+        return found
+    cut_s = at_s + between(draw, 5, 40)
+    return (*found, Fault("partition", cut_s, cut_s + choice(draw, (20, 90)), some(draw, centers)))
+
+
+def _passthrough(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: int) -> Chosen:
+    """Often because of a crowd that nothing is to hold up, while the room has more capacity than at
+    other times.
+    """
+    found: Chosen = (Fault("passthrough", at_s, until_s),)
+    if draw.random() < 0.5:
+        found += (
+            Fault(
+                "flood",
+                at_s,
+                at_s + choice(draw, (20, 60)),
+                tuple(range(centers)),
+                choice(draw, (10, 50)),
+            ),
+        )
+        found += (Fault("limits", at_s, until_s + 80, amount=1_000),) * (draw.random() < 0.7)
+    return found
+
+
+def _let_in(draw: RandomDraw, room: Room, _: int, at_s: int, __: int) -> Chosen:
+    return (
+        Fault("let in", at_s, at_s + LET_IN_S, amount=between(draw, 1, room.total_active_users)),
+    )
+
+
+def _end_sessions(_: RandomDraw, __: Room, ___: int, at_s: int, ____: int) -> Chosen:
+    return (Fault("end sessions", at_s),)
+
+
+def _session_duration(draw: RandomDraw, _: Room, __: int, at_s: int, until_s: int) -> Chosen:
+    return (Fault("session duration", at_s, until_s, amount=choice(draw, (2, 3))),)
+
+
+def _confirm(draw: RandomDraw, _: Room, __: int, at_s: int, until_s: int) -> Chosen:
+    return (Fault("confirm newcomers", at_s, until_s, amount=choice(draw, (0, 1))),)
+
+
+def _removed(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: int) -> Chosen:
+    struck = (between(draw, 0, centers - 1),)
+    return (Fault("removed", at_s, until_s, struck, choice(draw, (0, 1))),) if centers > 1 else ()
+
+
+def _event(draw: RandomDraw, _: Room, __: int, at_s: int, until_s: int) -> Chosen:
+    found: Chosen = (
+        (Fault("limits", at_s, until_s, amount=choice(draw, (30, 150, 300))),)
+        if draw.random() < 0.7
+        else ()
+    )
+    if draw.random() < 0.4:
+        found += (Fault(choice(draw, ("method", "passthrough", "reject")), at_s, until_s),)
+    start_s = at_s + (until_s - at_s) // 2
+    return (
+        *found,
+        *(Fault("pre-queue", at_s, start_s, amount=choice(draw, (0, 1))),) * (draw.random() < 0.6),
+    )
+
+
+def some(draw: RandomDraw, centers: int) -> tuple[int, ...]:
+    return tuple(center for center in range(centers) if draw.random() < 0.5) or (
+        between(draw, 0, centers - 1),
+    )
+
+
+def _plain(kind: str) -> Chooser:
+    return lambda draw, room, centers, at_s, until_s: (Fault(kind, at_s, until_s),)  # noqa: ARG005
+
+
+CHOICES: dict[str, Chooser] = {
+    "limits": _limits,
+    "passthrough": _passthrough,
+    "let in": _let_in,
+    "end sessions": _end_sessions,
+    "session duration": _session_duration,
+    "confirm newcomers": _confirm,
+    "removed": _removed,
+    "event": _event,
+    **{
+        kind: _plain(kind)
+        for kind in (
+            "method",
+            "reject",
+            "queue all",
+            "suspended",
+            "renewal",
+            "pacing",
+            "provisional sessions",
+        )
+    },
+}

@@ -1,5 +1,3 @@
-"""One data center of `lease_model`: its ledger, its clock, and who waits behind a call."""
-
 from collections import deque
 from typing import NamedTuple
 
@@ -11,15 +9,13 @@ from greenroom.model.line_table import LineTable
 from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
 
 CONTACTS_TO_FOLLOW = 3
-"""In how many answers a changed limit shows: it is told, permits and freed units are given back,
-and the rate behind a cut is in force.
+"""Answers until a changed limit shows: it is announced, permits and freed units are given back, and
+the rate behind a cut is in force.
 """
 
 
 class Behind(NamedTuple):
-    """Who waits for the end of a call, since when; of a request that cannot wait, for how many
-    calls.
-    """
+    """A request that waits for the end of a call; `calls` is for requests that cannot wait."""
 
     visitor: SimulatedVisitor
     then: OutcomeHandler
@@ -28,11 +24,11 @@ class Behind(NamedTuple):
 
 
 class Center:
-    """One data center: its ledger, its clock, and who waits behind a call."""
+    """One data center: its ledger, its clock, and the visitors waiting for a call."""
 
     __slots__ = (
-        "awaits", "batch", "behind", "called_until_ms", "contacts", "disk", "down", "expectation", "for_newcomers", "ledger", "listed",
-        "name", "schedule", "skew_ms", "table", "time", "turn",
+        "awaits", "batch", "behind", "called_until_ms", "contacts", "disk", "down", "expectation",
+        "for_newcomers", "ledger", "listed", "name", "schedule", "skew_ms", "table", "time", "turn",
     )  # fmt: skip
 
     def __init__(self, name: str, ledger: Ledger, skew_ms: int, schedule: SyncSchedule) -> None:
@@ -40,14 +36,12 @@ class Center:
         self.ledger = ledger
         self.schedule = schedule
         self.turn = 0
-        """Of the sync loop; one that was planned before another is skipped."""
+        """Number of the sync loop's turn; an older turn is skipped."""
         self.batch = 0
-        """Number of the newest report."""
         self.awaits = False
-        """Whether the sync loop waits for the answer to the newest report."""
         self.skew_ms = skew_ms
-        """By how much the server's clock is ahead; the ledger's time need not follow it (see
-        `ledger_time`).
+        """How far the server's clock is ahead; the ledger's time need not follow it
+        (`ledger_time`).
         """
         self.time = LedgerTime()
         self.expectation = Expectation()
@@ -55,16 +49,14 @@ class Center:
         self.listed = True
         """Whether it is on the coordinator's list."""
         self.contacts: deque[int] = deque([0] * CONTACTS_TO_FOLLOW, CONTACTS_TO_FOLLOW)
-        """True times of the newest answers that were applied."""
+        """True times of the newest applied answers."""
         self.table: tuple[int, LineTable] | None = None
-        """The newest table of the line, and when it was made."""
+        """The newest wait table and when it was made."""
         self.disk: LedgerMemory | None = None
         self.called_until_ms = 0
         self.behind: list[Behind] = []
         self.for_newcomers = True
-        """Whether the newest call was made for newcomers."""
 
     def hear(self, applied: int, now_ms: int) -> None:
-        """An answer came, and the newest one applied before had this number."""
         if self.ledger.lease.applied > applied:
             self.contacts.append(now_ms)

@@ -1,7 +1,6 @@
-"""Random numbers: streams that the caller makes, so that every run can be repeated exactly.
-
-Each part of a scenario draws from a stream of its own name. So the crowd stays the same when only
-the network or the algorithm changes, and two algorithms can be compared on the very same visitors.
+"""Random numbers from named streams, so that every run can be repeated.
+Each part of a scenario draws from its own stream: the crowd stays the same when only the network or
+the algorithm changes, so two algorithms can be compared on the same visitors.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +11,9 @@ Item = TypeVar("Item")
 
 
 class RandomDraw(Protocol):
-    """A stream of random numbers; `random.Random` is one."""
+    def random(self) -> float: ...
 
-    def random(self) -> float:
-        """At least 0 and less than 1."""
-
-    def getrandbits(self, count: int, /) -> int:
-        """So many random bits."""
+    def getrandbits(self, count: int, /) -> int: ...
 
 
 Streams = Callable[[str], RandomDraw]
@@ -26,28 +21,26 @@ Streams = Callable[[str], RandomDraw]
 
 
 def exponential(draw: RandomDraw, mean: float) -> float:
-    """Times between things that know nothing of each other."""
     return -mean * log(1.0 - draw.random())
 
 
 def pareto(draw: RandomDraw, mean: float, shape: float = 1.5) -> float:
-    """A heavy tail: most are short, a few are very long. At most 100 times the mean."""
+    """A heavy tail: most values are short, a few very long. At most 100 times the mean."""
     low = mean * (shape - 1) / shape
     return min(100 * mean, float(low / (1.0 - draw.random()) ** (1 / shape)))
 
 
 def between(draw: RandomDraw, low: int, high: int) -> int:
-    """A whole number from low to high, both included."""
+    """Both ends included."""
     return low + int(draw.random() * (high - low + 1))
 
 
 def choice(draw: RandomDraw, items: Sequence[Item]) -> Item:
-    """One of them."""
     return items[int(draw.random() * len(items))]
 
 
 def weighted(draw: RandomDraw, sums: Sequence[float]) -> int:
-    """An index, by ascending sums of weights."""
+    """Draws an index by cumulative weights."""
     point = draw.random() * sums[-1]
     low, high = 0, len(sums) - 1
     while low < high:

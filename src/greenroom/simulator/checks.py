@@ -1,8 +1,5 @@
-"""The invariants of admission as checks of any simulated world: one row for each, in the table
-CHECKS.
-
-Some can be seen at the end of a run; the others are watched while it goes on (`Watch`), every
-`laws_every_s`.
+"""The invariants of admission as checks of any simulated world, in the table CHECKS.
+Some are checked at the end of a run; others during it (`Watch`), every `laws_every_s`.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,22 +18,20 @@ from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
 
 TOLD_MOST = 3
-"""Problems of one law that are told: the first one matters, the others follow from it."""
+"""Problems reported per law: the first one matters, the others follow from it."""
 
 ENOUGH_FOR_FAIRNESS = 300
-"""Fewer people in a draw say nothing about its fairness."""
+"""A draw of fewer people says nothing about fairness."""
 ENOUGH_WINNERS = 150
-"""Half of ENOUGH_FOR_FAIRNESS, all that can win of so many: a fair draw of them is UNFAIR less than
-once in ten thousand times.
-"""
+"""Half of ENOUGH_FOR_FAIRNESS: a fair draw of them is UNFAIR less than once in 10,000 times."""
 UNFAIR = 0.2
 
 WATCHED_MOST = 200
-"""Longer lines are not gone through at every try."""
+"""Longer lines are not checked at every try."""
 
 
 class Watch:
-    """Looks on while a world runs, and keeps what was wrong by law."""
+    """Collects violations by law while a world runs."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -48,7 +43,6 @@ class Watch:
         world.on_sample = self._lookahead
 
     def note(self, law: str, problem: str) -> None:
-        """Something was wrong."""
         told = self.found.setdefault(law, [])
         if len(told) < TOLD_MOST:
             told.append(f"{(self.world.agenda.now_ms - START_MS) / 1000:.1f} s: {problem}")
@@ -83,9 +77,7 @@ class Watch:
             self._keys(center)
 
     def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """A visitor in line is about to refresh: with more visitors ahead than there are permits,
-        now or soon, it must not enter.
-
+        """Checks that a visitor with more visitors ahead than permits, now or soon, does not enter.
         The ledger does not expose its expectation and its current method, so this looks inside.
         """
         ledger, key = center.ledger, visitor.key
@@ -107,7 +99,7 @@ class Watch:
     def _answered(
         self, center: Center, visitor: SimulatedVisitor, now_ms: int, outcome: Outcome
     ) -> None:
-        """What there is may have grown during the try, which also sweeps."""
+        """Capacity may have grown during the try, which also sweeps."""
         if (
             self._ahead
             and outcome.standing is Standing.ADMITTED
@@ -189,7 +181,7 @@ def _kept(watch: Watch) -> list[str]:
 
 
 def living_sessions(system: LeaseModel) -> Iterator[int]:
-    """Of each data center, how many have not ended yet, swept or not."""
+    """Sessions of each data center that have not ended, swept or not."""
     for center in system.centers:
         ledger, now_ms = center.ledger, system.local_ms(center)
         yield sum(
@@ -199,7 +191,7 @@ def living_sessions(system: LeaseModel) -> Iterator[int]:
 
 
 def _calm(watch: Watch) -> list[str]:
-    """At the end of a run that ends calmly nothing is held back."""
+    """Nothing is held back at the end of a run that ends calmly."""
     world, system = watch.world, watch.world.system
     if not isinstance(system, LeaseModel) or not watch.progress.calm:
         return []
@@ -227,7 +219,7 @@ def _provisional(watch: Watch) -> list[str]:
 
 
 NO_SHARE = {"confirm newcomers", "end sessions", "limits", "passthrough", "session duration"}
-"""What operators do after which a flood may rightly hold more, or does not hold what its answers
+"""Operator actions after which a flood may rightly hold more, or does not hold what its answers
 said.
 """
 
@@ -253,7 +245,7 @@ def _nothing(_: Watch) -> list[str]:
 
 
 class Check(NamedTuple):
-    """A law, and what of it can be seen at the end of a run."""
+    """A law and its check at the end of a run."""
 
     law: str
     at_the_end: Callable[[Watch], list[str]]
@@ -314,7 +306,7 @@ CHECKS: dict[str, Check] = {
 
 
 def verdict(watch: Watch) -> list[str]:
-    """Everything that must never happen, and did."""
+    """Every violation, as text."""
     found = [f"{law}: {problem}" for law, told in watch.found.items() for problem in told]
     for law, check in CHECKS.items():
         found += [f"{law}: {problem}" for problem in check.at_the_end(watch)]

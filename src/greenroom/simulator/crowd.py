@@ -1,6 +1,4 @@
-"""The behaviour of visitors: they arrive, wait as told (or not), view pages, move between data
-centers, leave or just stop.
-"""
+"""The behaviour of visitors: they arrive, wait as told or not, view pages, move, leave or stop."""
 
 from collections import deque
 
@@ -17,23 +15,22 @@ from greenroom.simulator.visitor import CrowdListener, SimulatedVisitor, SystemU
 PAUSE_MS = 60_000
 SLEEP_LEAST_MS, SLEEP_MOST_MS = 45_000, 180_000
 RELOADS = 10
-"""An impatient visitor refreshes this many times as often."""
 GUESS_SHARE = 0.1
-"""Part of the tries whose estimate is compared with what came of it."""
+"""Share of the tries whose estimate is compared with the actual wait."""
 PARTS_LEAST_MS, PARTS_MOST_MS = 200, 2_000
 FLOOD_FROM = 1 << 40
-"""Numbers above are of requests without cookies."""
+"""Ids from here on are requests without cookies."""
 SUSPENDED_MS = 20_000
-"""Visitors who wait look in again after this while the room is suspended."""
+"""How often waiting visitors look in while the room is suspended."""
 EARLY_MS = 1_000
-"""A clock that is put right meanwhile may be off by as much."""
+"""How far a clock that is corrected meanwhile may be off."""
 TIE_MASK = (1 << TIE_BITS) - 1
 AGAIN_MS = 1_000
-"""A visitor whose request got no answer at all tries again after this."""
+"""Retry after a request without an answer."""
 
 
 class Crowd:
-    """All visitors of one scenario, in front of one door."""
+    """All visitors of one scenario."""
 
     def __init__(
         self,
@@ -45,25 +42,23 @@ class Crowd:
     ) -> None:
         self.visitors: list[SimulatedVisitor] = []
         self.guesses: list[tuple[SimulatedVisitor, int, float, float, float]] = []
-        """At tries: who, when, and the quartiles in seconds."""
+        """Per try: visitor, time, and the quartiles in seconds."""
         self.looks = self.checks = 0
-        """Readings of a table of the line, and tries of visitors who wait."""
+        """Reads of a wait table; tries of waiting visitors."""
         self.unknown = self.told = 0
-        """Answers in line without an estimate, and all answers in line."""
+        """Answers in line without an estimate; all answers in line."""
         self.lost = 0
-        """Visitors whose session was gone before its time."""
+        """Sessions that disappeared before their time."""
         self.cut_short = self.places_lost = 0
-        """Sessions that ended before the moment that the last page had promised, and places of
+        """Sessions that ended before the moment promised with the last page; places lost by
         visitors who came back in time.
         """
         self.sent_back = 0
-        """Visitors who were let in and told to wait later on, although nothing holds sessions that
-        move.
-        """
+        """Visitors admitted and later told to wait, although nothing holds sessions that move."""
         self.flooded = self.most_flood = self.most_flood_minute = 0
-        """Requests without cookies, and the most units that they held at once."""
+        """Requests without cookies, and the most units they held at once."""
         self.listener: CrowdListener | None = None
-        """Hears every answer before the visitor does."""
+        """Receives every answer before the visitor does."""
         self._flood_ends: deque[int] = deque()
         self._flood_minute: deque[int] = deque()
         self._habits = scenario.behaviour
@@ -80,12 +75,11 @@ class Crowd:
 
     @property
     def settled(self) -> bool:
-        """Whether all visitors have arrived and none waits."""
         return len(self.visitors) >= self._expected and not self._ground_truth.waiting
 
     @property
     def share_done(self) -> float:
-        """Which part of the crowd has come and does not wait."""
+        """Share of the crowd that has arrived and is not waiting."""
         return (len(self.visitors) - self._ground_truth.waiting) / max(
             1, self._expected, len(self.visitors)
         )
@@ -114,11 +108,10 @@ class Crowd:
         self._ask_to_come(visitor)
 
     def configure(self, room: Room) -> None:
-        """The operator has written down other settings."""
         self._renews, self._suspended = not room.disable_session_renewal, room.suspended
 
     def draw(self) -> None:
-        """An event starts, and places are drawn: the keys of all tickets that came before change."""
+        """Starts an event: places are drawn, so the keys of all earlier tickets change."""
         keys, floor_key = self._system.draw()
         for visitor in self.visitors:
             if 0 < visitor.key < floor_key:
@@ -134,8 +127,8 @@ class Crowd:
             self._agenda.after(AGAIN_MS, self._ask_to_come, visitor)
 
     def _reach(self, visitor: SimulatedVisitor) -> bool:
-        """Routes a request: to the data center of before, to another one if that is gone; False
-        when there is none.
+        """Routes a request to the previous data center or another one; returns False when none is
+        open.
         """
         if (
             self._habits.moving
@@ -152,9 +145,7 @@ class Crowd:
         return False
 
     def flood(self, center: int) -> None:
-        """A request for a page without cookies: what comes of it is never seen again, nor counted
-        among the visitors.
-        """
+        """Sends a request for a page without cookies; it is not counted as a visitor."""
         self.flooded += 1
         stranger = SimulatedVisitor(FLOOD_FROM + self.flooded, center, self._agenda.now_ms)
         if self._system.open(center):
@@ -214,7 +205,6 @@ class Crowd:
             self._enters(visitor, outcome, now_ms)
 
     def _note(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
-        """What the visitor was told."""
         if not outcome.position:
             told = outcome.estimate
             if visitor.first_guess is None and told and visitor.tries == 1:
@@ -231,7 +221,7 @@ class Crowd:
             self.guesses.append((visitor, now_ms, estimate.p25_s, estimate.p50_s, estimate.p75_s))
 
     def _look_later(self, visitor: SimulatedVisitor, due_ms: int) -> None:
-        """The page reads the table of the line every ten seconds, unless a check-in comes as soon."""
+        """The page reads the wait table every ten seconds, unless a check-in comes as soon."""
         pause_ms = between(self._draw, LOOK_S * 900, LOOK_S * 1100)
         if due_ms > self._agenda.now_ms + LOOK_S * 1000:
             self._agenda.after(pause_ms, self._look, visitor, visitor.plan, due_ms)
@@ -284,7 +274,7 @@ class Crowd:
             self._system.peek(visitor, self._peeked)
 
     def _peeked(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
-        """Nothing is gained by it; the timer that runs stays."""
+        """Peeking gains nothing; the running timer stays."""
         self._hear(visitor, outcome)
 
     # -- inside ------------------------------------------------------------------------------------
@@ -365,7 +355,7 @@ class Crowd:
             self._ground_truth.left(visitor, self._agenda.now_ms)
 
     def _begins_anew(self, visitor: SimulatedVisitor) -> None:
-        """The ticket is worth nothing any more: a newcomer, a little later."""
+        """The ticket is worthless: the visitor returns as a new one a little later."""
         self._ground_truth.gone(visitor)
         again = SimulatedVisitor(len(self.visitors) + 1, visitor.center, self._agenda.now_ms)
         again.gives_up_ms = visitor.gives_up_ms
@@ -374,5 +364,5 @@ class Crowd:
 
 
 def _page_ms(refresh_ms: int) -> int:
-    """When the page asks again: it is told whole seconds, rounded up (`decision.holding`)."""
+    """Whole seconds, rounded up, as the page is told (`decision.holding`)."""
     return -(-refresh_ms // 1000) * 1000

@@ -1,6 +1,4 @@
-"""Charts as SVG: panels with axes, lines, bands, dots and coloured cells. Knows numbers and
-colours, not what they mean.
-"""
+"""Charts as SVG: panels with axes, lines, bands, dots and coloured cells."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -17,7 +15,7 @@ HEAT = (
     (0.7, (31, 119, 140)),
     (1.0, (13, 51, 89)),
 )
-"""From light to dark, told apart without seeing colours."""
+"""Light to dark, distinguishable without seeing colours."""
 
 Point = tuple[float, float]
 
@@ -38,17 +36,14 @@ class Panel:
         self._legend_x = LEFT
 
     def across(self, value: float) -> float:
-        """Pixels from the left."""
         low, high = self._x
         return LEFT + (value - low) / (high - low) * (self.width - LEFT - RIGHT)
 
     def up(self, value: float) -> float:
-        """Pixels from the top."""
         low, high = self._y
         return self.height - BOTTOM - (value - low) / (high - low) * (self.height - TOP - BOTTOM)
 
     def axes(self, x_name: str, y_name: str, grid: bool = True) -> None:
-        """Names and round numbers at both sides."""
         base, right = self.height - BOTTOM, self.width - RIGHT
         for value in ticks(*self._y):
             place = self.up(value)
@@ -69,7 +64,7 @@ class Panel:
     def line(
         self, points: Sequence[Point], colour: str, name: str = "", dashed: bool = False
     ) -> None:
-        """A line through these points; with a name it is in the legend."""
+        """Draws a line; a named one appears in the legend."""
         if not points:
             return
         path = " ".join(f"{self.across(x):.1f},{self.up(y):.1f}" for x, y in thinned(points))
@@ -83,7 +78,6 @@ class Panel:
     def band(
         self, lower: Sequence[Point], upper: Sequence[Point], colour: str, name: str = ""
     ) -> None:
-        """The area between two lines."""
         if not lower:
             return
         path = " ".join(
@@ -95,7 +89,6 @@ class Panel:
         self._named(colour, name, " stroke-opacity='0.35' stroke-width='8'")
 
     def dots(self, points: Iterable[Point], colour: str, name: str = "") -> None:
-        """One small dot for each."""
         for x, y in points:
             self._parts.append(
                 f"<circle cx='{self.across(x):.1f}' cy='{self.up(y):.1f}' r='1.6' fill='{colour}'"
@@ -104,8 +97,8 @@ class Panel:
         self._named(colour, name, " stroke-width='4'")
 
     def cells(self, counts: Sequence[Sequence[int]]) -> None:
-        """`counts[column][row]` as colours: the more the darker. Columns and rows divide both
-        ranges evenly.
+        """Draws `counts[column][row]` as colours, darker for more; cells divide both ranges
+        evenly.
         """
         most = max((count for column in counts for count in column), default=0) or 1
         columns, rows = len(counts), len(counts[0])
@@ -136,12 +129,11 @@ class Panel:
         self._legend_x += 44 + int(6.4 * len(name))
 
     def svg(self, top: int = 0) -> str:
-        """The panel, so many pixels down the page."""
+        """Renders the panel, `top` pixels down the page."""
         return f"<g transform='translate(0 {top})'>{''.join(self._parts)}</g>"
 
 
 def page(panels: Sequence[Panel], heading: str) -> str:
-    """Panels below each other, as one SVG file."""
     top, parts = 34, []
     for panel in panels:
         parts.append(panel.svg(top))
@@ -159,7 +151,6 @@ def page(panels: Sequence[Panel], heading: str) -> str:
 
 
 def heat(share: float) -> str:
-    """The colour of a share between 0 and 1."""
     for (low, one), (high, other) in pairwise(HEAT):
         if share <= high:
             part = (share - low) / (high - low)
@@ -171,7 +162,7 @@ def heat(share: float) -> str:
 
 
 def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
-    """About so many round numbers between two."""
+    """About `wanted` round numbers between two values."""
     raw = (high - low) / wanted
     size = 10 ** floor(log10(raw)) if raw > 0 else 1.0
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
@@ -185,7 +176,7 @@ def shown(value: float) -> str:
 
 
 def thinned(points: Sequence[Point], most: int = 800) -> Sequence[Point]:
-    """Every so manieth point, and the last: a screen has no more."""
+    """At most about `most` of the points, always with the last one: a screen has no more."""
     step = -(-len(points) // most)
     return points if step <= 1 else [*points[::step], points[-1]]
 

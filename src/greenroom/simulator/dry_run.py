@@ -1,10 +1,8 @@
-"""A dry run: what a room would do with an expected crowd, under its own limits and under others,
-soon enough to wait for.
-
-Theory. What a crowd meets depends on visitors per limit, so a crowd of 100,000 before limits of
-1,000 waits as long as one of 1,000 before limits of 10. Large crowds are therefore simulated as a
-part of them before limits that are smaller by the same factor, as long as LIMIT_LEAST visitors
-still fit: below that, single visits would show in the waits.
+"""A dry run: simulates an expected crowd under a room's limits and alternatives, fast enough to
+wait for.
+Theory. Waits depend on visitors per limit: a crowd of 100,000 before limits of 1,000 waits as long
+as 1,000 before limits of 10. Large crowds are therefore simulated as a part of them under limits
+smaller by the same factor, down to LIMIT_LEAST: below that, single visits would show in the waits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +19,11 @@ from greenroom.simulator.scenario import START_MS, Behaviour
 from greenroom.simulator.world import World
 
 VISITORS_SIMULATED = 500
-"""Visitors of one run, unless the limits are so small that fewer would not be like the whole crowd.
-"""
+"""Visitors of one run, unless smaller limits would no longer be like the whole crowd."""
 
 LIMIT_LEAST = 10
 POINTS = 120
-"""Of each curve."""
+"""Points per curve."""
 
 LIMITS = ("total_active_users", "new_users_per_minute")
 LAST_ROW_S = 60
@@ -34,11 +31,10 @@ LAST_ROW_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunRequest:
-    """An expected crowd and the settings to try. `rows`: CSV instead of visitors, minutes and
-    curve; settings are those of a Room.
-
-    Before a start with a pre-queue of `prequeue_s` seconds no visitor is let in; with `shuffle` the
-    places of those who came by then are drawn by lot.
+    """An expected crowd and the settings to try.
+    `rows` (CSV) replaces visitors, minutes and curve; settings are those of a Room. No visitor is
+    admitted during a pre-queue of `prequeue_s` seconds; `shuffle` draws the places of its visitors
+    by lot.
     """
 
     settings: Sequence[Mapping[str, Any]]
@@ -50,15 +46,15 @@ class DryRunRequest:
     patience_s: float = 0.0
     prequeue_s: float = 0.0
     early: float = 0.0
-    """Share of `visitors` who come before the start, evenly in the pre-queue; rows have the seconds
-    since it opened.
+    """Share of `visitors` who come before the start, evenly; seconds of rows count from its
+    opening.
     """
     shuffle: bool = False
 
 
 def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
-    """The rows of the CSV (none without one), and how many visitors are expected. Raises
-    InvalidConfig with what is wrong in each line.
+    """The rows of the CSV (empty without one) and the number of expected visitors.
+    Raises InvalidConfig with the problems of each line.
     """
     if not request.rows.strip():
         return [], request.visitors
@@ -73,8 +69,8 @@ def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
 def dry_run(
     request: DryRunRequest, streams: Callable[[], Streams], progress: Callable[[float], None]
 ) -> list[dict[str, Any]]:
-    """One result for each of the settings, in their order; `streams` makes the same random numbers
-    for each. Raises InvalidConfig.
+    """Returns one result for each of the settings, in order; each run gets the same random numbers.
+    Raises InvalidConfig.
     """
     rows, visitors = crowd_of(request)
     found = []
@@ -85,7 +81,9 @@ def dry_run(
             _thinned(rows, part, draw) if rows else _shaped(request, round(visitors / part), draw)
         )
         world = _world(request, scaled(settings, part), arrivals, draw)
-        world.run(lambda share, number=number: progress((number + share) / len(request.settings)))  # type: ignore[misc]
+        world.run(
+            lambda share, number=number: progress((number + share) / len(request.settings))  # type: ignore[misc]
+        )
         found.append(_result(world, request, settings, visitors, part))
     return found
 
@@ -96,7 +94,7 @@ def _world(
     arrivals: list[tuple[int, int]],
     draw: Streams,
 ) -> World:
-    """With a pre-queue it begins as a room that holds all, until the start."""
+    """With a pre-queue the world begins as a room that holds everybody until the start."""
     held = {"queue_all": True} if request.prequeue_s else {}
     scenario = sale(
         {**settings, **held},
@@ -115,7 +113,7 @@ def _world(
 
 
 def _shaped(request: DryRunRequest, visitors: int, draw: Streams) -> list[tuple[int, int]]:
-    """Those who come early, evenly, then the others in their curve."""
+    """Early visitors evenly, then the others in their curve."""
     early = round(visitors * request.early) if request.prequeue_s else 0
     before = from_curve(draw("early"), "flat", early, request.prequeue_s / 60, 1) if early else []
     shift_ms = round(request.prequeue_s * 1000)
@@ -124,13 +122,12 @@ def _shaped(request: DryRunRequest, visitors: int, draw: Streams) -> list[tuple[
 
 
 def scale_of(visitors: int, settings: Mapping[str, Any]) -> float:
-    """By which factor the crowd is larger than what is simulated."""
+    """How many times larger the crowd is than what is simulated."""
     smallest = min(float(settings[name]) for name in LIMITS)
     return max(1.0, min(visitors / VISITORS_SIMULATED, smallest / LIMIT_LEAST))
 
 
 def scaled(settings: Mapping[str, Any], part: float) -> dict[str, Any]:
-    """The settings for one `part` of the crowd."""
     limits = {name: max(1, round(settings[name] / part)) for name in LIMITS}
     limits["new_users_per_minute"] = min(limits.values())
     return {**settings, **limits}
@@ -148,7 +145,7 @@ def _thinned(rows: Sequence[ArrivalRow], part: float, streams: Streams) -> list[
 def _result(
     world: World, request: DryRunRequest, settings: Mapping[str, Any], visitors: int, part: float
 ) -> dict[str, Any]:
-    """Waits count from the start for those who came before it."""
+    """Waits of early visitors count from the start."""
     start_ms = START_MS + round(request.prequeue_s * 1000)
     waits = sorted(
         (one.entered_ms - max(one.came_ms, start_ms)) / 1000

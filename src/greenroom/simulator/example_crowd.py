@@ -1,11 +1,9 @@
-"""The last wait of an example crowd: what a room's limits mean, for the form in which they are set.
-
-Theory. The crowd is scaled like that of a dry run. How long it takes grows with the line, so a run
-ends early: once the room is full, visitors enter as fast as sessions end and the rate allows, and
-that pace does not change any more. The wait of the last visitor follows from that pace, seen after
-the first stay. When fewer than STAYS lengths of a stay were seen, there is no pace to go by, and
-the answer is a least wait. The pace is taken over whole stays: visitors who entered together leave
-together, and so does the line enter.
+"""The last wait of an example crowd: what limits mean, shown at the form that sets them.
+Theory. The crowd is scaled as in a dry run. Runtime grows with the line, so a run ends early: once
+the room is full, visitors enter as fast as sessions end and the rate allows, at a constant pace.
+The last visitor's wait follows from that pace, measured over whole stays after the first: visitors
+who entered together leave together. With fewer than STAYS stays there is no pace, and the answer is
+a lower bound.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,41 +18,38 @@ from greenroom.simulator.scenario import START_MS, Behaviour
 from greenroom.simulator.world import World
 
 VISITORS, MINUTES, VISIT_S = 10_000, 10, 120.0
-"""People who arrive evenly within so many minutes, and how long they visit on average."""
+"""People who arrive evenly, within how many minutes, and the mean visit."""
 
 SIMULATED_LEAST = 50
 STAYS = 3
-"""Stays, each a visit with its session, that must have passed before there is a pace."""
+"""Stays (visit plus session) that must have passed before there is a pace."""
 
 REFRESH_S = 60
-"""Longest time between two tries of a visitor: tries decide how long a run takes, and the answer is
-told in minutes.
-"""
+"""Longest time between two tries: tries dominate the runtime, and the answer is in minutes."""
 
 TRIES_MAX = 50_000
-"""Of all visitors in one run: about a second on one core."""
+"""Tries of all visitors in one run: about a second on one core."""
 
 SEEN_MAX_S = 2 * 86_400
 STEP_S = 30
 
 FILLINGS = 3
-"""At least so many times as many visitors as may be active, so that the room fills and a line
+"""The crowd is at least this many times the active visitors, so that the room fills and a line
 stays.
 """
 
 
 class LastWait(NamedTuple):
-    """Seconds that the last visitor waits; `least`: at least so long, and how much longer is not
-    known.
-    """
+    """Seconds that the last visitor waits; `least`: a lower bound."""
 
     seconds: float
     least: bool = False
 
 
 def last_wait(settings: Mapping[str, Any], streams: Callable[[], Streams]) -> LastWait:
-    """With these settings of a Room: both limits, session_duration, disable_session_renewal,
-    queueing_method. Raises InvalidConfig.
+    """Simulates both limits, session_duration, disable_session_renewal and queueing_method of a
+    Room.
+    Raises InvalidConfig.
     """
     part = scale_of(VISITORS, settings)
     stay_s = settings["session_duration"] * 60 + (
@@ -99,9 +94,7 @@ def _run(world: World) -> None:
 
 
 def _projected(entered: list[float], expected: int, seen_s: float, stay_s: float) -> LastWait:
-    """From those who were let in, by the second in which they were, to the last of all who are
-    expected.
-    """
+    """Extrapolates from the seconds of past admissions to the last expected visitor."""
     stays = int(seen_s / stay_s) - 1
     let_in = sum(second > seen_s - stays * stay_s for second in entered)
     if stays + 1 < STAYS or not let_in:

@@ -8,8 +8,8 @@ from greenroom.simulator.world import World
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Of everybody who waited when the last visitor came, and the half of them who were let in
-    first.
+    """Measured on everybody who waited when the last visitor came; the winners are the half
+    admitted first.
     """
 
     distance: float
@@ -17,11 +17,10 @@ class Fairness:
     fair, 1 is all first or all last.
     """
     advantage: float
-    """Chance to win of those who tried ten times as often, against that of the others: 1 is fair.
-    """
+    """Chance of those who tried ten times as often to win, relative to the others: 1 is fair."""
     waited: int
     winners: int
-    """How many the distance is measured on: of a handful it says nothing."""
+    """Sample size of `distance`: a handful says nothing."""
 
 
 def fairness(world: World) -> Fairness | None:

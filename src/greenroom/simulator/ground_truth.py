@@ -1,17 +1,15 @@
-"""The ground truth of a run: who is really active, who really waits, who overtook whom. It sees
-only visitors, never a ledger.
-
-Active is a visitor from entering until `session_duration` after the last page that was served. The
-one exception, stated in docs/explanation/admission.md: in a data center behind its fence (where
-there is one) until the moment that this page promised, because it renews no session. In use is a
-unit of capacity until the moment that the visitor was promised, which is up to q later. Unused, at
-a moment when visitors wait, is the part of the limits that could have been used: `min(1 - in use /
+"""The ground truth of a run: who is active, who waits, who overtook whom. Sees visitors, never a
+ledger.
+A visitor is active from entering until `session_duration` after the last page served. The one
+exception (docs/explanation/admission.md): in a data center behind its fence, until the moment which
+that page promised, because it renews no session.
+A unit is in use until the moment promised to the visitor, which is up to q later.
+Unused, while visitors wait, is the part of the limits that could have been used: `min(1 - in use /
 L, 1 - entered within 60 s / N, waiting / min(L, N))`.
-
-A visitor without a ticket looks like every other request without one. So there was room for this
+A visitor without a ticket looks like every other request without one, so there was room for this
 visitor only if there was room for all of them: those of the last 60 s that entered, and those of a
-flood that were refused, are together fewer than N. No rule could let in more of them, and a rule
-that let in those that come first would let in the flood.
+flood that were refused, are together fewer than N. No rule could admit more of them, and a rule
+that admits those that come first would admit the flood.
 """
 
 from collections import deque
@@ -30,7 +28,7 @@ BURST_MS = 5_000
 
 
 class GroundTruth:
-    """Counts. Times are true milliseconds."""
+    """Counts; times are true milliseconds."""
 
     def __init__(self, scenario: Scenario) -> None:
         room = scenario.room
@@ -42,25 +40,23 @@ class GroundTruth:
         self._fenced = scenario.fence_s > 0
         self.active = self.most_active = self.over_active = 0
         self.on_trust = self.most_on_trust = self.over_beyond_trust = 0
-        """Active visitors who moved and whose unit could not be moved with them (yet), and how many
-        were too many without them.
+        """Active visitors who moved without their unit (yet), and how many exceeded the limit
+        without them.
         """
         self.in_use = 0
         self.waiting = self.most_waiting = 0
         self.minute: deque[int] = deque()
         self.most_minute = self.over_minute = 0
         self.most_burst = 0
-        """Most who were let in within BURST_MS."""
+        """Most admissions within BURST_MS."""
         self._burst: deque[int] = deque()
         self.entered = 0
         self.early = 0
-        """Held on arrival although both limits had room, for all who looked alike, and no visitor
+        """Held on arrival although both limits had room for all who looked alike, and nobody
         waited.
         """
         self.early_in_flood = 0
-        """Held on arrival although both limits had room and no visitor waited, but they had no room
-        for all who looked alike.
-        """
+        """As `early`, but the limits had no room for all who looked alike."""
         self._refused: deque[int] = deque()
         self.waited_ms = self.unused_ms = 0.0
         self.series: list[tuple[int, int, int, int]] = []
@@ -70,7 +66,6 @@ class GroundTruth:
         self._newest_came_ms = 0
 
     def held(self, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """A visitor was told to wait."""
         if visitor.waits:
             return
         if visitor.tries == 0 and not self.waiting:
@@ -84,26 +79,24 @@ class GroundTruth:
         self.most_waiting = max(self.most_waiting, self.waiting)
 
     def refused(self, now_ms: int) -> None:
-        """A request of a flood was not let in."""
         self._refused.append(now_ms)
         self._trim(now_ms)
 
     def gone(self, visitor: SimulatedVisitor) -> None:
-        """A waiting visitor is gone, temporarily or for good."""
         if visitor.waits:
             visitor.waits = False
             self.waiting -= 1
 
     @property
     def largest(self) -> tuple[int, int]:
-        """Both limits, as large as they have been in this run."""
+        """The largest values of both limits in this run."""
         return self._largest
 
     def entering(
         self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int, lasts_ms: int = 0
     ) -> None:
-        """A visitor was let in, for `lasts_ms` unless a page is served meanwhile; 0: for the
-        duration of a session.
+        """Admits a visitor for `lasts_ms` unless a page is served meanwhile; `0`: a session's
+        duration.
         """
         self.gone(visitor)
         self._trim(now_ms)
@@ -124,7 +117,6 @@ class GroundTruth:
         self._served(visitor, now_ms + (lasts_ms or self._session_ms), promised_ms, now_ms)
 
     def page(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int) -> None:
-        """An active visitor was served."""
         self._trim(now_ms)
         until_ms = now_ms + self._session_ms if self._renews else 0
         self._served(
@@ -132,7 +124,6 @@ class GroundTruth:
         )
 
     def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """A visitor ended the session."""
         self._trim(now_ms)
         self._inactive(visitor)
         self.in_use -= visitor.uses
@@ -162,10 +153,8 @@ class GroundTruth:
             heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
 
     def change(self, room: Room) -> None:
-        """The operator has written down other settings, which will have reached everybody when
-        `settle` is called.
-
-        Meanwhile a session may last as long as it did or as it will, so less is taken for certain.
+        """Changes the settings; they have reached everybody when `settle` is called.
+        Until then a session may last its old or its new duration, so less is certain.
         """
         self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
         self._largest = (max(self._largest[0], self.total), max(self._largest[1], self.per_minute))
@@ -178,12 +167,11 @@ class GroundTruth:
         )
 
     def settle(self, room: Room) -> None:
-        """These settings have reached everybody."""
         self._session_ms, self._renews = room.session_ms, not room.disable_session_renewal
 
     def retime(self, center: int, life_ms: int, ended: bool, now_ms: int) -> None:
-        """Sessions of this data center last so long after their last renewal from now on; `ended`:
-        an operator has ended all of them.
+        """Sets how long sessions of this data center last after their last renewal; `ended`: all
+        were ended.
         """
         self._trim(now_ms)
         for visitor in {id(one[2]): one[2] for one in (*self._promises, *self._endings)}.values():
@@ -198,7 +186,6 @@ class GroundTruth:
         self._trim(now_ms)
 
     def sample(self, now_ms: int) -> None:
-        """A quarter of a second has passed."""
         self._trim(now_ms)
         self.limits.ebb(self.in_use, now_ms)
         if self.waiting:

@@ -1,10 +1,7 @@
-"""A month of plausible history of one room, for charts to try: the day curve, week after week, with
-a few sales.
-
-Visitors come as in the traces. They are let in in the order in which they came, as soon as both
-limits allow it, and what analytics record is recorded as in a process, minute by minute. There is
-no network and no machine in it, and the line is looked at every five seconds, so a month takes
-seconds. Every minute is marked as generated.
+"""A month of plausible history of one room for charts: day curves over weeks, with a few sales.
+Visitors come as in the traces and enter in order of arrival as soon as both limits allow it.
+Analytics record it minute by minute, marked as generated. There is no network, and the line moves
+every five seconds, so a month takes seconds.
 """
 
 import heapq
@@ -28,14 +25,14 @@ SALES = ((4, 18), (11, 12), (18, 18), (25, 20))
 
 SALE_S = 5_400
 SALE_CROWD = 6.0
-"""At its beginning so many times as many visitors come as can be let in."""
+"""Visitors at the beginning of a sale, relative to what the room can admit."""
 
 NOON, NIGHT, WEEKEND = 0.95, 0.12, 0.7
-"""Visitors in parts of what the room can take."""
+"""Visitors relative to what the room can admit."""
 
 PAGE_S = 12.0
 REFRESHES_A_SLOT = 0.25
-"""A waiting visitor comes back every 20 seconds."""
+"""A waiting visitor refreshes every 20 seconds."""
 
 SOURCE = "history"
 
@@ -43,8 +40,8 @@ SOURCE = "history"
 def history(
     streams: Streams, room: Room, begin_ms: int, end_ms: int, habits: Behaviour | None = None
 ) -> Iterator[list[Part]]:
-    """What analytics would have of the room: the minutes of one hour after the other. Times are
-    Unix milliseconds; whole hours.
+    """Yields what analytics would have of the room, hour by hour. Unix milliseconds; whole
+    hours.
     """
     habits = habits or Behaviour(visit_s=45.0, patience_s=1_200.0)
     _, per_minute = bottleneck(room, habits)
@@ -68,7 +65,7 @@ def history(
 
 
 def _rate(begin_s: int, second: float, per_minute: float) -> float:
-    """Arrivals per second: the noon is near the limits, the night far below; a sale is far above."""
+    """Arrivals per second: noon near the limits, night far below, a sale far above."""
     at_s = begin_s + second
     part = NIGHT + (NOON - NIGHT) * max(0.0, sin(pi * (at_s % DAY_S / DAY_S - 0.25) / 0.7))
     if int(at_s // DAY_S + 3) % 7 >= 5:  # 1970 began on a Thursday
@@ -81,7 +78,7 @@ def _rate(begin_s: int, second: float, per_minute: float) -> float:
 
 
 class _Line:
-    """The room, its line, and what is recorded of both."""
+    """The room, its line, and its recorder."""
 
     def __init__(self, room: Room, habits: Behaviour, draw: RandomDraw, recorder: Recorder) -> None:
         self._room = room
@@ -93,7 +90,6 @@ class _Line:
         self._minute: deque[int] = deque()
 
     def arrive(self, at_ms: int) -> None:
-        """A new visitor, who may be let in at once."""
         self._pass_on(at_ms)
         if self._waiting or not self._has_room(at_ms):
             self._waiting.append(at_ms)
@@ -102,7 +98,6 @@ class _Line:
             self._admit(at_ms, NOT_WAITED)
 
     def look(self, now_ms: int, per_minute: float) -> None:
-        """The line moves, and the gauges are read."""
         room, recorder = self._room, self._recorder
         self._pass_on(now_ms)
         refreshes = len(self._waiting) * REFRESHES_A_SLOT
@@ -119,7 +114,6 @@ class _Line:
         )
 
     def minutes(self, now_ms: int) -> list[Part]:
-        """Those that are over."""
         self._recorder.close(now_ms)
         parts = [part for minute in self._recorder.fetch() for part in minute.parts()]
         return [
@@ -130,7 +124,7 @@ class _Line:
         ]
 
     def _pass_on(self, now_ms: int) -> None:
-        """Sessions that are over end, and those who have waited longest take their places."""
+        """Ends sessions that are over and admits those who have waited longest."""
         while self._ends and self._ends[0][0] <= now_ms:
             _, stayed_ms = heapq.heappop(self._ends)
             self._recorder.stayed(self._room.id, (stayed_ms,), now_ms)

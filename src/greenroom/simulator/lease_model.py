@@ -1,9 +1,7 @@
-"""greenroom's protocol under simulation: the ledgers and the coordinator of `greenroom.admission`,
-and messages between them.
-
-Nothing is decided here. It does in virtual time what a process does around the core: syncs by the
-schedule of its data center (`admission.sync_schedule`), one report at a time, at once when the
-lease is empty, and visitors waiting for that.
+"""greenroom's protocol under simulation: ledgers, coordinator and the messages between them.
+Nothing is decided here. Like a process, it syncs by the schedule of its data center
+(`admission.sync_schedule`), one report at a time, and at once when the lease is empty and visitors
+wait.
 """
 
 from collections.abc import Callable
@@ -35,20 +33,18 @@ from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVisitor
 
 DISK_EVERY_MS = 20_000
-"""How old a restored copy is at most."""
+"""Maximum age of a restored copy."""
 ROOM = "room"
-"""Of the schedule: one room is simulated."""
+"""The one simulated room, in the schedule."""
 DOWN_MS = 250
-"""How soon a data center that is up again syncs."""
+"""Delay until a data center that is up again syncs."""
 SYNC_MOST_MS = SLOT_MS * SLOTS_MOST
 HEARS_MOST_MS = 1_000
-"""New settings reach everybody within this."""
+"""New settings reach everybody within this time."""
 NEVER_MS = 1 << 60
 
 
 class LeaseModel:
-    """A `visitor.SystemUnderTest`."""
-
     def __init__(self, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams) -> None:
         self._room = scenario.room
         self._agenda, self._links = agenda, links
@@ -59,14 +55,11 @@ class LeaseModel:
         self.before_poll: Callable[[Center, SimulatedVisitor, int], None] | None = None
         self.after_poll: Callable[[Center, SimulatedVisitor, int, Outcome], None] | None = None
         self.on_configured: Callable[[int, bool], None] | None = None
-        """Is told which data center has heard of new settings, and whether all of its sessions
-        ended by it.
+        """Called when a data center receives new settings, with whether all of its sessions ended.
         """
         self.coordinator_down = 0
         self.draw_until_ms = 0
-        """Visitors who come before that get places by lot: as if all of them had come in the same
-        moment.
-        """
+        """Earlier visitors get places by lot, as if all had come in the same moment."""
         self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
         names = [f"dc{number:03}" for number in range(scenario.centers)]
         self._fence_ms = scenario.fence_s * 1000
@@ -115,9 +108,7 @@ class LeaseModel:
         self._pass(Behind(visitor, then, self._agenda.now_ms, PROVISIONAL_CALLS))
 
     def _pass(self, one: Behind) -> None:
-        """A request that cannot wait is let in, or waits for a call to the coordinator, or is
-        answered that it cannot be.
-        """
+        """Admits a request that cannot wait, makes it wait for a call, or refuses it."""
         center = self.centers[one.visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
         outcome = self._done(one.visitor, ledger.arrive_provisionally(one.visitor.id, now_ms))
@@ -170,9 +161,7 @@ class LeaseModel:
         outcome: Outcome,
         tries: int,
     ) -> None:
-        """As the gateway does with the answer to a late visitor in front
-        (`gateway.visitor.late_tries`).
-        """
+        """Retries like the gateway with a late visitor in front (`gateway.visitor.late_tries`)."""
         center = self.centers[visitor.center]
         if center.down:
             then(visitor, outcome)
@@ -246,13 +235,11 @@ class LeaseModel:
                 self._links.send(center, self._coordinator_hears, center, up, 0)
 
     def lose_ledger(self, center: int) -> None:
-        """The ledger begins a new epoch, with nothing."""
         one = self.centers[center]
         now_ms = self.local_ms(one)
         one.ledger = Ledger(self._room, one.name, max(now_ms, one.ledger.epoch + 1), now_ms)
 
     def restore_old(self, center: int) -> None:
-        """The ledger begins a new epoch, with sessions and places of some time ago."""
         one = self.centers[center]
         old, now_ms = one.disk, self.local_ms(one)
         contact_ms, fence_ms = one.ledger.lease.contact_ms, one.ledger.lease.fence_ms
@@ -269,13 +256,10 @@ class LeaseModel:
         self.coordinator_down += change
 
     def lose_coordinator(self) -> None:
-        """The coordinator begins again, with nothing."""
         self.coordinator = self._make_coordinator()
 
     def forecast_nothing(self) -> None:
-        """Visitors are told that their waits are unknown: for runs whose estimates no one looks at,
-        half of the work is the forecast.
-        """
+        """Turns the forecast off (half of the work) for runs whose estimates nobody reads."""
         self.coordinator.forecaster.due_ms = NEVER_MS
 
     def _make_coordinator(self) -> Coordinator:
@@ -284,13 +268,12 @@ class LeaseModel:
         return coordinator
 
     def worker_dies(self, number: int) -> None:
-        """Another worker repeats the requests that waited for an answer from it; admissions are in
-        the ledger, not in workers.
+        """Another worker repeats requests that waited for an answer; admissions are in the
+        ledger.
         """
         self._answer_those_behind(number)
 
     def configure(self, room: Room) -> None:
-        """New settings reach everybody within a second, the coordinator first or last."""
         self._room = room
         self._agenda.after(
             between(self._random_bits, 0, HEARS_MOST_MS), self._configure_coordinator
@@ -319,8 +302,8 @@ class LeaseModel:
         self.coordinator.enlist(self._listed, self._coordinator_ms())
 
     def follows(self, since_ms: int) -> bool:
-        """Whether what was written down then is in force everywhere, and what passthrough let in
-        beyond the limits is paid for.
+        """Whether settings of `since_ms` are in force everywhere and passthrough's excess is paid
+        for.
         """
         listed = [one for one in self.centers if one.listed]
         return all(
@@ -355,7 +338,6 @@ class LeaseModel:
     # -- syncs -------------------------------------------------------------------------------------
 
     def local_ms(self, center: Center) -> int:
-        """The ledger's time, as a process of this data center finds it."""
         steady_ms = self._agenda.now_ms
         now_ms = center.time.read(steady_ms + center.skew_ms, *center.expectation.at(steady_ms))
         center.expectation.hear(now_ms, steady_ms)
@@ -377,7 +359,7 @@ class LeaseModel:
         return self._agenda.now_ms + self._coordinator_skew_ms
 
     def _done(self, visitor: SimulatedVisitor, outcome: Outcome) -> Outcome:
-        """Nothing is written down here; the ticket is, as a gateway would."""
+        """Writes the ticket, as a gateway would; nothing is stored here."""
         center = self.centers[visitor.center]
         center.ledger.log.clear()
         visitor.trusted = (
@@ -389,8 +371,8 @@ class LeaseModel:
         return outcome
 
     def _sync(self, number: int, turn: int) -> None:
-        """One turn of the loop of a data center (`DataCenterSync._sync`): a report where one is
-        due, else a rest until then.
+        """One turn of a data center's loop (`DataCenterSync._sync`): a due report, else a rest
+        until then.
         """
         center, now_ms = self.centers[number], self._agenda.now_ms
         if turn != center.turn or center.awaits:
@@ -420,7 +402,7 @@ class LeaseModel:
         self._agenda.after(ANSWER_MS, self._exchanged, number, center.batch)
 
     def _exchanged(self, number: int, batch: int) -> None:
-        """The answer has come, or has not come in time."""
+        """The answer has come, or is overdue."""
         center = self.centers[number]
         if center.awaits and center.batch == batch:
             center.awaits = False
@@ -434,7 +416,7 @@ class LeaseModel:
             self._links.send(number, self._center_hears, number, down, batch, up.want > 0)
 
     def _center_hears(self, number: int, down: SyncDown, batch: int, called: bool) -> None:
-        """A process drops an answer that is late; here it is applied, because that must do no harm
+        """A process drops a late answer; here it is applied, because that must do no harm
         either.
         """
         center = self.centers[number]
@@ -452,7 +434,7 @@ class LeaseModel:
             self._answer_those_behind(number)
 
     def _save(self) -> None:
-        """What a restore will find: a copy that is not quite new."""
+        """Saves what a restore will find."""
         self._agenda.after(DISK_EVERY_MS, self._save)
         for center in self.centers:
             kept = center.ledger.memory(self.local_ms(center))
@@ -465,7 +447,7 @@ class LeaseModel:
             )
 
     def _call(self, number: int) -> None:
-        """The lease is empty: one call, and visitors who arrive meanwhile wait for the same answer."""
+        """The lease is empty: one call, for everybody who arrives meanwhile."""
         center = self.centers[number]
         center.called_until_ms = self._agenda.now_ms + BORROW_MS
         self._agenda.after(BORROW_MS, self._call_ended, number, center.called_until_ms)

@@ -25,35 +25,31 @@ class LimitsInForce:
 
     @property
     def behind(self) -> bool:
-        """Whether earlier limits may be in force somewhere."""
+        """Whether earlier limits may still be in force somewhere."""
         return any(not until_ms for _, _, until_ms in self._old)
 
     def change(self, total: int, per_minute: int) -> None:
-        """An operator has written down other limits."""
         if (total, per_minute) != (self.total, self.per_minute):
             self._old.append((self.total, self.per_minute, 0))
             self.total, self.per_minute = total, per_minute
             self._most = max(self._most, total)
 
     def follow(self, now_ms: int) -> None:
-        """Every data center has followed."""
         self._old = [
             (total, per_minute, until_ms or now_ms + MINUTE_MS)
             for total, per_minute, until_ms in self._old
         ]
 
     def ebb(self, in_use: int, now_ms: int) -> None:
-        """So many units are in use at this moment: where the limit was lowered, not more again."""
+        """`in_use` units at this moment: where the limit was lowered, never more again."""
         self._old = [one for one in self._old if not one[2] or now_ms <= one[2]]
         if not self.behind:
             self._most = max(self.total, min(self._most, in_use))
 
     @property
     def most_active(self) -> int:
-        """At most so many may be active."""
         return self._most
 
     @property
     def most_per_minute(self) -> int:
-        """At most so many may have been let in within the last minute."""
         return max([self.per_minute, *(per_minute for _, per_minute, _ in self._old)])

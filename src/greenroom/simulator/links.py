@@ -13,8 +13,6 @@ DOUBLE_LATE_MS = 10_000
 
 
 class Links:
-    """One link for each data center."""
-
     def __init__(
         self, network: NetworkProfile, centers: int, agenda: Agenda, streams: Streams
     ) -> None:
@@ -32,7 +30,6 @@ class Links:
         self._cut[center] += change
 
     def is_cut(self, center: int) -> bool:
-        """Whether nothing passes."""
         return self._cut[center] > 0
 
     def send(self, center: int, receive: Callable[..., None], *message: Any) -> None:

@@ -1,8 +1,6 @@
-"""What operators do to a room while visitors come: the settings that each action changes, in the
-table CHANGES.
-
-Actions overlap. So a room is its own settings and then those of the actions that are in force, in
-the order of their beginnings: when one is over, what remains is what the others made of the room.
+"""Operator actions during a run: the settings that each one changes, in the table CHANGES.
+Actions overlap: a room is its own settings, then those of the active actions in order of their
+beginnings. When one ends, the effects of the others remain.
 """
 
 from collections.abc import Callable
@@ -12,7 +10,7 @@ from greenroom.model.room import Room
 from greenroom.simulator.scenario import Fault
 
 RoomChange = Callable[[Room, Room, Fault], Room]
-"""(the room as it is, its own settings, the action) -> the room from now on."""
+"""(current room, its own settings, the action) -> new room."""
 
 
 def _capacity(room: Room, own: Room, action: Fault) -> Room:
@@ -61,32 +59,26 @@ CHANGES: dict[str, RoomChange] = {
     "let in": _let_in,
     "pre-queue": lambda room, _, __: replace(room, queue_all=True),
 }
-"""By kind of action; the others change no settings."""
+"""By kind of action; other kinds change no settings."""
 
 
 class OperatedRoom:
-    """A room as its operators have it at this moment."""
-
     def __init__(self, room: Room) -> None:
         self._own = room
         self._actions: list[Fault] = []
         self._ended_ms = 0
 
     def begin(self, action: Fault) -> None:
-        """The action is in force from now on."""
         self._actions.append(action)
 
     def end(self, action: Fault) -> None:
-        """The action is over."""
         self._actions.remove(action)
 
     def end_sessions(self, now_ms: int) -> None:
-        """All sessions end now."""
         self._ended_ms = now_ms
 
     @property
     def room(self) -> Room:
-        """With all that is in force."""
         room = self._own
         for action in self._actions:
             room = CHANGES[action.kind](room, self._own, action)
@@ -94,10 +86,10 @@ class OperatedRoom:
 
 
 def admits(room: Room) -> bool:
-    """Whether visitors are let in one after the other, by permits."""
+    """Whether visitors are admitted one by one, by permits."""
     return room.queueing_method in ("fifo", "random") and not room.queue_all and not room.suspended
 
 
 def unlimited(room: Room) -> bool:
-    """Whether visitors are let in beyond the limits, or without being counted."""
+    """Whether visitors are admitted beyond the limits or uncounted."""
     return room.suspended or (room.queueing_method == "passthrough" and not room.queue_all)

@@ -18,7 +18,6 @@ GROUPS = 120
 
 
 def picture(world: World) -> str:
-    """Everything about one run, as SVG."""
     return page(
         [inside(world), waiting(world), told(world), heatmap(world)],
         f"{world.scenario.name}, {world.algorithm}",
@@ -26,7 +25,6 @@ def picture(world: World) -> str:
 
 
 def inside(world: World) -> Panel:
-    """Active visitors and admissions, under their limits."""
     series, room = world.ground_truth.series, world.scenario.room
     minutes = [(second / 60, active, minute) for second, active, _, minute in series]
     top = 1.08 * max(
@@ -48,7 +46,6 @@ def inside(world: World) -> Panel:
 
 
 def waiting(world: World) -> Panel:
-    """The line."""
     points = [(second / 60, float(count)) for second, _, count, _ in world.ground_truth.series]
     top = 1.08 * max([count for _, count in points], default=1)
     panel = Panel(
@@ -64,7 +61,6 @@ def waiting(world: World) -> Panel:
 
 
 def told(world: World) -> Panel:
-    """Forecast against truth, by time of arrival."""
     guesses = sorted(
         (
             (
@@ -106,7 +102,7 @@ def told(world: World) -> Panel:
 
 
 def heatmap(world: World) -> Panel:
-    """How many waited how long, by minute of arrival: the published check of fairness."""
+    """Visitors by wait and minute of arrival: the published check of fairness."""
     last_ms = START_MS + (
         world.scenario.arrivals[-1][0] if world.scenario.arrivals else 0
     )  # not those who come again after a session

@@ -1,17 +1,14 @@
-"""Whether the line moves on: what must not stand still, and for how long it may, in any simulated
-world.
+"""Liveness of the line: what must move on, and how soon, in any simulated world.
 
-Theory. While units are free, the minute has room and a visitor waits, a visitor enters soon. *Soon*
-is the sum of what the protocol may take, at its worst:
+Theory. While units are free, the minute has room and a visitor waits, a visitor enters soon: within
+the sum of the protocol's worst delays.
 
-    two syncs            a unit is freed and reported, and granted: 1.5 s each; where messages are
-    lost, as many as it takes
-    one refresh          the visitor in front may have asked just now: 20 s and a tenth
-    one ghost            the visitor who was called may not come: refresh of the called and grace, 6
-    s; in a random room the visitor is
-                         drawn at the next refresh of any visitor, and may not come for a refresh
-                         and the grace, as may the next one
-    the pace             60 s / (N + 1): the coordinator hands permits out evenly
+    two syncs      a unit is freed and reported, and granted: 1.5 s each; more where messages are lost
+    one refresh    the visitor in front may have asked just now: 20 s and a tenth
+    one ghost      the called visitor may not come: refresh and grace, 6 s; in a random room the
+                   visitor is drawn at the next refresh of any visitor, and may not come for a
+                   refresh and the grace, as may the next one
+    the pace       60 s / (N + 1): the coordinator hands permits out evenly
 
 That holds for the data centers that are in touch with the coordinator, also when the others are
 gone: what those hold is not free (`Coordinator.pool`). It holds for each data center that is cut
@@ -35,20 +32,20 @@ from greenroom.simulator.world import World
 SOON_MS = {"fifo": 28_000, "random": 70_000}
 """A refresh, and ghosts."""
 PLAIN_MS = 31_000
-"""Where nothing goes wrong and no message is lost all of this hardly ever comes together."""
+"""Without faults and lost messages all of this hardly ever coincides."""
 LOST_AT_ONCE = 1e-6
-"""Messages in a row that are lost more rarely than this are not counted with."""
+"""Runs of lost messages with a smaller probability are not counted."""
 LOSS_MOST = 0.5
-"""Where more is lost nothing is said about how long it takes."""
+"""Above this loss there is no bound."""
 MOVING_FACTOR = 5
-"""Visitors who change data centers leave a ghost behind each time: the whole wait is longer by this
-times the share of tries that move.
+"""A visitor who changes data centers leaves a ghost behind: waits grow by this times the share of
+tries that move.
 """
 
 
 def calm_s(room: Room, faults: Iterable[Fault]) -> int:
-    """How long after everything is over no unit is held for what may have been lost: the longest
-    session, and the slack of its orphans.
+    """Seconds after the last fault until no unit is held for what may have been lost: the longest
+    session plus the slack of its orphans.
     """
     minutes = max(
         [
@@ -60,22 +57,20 @@ def calm_s(room: Room, faults: Iterable[Fault]) -> int:
 
 
 class LineProgress:
-    """Watches one world; `note` is told what stands still."""
+    """Watches one world and passes to `note` what stands still."""
 
     def __init__(self, world: World, note: Callable[[str], None]) -> None:
         self.world = world
         self._note = note
         self._calm_ms = world.calm_ms + 1_000 * calm_s(world.scenario.room, world.scenario.faults)
         self._since: dict[str, tuple[int, tuple[int, ...]]] = {}
-        """What could move -> since when, and the counts that have not moved meanwhile."""
+        """What could move -> since when, and the counts unchanged since."""
 
     @property
     def calm(self) -> bool:
-        """Whether everything has been over for long enough."""
         return self.world.agenda.now_ms >= self._calm_ms
 
     def sample(self, now_ms: int) -> None:
-        """A quarter of a second has passed."""
         self._as_people_see_it(now_ms)
         if isinstance(self.world.system, LeaseModel):
             self._in_touch(self.world.system, now_ms)
@@ -161,7 +156,7 @@ class LineProgress:
             )
 
     def _stands(self, what: str, able: bool, mark: tuple[int, ...], now_ms: int) -> bool:
-        """Whether this could have moved for too long now, and has not."""
+        """Whether this could have moved for too long and has not."""
         mark = (*mark, int(1_000 * self.world.links.loss))
         since_ms, before = self._since.get(what, (now_ms, mark))
         if (
@@ -188,7 +183,7 @@ class LineProgress:
         return kept or self.world.links.loss > LOSS_MOST
 
     def _present(self, centers: list[Center], now_ms: int) -> int:
-        """Who is in these lines, comes when told, and has been here long enough."""
+        """Visitors in these lines who come when told and have been here long enough."""
         found, visitors, came_ms = 0, self.world.crowd.visitors, now_ms - self._bound_ms()
         for center in centers:
             for ticket_id in center.ledger.line.slots:

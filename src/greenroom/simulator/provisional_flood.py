@@ -1,5 +1,5 @@
-"""Requests without cookies that cannot wait (images, webhooks, HEAD), as many as one likes; a few
-of their clients do keep cookies.
+"""Any number of requests without cookies that cannot wait (images, webhooks, HEAD); a few keep
+cookies.
 """
 
 from collections import deque
@@ -14,13 +14,13 @@ from greenroom.simulator.scenario import Scenario
 from greenroom.simulator.visitor import SimulatedVisitor, SystemUnderTest
 
 PROVISIONAL_FROM = 1 << 41
-"""Numbers above are of these requests."""
+"""Ids from here on are these requests."""
 COMING_BACK = 0.05
-"""Part of those that passed whose ticket comes back in time."""
+"""Share of the passed requests whose ticket comes back in time."""
 
 
 class ProvisionalFlood:
-    """What such requests get, and what they use of both limits."""
+    """Counts what such requests get and use of both limits."""
 
     def __init__(
         self,
@@ -31,14 +31,12 @@ class ProvisionalFlood:
         streams: Streams,
     ) -> None:
         self.sent = self.passed = self.kept = 0
-        """Requests, those that reached the origin, and those of them whose session became a full
-        one.
-        """
+        """Requests; those that reached the origin; those whose session became a full one."""
         self.most_active = self.most_minute = 0
         self.slowest_ms = 0
-        """The longest that one waited for its answer."""
+        """The longest wait for an answer."""
         self.over_share = 0
-        """By how much they used more than their share of either limit."""
+        """By how much they exceeded their share of either limit."""
         self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
         self._centers = scenario.centers
         self._draw = streams("provisional flood")
@@ -48,11 +46,10 @@ class ProvisionalFlood:
         self._minute: deque[int] = deque()
         self._made = 0
         self._one = self._another()
-        """The next request. What is refused leaves nothing behind, so the same one tries again."""
+        """The next request. A refused one leaves nothing behind, so the same one tries again."""
         self._answered_at_once = False
 
     def request(self, center: int) -> None:
-        """One more, at this data center."""
         self.sent += 1
         if self._system.open(center):
             one, self._answered_at_once = self._one, False
@@ -122,7 +119,7 @@ class ProvisionalFlood:
 
 
 def share_of(limit: int, centers: int) -> int:
-    """The most that provisional sessions of all data centers together may use of a limit: each may
-    have one.
+    """Most of a limit for the provisional sessions of all data centers together; each may have
+    one.
     """
     return max(centers, limit // SHARE)

@@ -33,18 +33,18 @@ from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVis
 GENERATIONS = {"even split": 1, "utilisation": 2, "counters": 3}
 CURVE_FACTOR = 1.0
 REPORT_MS = 2_000
-"""How often a data center tells the world, and hears from it."""
+"""Interval of the reports between a data center and the world."""
 REFRESH_MS = 20_000
 MINUTE_MS = 60_000
 ANYWHERE_MS = 65
 """A call to the counter of Anywhere slots (published: 60 or 70 ms)."""
 SWEEP_MS = 10_000
 FORGOTTEN_MS = 45_000
-"""A waiting visitor who did not try for so long is not counted any more."""
+"""A waiting visitor without a try for this long is no longer counted."""
 
 
 class Site:
-    """One data center: exact about itself, and a few seconds behind about the others."""
+    """One data center: exact about itself, a few seconds behind about the others."""
 
     def __init__(self, workers: int) -> None:
         self.down = 0
@@ -65,7 +65,7 @@ class Site:
 
 
 class PublishedView:
-    """The picture that a data center has of everything."""
+    """A data center's picture of the world."""
 
     __slots__ = ("active", "anywhere", "buckets", "sent", "shares", "workers")
 
@@ -83,8 +83,6 @@ class PublishedView:
 
 
 class Published:
-    """A `visitor.SystemUnderTest`."""
-
     def __init__(
         self, generation: int, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams
     ) -> None:
@@ -107,7 +105,7 @@ class Published:
 
     # -- what visitors ask -------------------------------------------------------------------------
 
-    def skew_ms(self, center: int) -> int:  # noqa: ARG002 - clocks are taken to be right, in their favour
+    def skew_ms(self, center: int) -> int:  # noqa: ARG002 - clocks are right, in their favour
         return 0
 
     def open(self, center: int) -> bool:
@@ -148,7 +146,6 @@ class Published:
         then(visitor, self._hold(visitor, self._site(visitor)))
 
     def line_table(self, center: int) -> LineTable | None:  # noqa: ARG002
-        """There is none."""
         return None
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
@@ -169,7 +166,6 @@ class Published:
         self._site(visitor).sessions.pop(visitor.id, None)
 
     def look(self, center: int) -> CenterLook:
-        """See `visitor.SystemUnderTest`; of sessions that ended nothing is published."""
         site, now_ms = self.sites[center], self._agenda.now_ms
         return CenterLook(
             sum(until_ms > now_ms for until_ms in site.sessions.values()), len(site.waiting)
@@ -180,15 +176,13 @@ class Published:
     def shut(self, center: int, change: int) -> None:
         self.sites[center].down += change
 
-    def part(self, center: int) -> None:
-        """They know of no farewell."""
+    def part(self, center: int) -> None: ...
 
     def lose_ledger(self, center: int) -> None:
         site = self.sites[center]
         site.sessions, site.waiting, site.sent_by, site.buckets = {}, {}, Counter(), Counter()
 
     def restore_old(self, center: int) -> None:
-        """Nothing is kept on disk."""
         self.lose_ledger(center)
 
     def silence(self, change: int) -> None:
@@ -198,22 +192,18 @@ class Published:
         self._reported.clear()
 
     def worker_dies(self, center: int) -> None:
-        """A new one begins with a count of nothing."""
         site = self.sites[center]
         self._workers_born += 1
         site.workers[between(self._draw, 0, len(site.workers) - 1)] = self._workers_born
 
-    def step_clock(self, center: int, step_ms: int) -> None:
-        """The published methods have no clocks."""
+    def step_clock(self, center: int, step_ms: int) -> None: ...
 
     def configure(self, room: Room) -> None:
         self._room = room
 
-    def enlist(self, center: int, listed: bool) -> None:
-        """They know of no list."""
+    def enlist(self, center: int, listed: bool) -> None: ...
 
     def draw(self) -> tuple[dict[bytes, int], int]:
-        """They know of no draw."""
         return {}, 0
 
     # -- slots -------------------------------------------------------------------------------------
@@ -226,8 +216,8 @@ class Published:
         return site
 
     def _slots(self, site: Site) -> int:
-        """Of this minute: what was free at its beginning or became free since, as far as this data
-        center knows.
+        """Free slots of this minute, at its beginning or since, as far as this data center
+        knows.
         """
         return min(
             self._room.total_active_users - (site.world.active - site.world.sent),
@@ -235,7 +225,7 @@ class Published:
         )
 
     def _takes_slot(self, visitor: SimulatedVisitor, site: Site, free: int) -> bool:
-        """A slot of this minute for a newcomer."""
+        """Takes a slot of this minute for a newcomer."""
         own = free * site.world.shares.get(visitor.center, 0.0)
         anywhere = free * site.world.anywhere
         if self._generation == 3:
@@ -273,7 +263,7 @@ class Published:
         return False
 
     def _takes_share(self, visitor: SimulatedVisitor, site: Site, slots: int) -> bool:
-        """A slot of a bucket that does not fit as a whole."""
+        """Takes a slot of a bucket that does not fit as a whole."""
         share = site.world.shares.get(visitor.center, site.world.anywhere / max(1, len(self.sites)))
         counter, parts = -1, 1.0
         if self._generation < 3:
@@ -314,7 +304,6 @@ class Published:
     # -- the picture -------------------------------------------------------------------------------
 
     def _report(self, number: int) -> None:
-        """A data center tells what it knows of itself, and hears about the others."""
         self._agenda.after(REPORT_MS, self._report, number)
         site, now_ms = self.sites[number], self._agenda.now_ms
         if site.down:

@@ -1,12 +1,8 @@
-"""What analytics would have of a run: answers and looks go to the recorder of each data center, as
-in its processes.
-
-A store answers the figures of the report from the minutes recorded here, with the same `Question`
-as for the dashboard and GraphQL. So what both know is one reckoning. What only the simulation knows
-of its visitors is in `report`, and nowhere here.
-
-Minutes are those of true time, as of processes whose clocks are right. To look on changes nothing
-in a run.
+"""What analytics would have of a run: each data center's recorder gets answers and looks, as in a
+process.
+A store answers the report's figures from these minutes, with the same `Question` as the dashboard
+and GraphQL. What only the simulation knows is in `report`. Minutes are true time. Recording changes
+nothing in a run.
 """
 
 from math import ceil, isfinite
@@ -22,9 +18,7 @@ from greenroom.simulator.world import World
 ROOM = "simulated"
 
 OUTCOME_OF = {Standing.ADMITTED: "admitted", Standing.ACTIVE: "passed", Standing.WAITING: "held"}
-"""What an answer counts as. An answer to a ticket that is worth nothing any more is not counted:
-its visitor comes as a new one.
-"""
+"""How an answer is counted. A worthless ticket is not: its visitor comes again as a new one."""
 
 WHOLE_RUN = Question(
     0,
@@ -35,7 +29,7 @@ WHOLE_RUN = Question(
         for aggregate in metric.aggregates
     ),
 )
-"""Every metric over all that was recorded: one row."""
+"""Every metric over the whole run: one row."""
 
 OF_TALLIES = frozenset(
     {
@@ -44,14 +38,14 @@ OF_TALLIES = frozenset(
         *(name for name in METRICS if name.startswith("timeOnOrigin")),
     }
 )
-"""Metrics that need a ledger's tally; the published methods keep none."""
+"""Metrics that need a ledger's window counts; the published methods keep none."""
 
 RecordedFigures = dict[str, dict[str, float]]
-"""Aggregate -> metric -> value, as in an answer of GraphQL."""
+"""Aggregate -> metric -> value, as in GraphQL."""
 
 
 class RunRecording:
-    """Of one run, made before the run begins."""
+    """Created before the run begins."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -61,16 +55,14 @@ class RunRecording:
             for name in (f"dc{number:03}" for number in range(world.scenario.centers))
         ]
         self._told_s: dict[int, int] = {}
-        """Data center -> the median wait that the latest visitor to join was told in this slot, on
-        the first page that tells one.
-        """
+        """Data center -> the median wait told to the latest visitor to join in this slot."""
         self._parts: list[Part] = []
         self._unknown: frozenset[str] = frozenset()
         world.crowd.listener = self
         world.agenda.at(-(-now_ms // SLOT_MS) * SLOT_MS, self._look)
 
     def answered(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
-        """Waited has who was told to wait before, and was let in for the first time."""
+        """A visitor has waited who was held before and is admitted for the first time."""
         if counted := OUTCOME_OF.get(outcome.standing):
             if visitor.guess is None and outcome.estimate and isfinite(outcome.estimate.p50_s):
                 self._told_s[visitor.center] = ceil(outcome.estimate.p50_s)
@@ -85,7 +77,7 @@ class RunRecording:
         self._recorders[visitor.center].decided(ROOM, "gave_up", now_ms)
 
     def parts(self) -> list[Part]:
-        """All that was recorded, with the minute that is open; the run is over."""
+        """Everything recorded, with the open minute, when the run is over."""
         self._look_at_all()
         for recorder in self._recorders:
             recorder.finish()
@@ -93,9 +85,7 @@ class RunRecording:
         return self._parts
 
     def figures(self, answer: AnalyticsAnswer) -> RecordedFigures:
-        """A store's answer to WHOLE_RUN, without what cannot be known; of a run in which nothing
-        was recorded only zeros.
-        """
+        """A store's answer to WHOLE_RUN without the unknown; zeros where nothing was recorded."""
         row = answer.rows[0] if answer.rows else {}
         found: RecordedFigures = {}
         for wanted in WHOLE_RUN.metrics:

@@ -1,7 +1,6 @@
-"""What only a simulation knows of a run: each visitor's wait and place, limits at every instant,
-unused capacity, estimates, traffic.
-
-What analytics would have of the same run is recorded by `recording`.
+"""What only a simulation knows of a run: waits, places, limits at every instant, unused capacity,
+estimates.
+`recording` has what analytics would know.
 """
 
 from collections.abc import Sequence
@@ -13,30 +12,30 @@ from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
 
 QuartileShares = tuple[float, float, float]
-"""Part of the waits that ended by the 25th, 50th and 75th percentile that was told."""
+"""Shares of the waits that ended by the 25th, 50th and 75th percentile told."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationReport:
-    """The truth of one run. Shares are between 0 and 1, None where there was nothing to measure."""
+    """Shares are between 0 and 1, None where there was nothing to measure."""
 
     name: str
     visitors: int
     entered: int
     waits_p50_s: float
-    """Of all who entered, also those who entered at once."""
+    """Over all who entered, including those who entered at once."""
     waits_p95_s: float
     peak_minute: int
-    """Most who entered within any 60 seconds."""
+    """Most admissions within any 60 seconds."""
     over_active: int
     over_minute: int
     unconfirmed: int
     unused: float | None
     burst: float
-    """Most admissions within five seconds, in parts of what an even pace would let in."""
+    """Most admissions within five seconds, relative to an even pace."""
     queued_early: float
     queued_in_flood: float
-    """Of all arrivals: as `queued_early`, but a flood that looked alike would have used up the
+    """Share of arrivals: as `queued_early`, but a flood that looked alike would have used up the
     room.
     """
     overtaking_p50_s: float
@@ -55,7 +54,7 @@ class SimulationReport:
     messages_per_center_s: float
     lost_sessions: int
     flood: float | None
-    """The largest share of the room that requests without cookies held."""
+    """The largest share of the room held by requests without cookies."""
     broken_laws: list[str] = field(default_factory=list)
 
 
@@ -65,7 +64,6 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def report(world: World) -> SimulationReport:
-    """The figures so far."""
     scenario, ground_truth, crowd, system = (
         world.scenario,
         world.ground_truth,
@@ -120,9 +118,7 @@ Guess = tuple[SimulatedVisitor, int, float, float, float]
 
 
 def relative_error(guesses: Sequence[Guess]) -> float | None:
-    """Mean distance between the median that was told and the wait that came of it, as a part of the
-    mean wait.
-    """
+    """Mean distance between the median told and the actual wait, relative to the mean wait."""
     actual = [(visitor.entered_ms - now_ms) / 1000 for visitor, now_ms, *_ in guesses]
     if not actual or not sum(actual):
         return None
@@ -132,9 +128,7 @@ def relative_error(guesses: Sequence[Guess]) -> float | None:
 
 
 def coverage(guesses: Sequence[Guess]) -> QuartileShares | None:
-    """How many waits ended by each of the quartiles that were told; those told no interval are left
-    out.
-    """
+    """Shares of the waits that ended by each quartile told; without those told no interval."""
     waits = [
         ((visitor.entered_ms - now_ms) / 1000, told)
         for visitor, now_ms, *told in guesses
@@ -149,7 +143,7 @@ def coverage(guesses: Sequence[Guess]) -> QuartileShares | None:
 
 
 def inside_quartiles(guesses: Sequence[Guess]) -> float | None:
-    """How many waits ended between the quartiles that were told; half of them would be right."""
+    """Share of the waits between the quartiles told; half would be right."""
     inside = [
         p25 <= (visitor.entered_ms - now_ms) / 1000 <= p75
         for visitor, now_ms, p25, _, p75 in guesses

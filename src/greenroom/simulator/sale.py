@@ -11,14 +11,14 @@ from greenroom.simulator.arrivals import LASTS_MAX_S
 from greenroom.simulator.scenario import Behaviour, NetworkProfile, Scenario
 
 VISIT_S = 120.0
-"""Default mean length of a visit, with the purchase."""
+"""Mean visit, with the purchase."""
 
 
 def sale(
     limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour
 ) -> Scenario:
-    """Ends when all visitors have arrived and none waits, or after a week. Raises InvalidConfig
-    with every problem of the limits.
+    """Ends when all visitors have arrived and none waits, or after a week.
+    Raises InvalidConfig with every problem of the limits.
     """
     problems = room_problems({"name": "sale", "host": "*", **limits})
     if problems:
@@ -42,9 +42,7 @@ def changed(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
 
 
 def bottleneck(room: Room, behaviour: Behaviour) -> tuple[str, float]:
-    """Which limit is the narrower one, and how many visitors a minute can come in at most once the
-    room is full.
-    """
+    """The narrower limit, and the most admissions per minute once the room is full."""
     stays_s = behaviour.visit_s + room.session_ms / 1000 * (1 - behaviour.leaving)
     if room.disable_session_renewal:
         stays_s = room.session_ms / 1000
@@ -69,9 +67,7 @@ RECORDED_LINES: Sequence[tuple[str, str, str]] = (
     ("sum", "usersLeft", "visitors who left"),
     ("sum", "usersAbandoned", "places in line lost because the visitor stayed away"),
 )
-"""Figures that analytics would have of the run, which people read: aggregate, metric, and what it
-is called here.
-"""
+"""Figures that analytics would have, in order: aggregate, metric, label."""
 
 
 LINES: Sequence[tuple[str, str]] = (
@@ -99,18 +95,18 @@ LINES: Sequence[tuple[str, str]] = (
     ("lost_sessions", "came back after their session had ended"),
     ("flood", "largest share of the room that requests without cookies held"),
 )
-"""Figures that only a simulation has, which people read, in order, with their names."""
+"""Figures that only a simulation has, in order, with labels."""
 
 
 def recorded_figure(metric: str, value: float | None) -> str:
-    """One figure of analytics as people read it; None: not known."""
+    """Formats one figure of analytics; None: unknown."""
     if value is None:
         return "-"
     return duration(value) if METRICS[metric].unit == "seconds" else f"{value:,}"
 
 
 def figure(name: str, value: float | None) -> str:
-    """One figure as people read it; the unit follows from the name."""
+    """Formats one figure; the unit follows from the name."""
     if value is None:
         return "-"
     if name.endswith("_ms"):

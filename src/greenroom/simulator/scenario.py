@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from greenroom.model.room import Room
 
 START_MS = 1_750_000_000_000
-"""The moment at which every run begins."""
 
 OPERATOR_ACTIONS = {
     "capacity": "total_active_users is multiplied by `amount` / 100",
@@ -32,7 +31,7 @@ OPERATOR_ACTIONS = {
         " are added with empty ledgers"
     ),
 }
-"""What operators do while visitors come; what can be undone is undone at the end."""
+"""Operator actions; what can be undone is undone at the end."""
 
 FAULTS = {
     "partition": "the data center and the coordinator cannot reach each other",
@@ -66,7 +65,7 @@ FAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong, from `at_s` until `until_s` (seconds from the start)."""
+    """Times are seconds from the start."""
 
     kind: str
     at_s: float
@@ -82,12 +81,11 @@ class Behaviour:
     visit_s: float = 60.0
     """Mean time from entering to the last page."""
     heavy_tail: bool = False
-    """Few visits are very long (Pareto), else exponential."""
+    """Pareto (few visits are very long) instead of exponential."""
     page_gap_s: float = 10.0
     """Mean time between two pages."""
     parts: bool = False
-    """Pages have parts that the room covers, such as scripts: the ticket comes back within a second
-    or two.
+    """Pages have parts in the room, such as scripts: the ticket comes back within a second or two.
     """
     leaving: float = 0.0
     """Share of visitors whose session is ended when they are done."""
@@ -98,9 +96,9 @@ class Behaviour:
     pausing: float = 0.0
     """Share of waiting visitors who miss a minute and come back."""
     reloading: float = 0.0
-    """Share of waiting visitors who try ten times as often as they are told."""
+    """Share of waiting visitors who try ten times as often as told."""
     sleeping: float = 0.0
-    """Share of waiting visitors who try every 45 to 180 seconds only, because their phone sleeps.
+    """Share of waiting visitors who try only every 45 to 180 seconds, because their phone sleeps.
     """
     dropping: float = 0.0
     """Share of their tries whose connection breaks while the answer is held."""
@@ -110,19 +108,18 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class NetworkProfile:
-    """Between data centers and coordinator, one way."""
+    """Delays between data centers and coordinator, one way."""
 
     least_ms: int = 5
     most_ms: int = 75
-    """Each data center has its own distance in between."""
+    """Each data center has its own distance up to this."""
     jitter: float = 0.3
-    """A message takes up to so much longer."""
+    """Largest extra delay of a message, relative."""
     loss: float = 0.0
     twice: float = 0.0
-    """Share of messages that arrive a second time, up to ten seconds later: out of order, that is.
-    """
+    """Share of messages that arrive again up to ten seconds later, so out of order."""
     skew_ms: int = 0
-    """Clocks are off by up to this, each by its own."""
+    """Each clock is off by up to this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +135,12 @@ class Scenario:
     network: NetworkProfile = field(default_factory=NetworkProfile)
     faults: tuple[Fault, ...] = ()
     fence_s: int = 0
-    """Without contact for so long a data center stops by itself; 0: never."""
+    """A data center without contact for this long stops by itself; `0` disables it."""
     workers: int = 4
-    """Per data center; only the published allocations, which divide slots among workers, take
-    notice.
-    """
+    """Per data center; matters only to the published allocations."""
     laws_every_s: int = 60
-    """How often all ledgers are checked for conservation; costs about as much as everybody present
-    trying once.
+    """Interval of the conservation check of all ledgers; one costs about a try of everybody
+    present.
     """
     ends_with_crowd: bool = False
-    """Whether the run ends early when all visitors have arrived and none waits."""
+    """Ends early when all visitors have arrived and none waits."""

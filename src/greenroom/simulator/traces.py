@@ -15,15 +15,14 @@ L, N = 2_000, 1_200
 """Limits of the middle-sized room in most traces."""
 VISIT_S = 60.0
 FENCE_S = 180
-"""As greenroom is delivered."""
+"""The default."""
 PER_S = min(N / 60, L / (VISIT_S + 60))
 """Visitors per second that this room can take: a visit of a minute, and the session of a minute
-that runs on behind it.
+after it.
 """
 
 
 def room(total: int = L, per_minute: int = N, minutes: int = 1, method: str = "fifo") -> Room:
-    """A room for a trace."""
     return Room(
         name="trace",
         host="*",
@@ -35,7 +34,6 @@ def room(total: int = L, per_minute: int = N, minutes: int = 1, method: str = "f
 
 
 def level(part: Sequence[float], total: float) -> list[float]:
-    """The same for all time: `total` arrivals per second."""
     return [total * one for one in part]
 
 
@@ -47,14 +45,11 @@ def wave(
     high: float = 1.3,
     low: float = 0.7,
 ) -> list[float]:
-    """More than may enter between two moments, fewer before and after; in parts of what the room
-    can take.
-    """
+    """Above capacity between two moments, below it otherwise; relative to capacity."""
     return level(part, PER_S * (high if from_s <= second < until_s else low))
 
 
 def steady(streams: Streams) -> Scenario:
-    """A third more visitors than can enter for 15 minutes, fewer before and after."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     return Scenario(
@@ -67,9 +62,6 @@ def steady(streams: Streams) -> Scenario:
 
 
 def one_site_spike(streams: Streams) -> Scenario:
-    """Low traffic, and one data center with fifty times its traffic for two minutes, repeatedly in
-    another place.
-    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
 
@@ -83,9 +75,6 @@ def one_site_spike(streams: Streams) -> Scenario:
 
 
 def global_spike(streams: Streams) -> Scenario:
-    """Six times as many visitors as can enter, everywhere at once for two minutes, after low
-    traffic.
-    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 1500, lambda second: wave(part, second, 300, 420, 6.0, 0.4))
@@ -93,7 +82,6 @@ def global_spike(streams: Streams) -> Scenario:
 
 
 def moving_spike(streams: Streams) -> Scenario:
-    """The crowd moves to other data centers every two minutes and is always larger than can enter."""
     draw = streams("trace")
 
     def rates(second: float) -> list[float]:
@@ -107,7 +95,6 @@ def moving_spike(streams: Streams) -> Scenario:
 
 
 def flash_sale(streams: Streams) -> Scenario:
-    """A hundred thousand visitors within a minute."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 60, lambda _: level(part, 100_000 / 60))
@@ -117,9 +104,6 @@ def flash_sale(streams: Streams) -> Scenario:
 
 
 def surge(streams: Streams) -> Scenario:
-    """A room that is nearly full, three times as many for three minutes, and then just as many as
-    may enter: the line stays.
-    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
 
@@ -137,7 +121,6 @@ def surge(streams: Streams) -> Scenario:
 
 
 def heavy_tail(streams: Streams) -> Scenario:
-    """Most data centers have almost no visitors, most visits are short, and some are very long."""
     draw = streams("trace")
     part = shares(draw, CENTERS, 1.6)
     found = arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200))
@@ -152,9 +135,6 @@ def heavy_tail(streams: Streams) -> Scenario:
 
 
 def day_curve(streams: Streams) -> Scenario:
-    """A day in an hour: the noon is above the limits, the night far below, and each data center has
-    its own time of day.
-    """
     draw = streams("trace")
     part = shares(draw, CENTERS, 0.4)
 
@@ -169,9 +149,6 @@ def day_curve(streams: Streams) -> Scenario:
 
 
 def outage(streams: Streams) -> Scenario:
-    """Two large data centers go away for three minutes, and their visitors to the others;
-    afterwards they are back with their ledgers.
-    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     large = sorted(range(CENTERS), key=lambda center: -part[center])[1:3]
@@ -190,9 +167,7 @@ def outage(streams: Streams) -> Scenario:
 
 
 def stopped(streams: Streams) -> Scenario:
-    """Two large data centers are stopped in order for twelve minutes, as for a move; otherwise as
-    `outage`.
-    """
+    """As `outage`, but two large data centers are stopped in order for twelve minutes."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     large = tuple(sorted(range(CENTERS), key=lambda center: -part[center])[1:3])
@@ -209,8 +184,8 @@ def stopped(streams: Streams) -> Scenario:
 
 
 def outage_and_partition(streams: Streams) -> Scenario:
-    """Two large data centers die for twelve minutes, and meanwhile a quarter of the others is cut
-    off for three: with a fence.
+    """With a fence: two large data centers die for twelve minutes; a quarter of the others is cut
+    off for three.
     """
     draw = streams("trace")
     part = shares(draw, CENTERS)
@@ -224,9 +199,6 @@ def outage_and_partition(streams: Streams) -> Scenario:
 
 
 def partition(streams: Streams) -> Scenario:
-    """A quarter of the data centers cannot reach the coordinator for three minutes; visitors still
-    reach them.
-    """
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults, found = (
@@ -237,7 +209,6 @@ def partition(streams: Streams) -> Scenario:
 
 
 def spike_inside_a_partition(streams: Streams) -> Scenario:
-    """While a quarter of the data centers is cut off, the crowd arrives there."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     cut = tuple(range(0, CENTERS, 4))
@@ -262,7 +233,6 @@ def spike_inside_a_partition(streams: Streams) -> Scenario:
 
 
 def coordinator_down(streams: Streams) -> Scenario:
-    """No data center reaches the coordinator for three minutes."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults, found = (
@@ -275,7 +245,6 @@ def coordinator_down(streams: Streams) -> Scenario:
 
 
 def worker_churn(streams: Streams) -> Scenario:
-    """Workers stop and start every second."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults = (Fault("churn", 0, 1800),)
@@ -309,8 +278,8 @@ def flood_of_documents(streams: Streams) -> Scenario:
 
 
 def random_fair(streams: Streams) -> Scenario:
-    """A random room: 4,000 visitors arrive within two minutes at a room for 1,000, and some refresh
-    ten times as often as told.
+    """4,000 visitors within two minutes at a random room for 1,000; some refresh ten times too
+    often.
     """
     draw = streams("trace")
     part = shares(draw, CENTERS)
@@ -320,9 +289,7 @@ def random_fair(streams: Streams) -> Scenario:
 
 
 def small_room(streams: Streams) -> Scenario:
-    """200 active visitors, 200 a minute, in four data centers, sometimes with slightly too many
-    visitors.
-    """
+    """Sometimes slightly too many visitors."""
     draw = streams("trace")
     part = shares(draw, 4)
 
@@ -333,9 +300,7 @@ def small_room(streams: Streams) -> Scenario:
 
 
 def thirty_minutes(streams: Streams) -> Scenario:
-    """The published trial of fairness: 10,000 people over 30 minutes, a minute inside each; compare
-    fifo and random.
-    """
+    """The published trial of fairness: 10,000 people over 30 minutes, a minute inside each."""
     draw = streams("trace")
     part = shares(draw, 4)
     found = arrivals(draw, 1800, lambda _: level(part, 10_000 / 1800))

@@ -1,4 +1,4 @@
-"""One run: schedules crowd, system, network and faults on one agenda, and lets time pass."""
+"""One run: schedules crowd, system, network and faults on one agenda."""
 
 from collections.abc import Callable
 
@@ -20,18 +20,14 @@ WARM_MS = 5_000
 CHURN_MS = 2_000
 
 OnProgress = Callable[[float], None]
-"""Is told which part of the run is done."""
+"""Receives the done share of the run."""
 
 
 ALGORITHMS = ("greenroom", *GENERATIONS)
-"""The algorithms that can be simulated."""
 
 
 class World:
-    """Everything that takes part in one run."""
-
     def __init__(self, scenario: Scenario, streams: Streams, algorithm: str = "greenroom") -> None:
-        """`algorithm` is one of ALGORITHMS."""
         self.scenario = scenario
         self.algorithm = algorithm
         self.agenda = Agenda(START_MS - WARM_MS)
@@ -43,18 +39,17 @@ class World:
             scenario, self.agenda, self.system, self.ground_truth, streams
         )
         self.room = scenario.room
-        """As it is at this moment."""
         self.configured_ms = START_MS
-        """When operators have written settings down last."""
+        """Time of the operators' last change."""
         self.calm_ms = START_MS + int(
             1000 * max((max(one.at_s, one.until_s) for one in scenario.faults), default=0)
         )
-        """When all of it is over."""
+        """When every fault is over."""
         self._operated = OperatedRoom(scenario.room)
         if isinstance(self.system, LeaseModel):
             self.system.on_configured = self._configured
         self.on_sample: Callable[[int], None] | None = None
-        """Observers of the run (see `checks`)."""
+        """Observer of the run (`checks`)."""
         self.broken_laws: list[str] = []
         self._draw = streams("faults")
         for fault in scenario.faults:
@@ -67,7 +62,6 @@ class World:
         return Published(GENERATIONS[algorithm], self.scenario, self.agenda, self.links, streams)
 
     def run(self, progress: OnProgress | None = None) -> None:
-        """To the end of the scenario, or of its crowd."""
         lasts_ms = int(self.scenario.lasts_s * 1000)
         step_ms = max(1_000, min(30_000, lasts_ms // 100))
         passed_ms = 0
@@ -81,7 +75,6 @@ class World:
 
     @property
     def passed_s(self) -> float:
-        """Virtual seconds since the start."""
         return (self.agenda.now_ms - START_MS) / 1000
 
     def _sample(self) -> None:
@@ -105,72 +98,61 @@ class World:
             self.agenda.at(START_MS + int(fault.until_s * 1000), action, self, fault, -1)
 
     def partition(self, fault: Fault, change: int) -> None:
-        """Messages between these data centers and the coordinator are lost."""
         for center in fault.centers:
             self.links.cut(center, change)
 
     def outage(self, fault: Fault, change: int) -> None:
-        """The data centers are gone."""
         self.partition(fault, change)
         for center in fault.centers:
             self.system.shut(center, change)
 
     def stop(self, fault: Fault, change: int) -> None:
-        """The data centers stop in order."""
         for center in fault.centers:
             if change > 0:
                 self.system.part(center)
             self.system.shut(center, change)
 
     def crash(self, fault: Fault, change: int) -> None:
-        """The data centers are gone, and what they knew."""
         for center in fault.centers:
             if change > 0:
                 self.system.lose_ledger(center)
         self.outage(fault, change)
 
     def old_disk(self, fault: Fault, change: int) -> None:
-        """The data centers are gone, and come back with what their disks had."""
         for center in fault.centers:
             if change > 0:
                 self.system.restore_old(center)
         self.outage(fault, change)
 
     def coordinator_down(self, _: Fault, change: int) -> None:
-        """The coordinator is silent."""
         self.system.silence(change)
 
     def coordinator_loss(self, fault: Fault, change: int) -> None:
-        """The coordinator is silent, and has forgotten everything when it is back."""
         if change < 0:
             self.system.lose_coordinator()
         self.coordinator_down(fault, change)
 
     def loss(self, fault: Fault, change: int) -> None:
-        """Messages are lost."""
         self.links.loss += change * fault.amount / 100
 
     def churn(self, fault: Fault, change: int) -> None:
-        """Workers come and go until the fault is over."""
         if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:
             self.system.worker_dies(between(self._draw, 0, self.scenario.centers - 1))
             self.agenda.after(between(self._draw, 1, CHURN_MS), self.churn, fault, 1)
 
     def flood(self, fault: Fault, change: int) -> None:
-        """Requests without cookies, evenly."""
         if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:
             self.crowd.flood(fault.centers[self.crowd.flooded % len(fault.centers)])
             self.agenda.after(max(1, int(1000 / fault.amount)), self.flood, fault, 1)
 
     def provisional_flood(self, fault: Fault, change: int) -> None:
-        """Requests that cannot wait, evenly: of more than 1,000 a second, several in a millisecond."""
+        """Requests that cannot wait, evenly; above 1,000 a second several per millisecond."""
         if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:
             for _ in range(max(1, round(fault.amount / 1000))):
                 self.provisional.request(fault.centers[self.provisional.sent % len(fault.centers)])
             self.agenda.after(max(1, int(1000 / fault.amount)), self.provisional_flood, fault, 1)
 
     def operate(self, action: Fault, change: int) -> None:
-        """Operators write down other settings, and undo it."""
         if change > 0:
             self._operated.begin(action)
         else:
@@ -178,21 +160,16 @@ class World:
         self.configure(self._operated.room)
 
     def end_sessions(self, _: Fault, change: int) -> None:
-        """Operators end all sessions."""
         if change > 0:
             self._operated.end_sessions(self.agenda.now_ms)
             self.configure(self._operated.room)
 
     def prequeue(self, action: Fault, change: int) -> None:
-        """An event opens, and starts."""
         if change < 0 and action.amount:
             self.crowd.draw()
         self.operate(action, change)
 
     def removed(self, action: Fault, change: int) -> None:
-        """Data centers that are not used any more are taken off the list, and added when they are
-        used again.
-        """
         if change > 0:
             (self.stop if action.amount else self.outage)(action, change)
         for center in action.centers:
@@ -203,12 +180,10 @@ class World:
             (self.stop if action.amount else self.outage)(action, change)
 
     def clock_step(self, fault: Fault, change: int) -> None:
-        """An operator sets the clocks of servers."""
         for center in fault.centers:
             self.system.step_clock(center, change * int(fault.amount * 1000))
 
     def configure(self, room: Room) -> None:
-        """The operator writes down other settings."""
         self.room, self.configured_ms = room, self.agenda.now_ms
         self.ground_truth.change(room)
         self.crowd.configure(room)

@@ -1,1 +1,3 @@
-"""The coordinator: leases permits to data centers, and is the only one that knows the whole line."""
+"""The coordinator: leases permits to data centers, and is the only one that knows the whole
+line.
+"""

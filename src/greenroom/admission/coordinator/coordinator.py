@@ -176,9 +176,11 @@ class Coordinator(Allotment):
         self._weigh(center)
         afresh = not center.whole or center.name in self.doubted
         return SyncDown(
-            center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, disconnected_rate,
-            self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
-            max(0, self.pool), self._alone, afresh, self._wait_table_for(center, now_ms), self.transfers.answer(center, now_ms),
+            center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted,
+            center.acknowledged, disconnected_rate, self.sums.uncovered > 0, recall,
+            None if self._horizon_s is None else self._horizon_s * 1000 + 999, max(0, self.pool),
+            self._alone, afresh, self._wait_table_for(center, now_ms),
+            self.transfers.answer(center, now_ms),
             gap_us(self.per_minute, self._admissions_share(center), self._company) if self._evenly else 0,
             self._fence_ms, self._company,
         )  # fmt: skip

@@ -175,7 +175,9 @@ class DataCenter:
         return free
 
     def begin_epoch(self, epoch: int) -> None:
-        """Its ledger counts from nothing. Admissions of the last minute, orphans and contact stay."""
+        """Its ledger counts from nothing. Admissions of the last minute, orphans and contact
+        stay.
+        """
         self.epoch = epoch
         self.granted = self.returned_permits = self.returned_freed = self.used = self.over = (
             self.settled
@@ -202,7 +204,9 @@ class DataCenter:
         self.answered += 1
 
     def has_heard(self, applied: int) -> bool:
-        """Whether a ledger that says this newest number applied has an answer of this coordinator."""
+        """Whether a ledger that says this newest number applied has an answer of this
+        coordinator.
+        """
         return 0 < self.first <= applied <= self.answered
 
     def admit(self, leaves_ms: int, count: int = 1) -> None:

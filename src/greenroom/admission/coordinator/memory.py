@@ -72,9 +72,10 @@ not less. That rate comes last.
 def mark_of(center: DataCenter) -> Mark:
     """Of the row that would be written now."""
     return (
-        center.granted, center.acknowledged, center.epoch, center.returned_permits, center.returned_freed, center.used, center.over,
-        center.settled, center.orphans, center.retired, center.moved_in, center.moved_out,
-        _fence_ms(center), center.disconnected_rates[0][1] if center.disconnected_rates else 0,
+        center.granted, center.acknowledged, center.epoch, center.returned_permits,
+        center.returned_freed, center.used, center.over, center.settled, center.orphans,
+        center.retired, center.moved_in, center.moved_out, _fence_ms(center),
+        center.disconnected_rates[0][1] if center.disconnected_rates else 0,
     )  # fmt: skip
 
 
@@ -92,11 +93,12 @@ def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) ->
         second = -(-when_ms // ROW_CELL_MS)
         leaving[second] = leaving.get(second, 0) + count
     return CenterRow(
-        center.epoch, center.heard, center.answered, center.granted, center.returned_permits, center.returned_freed, center.used,
-        center.over, center.settled, center.acknowledged, center.orphans, center.orphans_until_ms,
+        center.epoch, center.heard, center.answered, center.granted, center.returned_permits,
+        center.returned_freed, center.used, center.over, center.settled, center.acknowledged,
+        center.orphans, center.orphans_until_ms,
         int(center.disconnected_rates[0][1] * DISCONNECTED_MARGIN) + 1 if center.disconnected_rates else 0,
-        tuple(leaving.items()), center.retired, center.moved_in, center.moved_out, on_the_way, center.seen,
-        _fence_ms(center),
+        tuple(leaving.items()), center.retired, center.moved_in, center.moved_out, on_the_way,
+        center.seen, _fence_ms(center),
     )  # fmt: skip
 
 

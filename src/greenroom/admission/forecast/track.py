@@ -29,7 +29,9 @@ class Track:
         return min(HIGHEST, max(LOWEST, (self._realised + WEIGHT) / (self._expected + WEIGHT)))
 
     def expect(self, now_ms: int, admitted: int, in_a_minute: float) -> None:
-        """So many more than the `admitted` until now are expected within a minute, before scaling."""
+        """So many more than the `admitted` until now are expected within a minute, before
+        scaling.
+        """
         self._open.append((now_ms, admitted, in_a_minute))
 
     def check(self, now_ms: int, admitted: int) -> None:

@@ -27,7 +27,9 @@ RankedArrival = tuple[int, int]
 
 
 def ranks(waiting: int) -> Iterator[int]:
-    """The ranks of the candidates in a line of so many: the first and the last one are among them."""
+    """The ranks of the candidates in a line of so many: the first and the last one are among
+    them.
+    """
     rank = 0
     while rank < waiting - 1:
         yield rank

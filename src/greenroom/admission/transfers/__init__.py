@@ -1,1 +1,3 @@
-"""Sessions that follow their visitors from one data center to another: both ends of the exchange."""
+"""Sessions that follow their visitors from one data center to another: both ends of the
+exchange.
+"""

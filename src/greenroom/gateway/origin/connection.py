@@ -109,8 +109,8 @@ class OriginConnection(asyncio.Protocol):
     """Belongs to a pool; while `exchange` is set it serves that one request."""
 
     __slots__ = (
-        "_began_s", "_body", "_buffer", "_idle_s", "_keep", "_paused", "_sealed", "counts", "exchange", "idle_until", "pool", "served",
-        "transport",
+        "_began_s", "_body", "_buffer", "_idle_s", "_keep", "_paused", "_sealed", "counts",
+        "exchange", "idle_until", "pool", "served", "transport",
     )  # fmt: skip
 
     transport: asyncio.Transport

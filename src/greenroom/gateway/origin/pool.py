@@ -44,7 +44,9 @@ class Borrower(Taker, Protocol):
 
 
 class Pool:
-    """Lends the most recently used connection first, so that the surplus grows old and is closed."""
+    """Lends the most recently used connection first, so that the surplus grows old and is
+    closed.
+    """
 
     def __init__(
         self,

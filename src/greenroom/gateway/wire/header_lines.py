@@ -233,8 +233,8 @@ def _judged(facts: Facts, count: int) -> Frame | Refusal:
         facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
     )
     return Frame(
-        count, host, authority or b"", content_length, chunked, b"close" in hops, b"keep-alive" in hops,
-        expected is not None and body, websocket, hops,
+        count, host, authority or b"", content_length, chunked, b"close" in hops,
+        b"keep-alive" in hops, expected is not None and body, websocket, hops,
     )  # fmt: skip
 
 

@@ -250,7 +250,9 @@ class Limits:
     )
 
     def problems(self) -> list[str]:
-        """Everything out of bounds, each as one sentence naming the field; empty when all is well."""
+        """Everything out of bounds, each as one sentence naming the field; empty when all is
+        well.
+        """
         found = (
             check_value(name, getattr(self, name), int, rule)
             for name, rule in specs(Limits).items()

@@ -57,7 +57,9 @@ class _Known(msgspec.Struct, Generic[A], frozen=True, gc=False):
 
 
 class QuestionHeads(Generic[A]):
-    """Reads heads for one gateway. As `read_head`, but that the arrival may be the visitor's own."""
+    """Reads heads for one gateway. As `read_head`, but that the arrival may be the visitor's
+    own.
+    """
 
     __slots__ = ("_again", "_known")
 

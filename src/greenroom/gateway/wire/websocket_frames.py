@@ -67,7 +67,9 @@ def _payload_end(data: bytes, at: int) -> int:
 
 
 def close_frame(code: int, mask: bytes = b"") -> bytes:
-    """Says goodbye. `mask`: four unpredictable bytes, as a client must send; a server sends none."""
+    """Says goodbye. `mask`: four unpredictable bytes, as a client must send; a server sends
+    none.
+    """
     payload = struct.pack("!H", code)
     if not mask:
         return bytes((_CLOSE, len(payload))) + payload

@@ -2,9 +2,10 @@
 all verdicts asked, then all answered.
 
 Why. A short way that is repeated for each of many requests takes less time than the whole way of
-one after the other's: an update took a quarter less CPU (docs/explanation/speed.md). The whole way
-is longer than what a processor's branch prediction and nearest caches keep. The loop reads all
-sockets that are ready before it calls what was put off, so no request waits longer for it.
+one after the other's: an update took a quarter less CPU
+(docs/decisions/0012-requests-of-one-turn-together.md). The whole way is longer than what a
+processor's branch prediction and nearest caches keep. The loop reads all sockets that are ready
+before it calls what was put off, so no request waits longer for it.
 """
 
 from __future__ import annotations

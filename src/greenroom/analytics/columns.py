@@ -1,9 +1,8 @@
 """The columns of the minute table, and what hours and days keep of them.
 
-An hour keeps for each column what its minutes merge to: the highest, the lowest, a sum. A weighted
-average is kept as the sum of value times weight and the sum of weights. All of them are whole
-numbers, so an hour made of minutes and a day made of hours give exactly what the minutes themselves
-give (tests/properties/test_analytics_laws.py).
+An hour keeps for each column the highest, the lowest or the sum of its minutes. A weighted average
+is kept as the sum of value times weight and the sum of weights. All are whole numbers, so hours and
+days give exactly what the minutes give (tests/properties/test_analytics_laws.py).
 """
 
 from collections.abc import Iterator
@@ -14,22 +13,18 @@ from greenroom.analytics.rollup import OUTCOMES, PERCENTS
 GAUGES = ("active", "queued", "wait")
 LIMITS = ("limit_active", "limit_rate", "limit_session")
 TIMES = ("waited", "origin")
-"""The two histograms, in milliseconds; `wait` and the session duration of `LIMITS` are in seconds
-and minutes.
-"""
+"""The two histograms, in milliseconds."""
 
 WEIGHTS = {"waited": "admitted", "origin": "active_max"}
-"""By what the percentiles of a minute are weighted: new users, and the highest number of active
-users, of the same minute.
-"""
+"""Weights of a minute's percentiles: new users, and the most active users, of that minute."""
 
 SAMPLES = {name: f"{name}_samples" for name in GAUGES}
-"""How many looks the sum of a gauge is made of."""
+"""Number of samples in the sum of a gauge."""
 
 
 class Kept(NamedTuple):
-    """A column of the hour and day tables: the expression over a minute's row that it begins with,
-    and how two of them become one.
+    """A column of the hour and day tables: its expression over a minute's row, and how two values
+    merge.
     """
 
     name: str
@@ -87,7 +82,7 @@ def _kept() -> Iterator[Kept]:
 
 
 MINUTE_COLUMNS: tuple[str, ...] = tuple(_minute_columns())
-"""Whole numbers of the minute table, besides the minute, the room and the two histograms."""
+"""Without the minute, the room and the two histograms."""
 
 KEPT: dict[str, Kept] = {column.name: column for column in _kept()}
-"""Columns of the hour and day tables, besides time, room and the two histograms."""
+"""Without time, room and the two histograms."""

@@ -1,14 +1,12 @@
 """A histogram of times with three significant digits, in the layout of HDR Histogram.
 
-Theory. Times are whole milliseconds. Below 2048 each has a bucket of its own; above, each power of
-two is cut into 1024 equal buckets, so a bucket is never wider than 1/1024 of its values. The number
-of a bucket is its place in the counts array of an HDR Histogram with three significant digits,
-lowest value 1 and the same layout in every language, so `hdr_text` can be read by the published
-libraries.
+Times are whole milliseconds. Below 2048 each has its own bucket; above, each power of two is cut
+into 1024 equal buckets, so a bucket is never wider than 1/1024 of its values. A bucket's number is
+its index in the counts array of an HDR Histogram (three significant digits, lowest value 1), so
+published libraries read `hdr_text`.
 
-A minute of one room has few different values, so the counts are a dict and not an array of 30,000
-numbers: recording costs 0.18 us, merging and percentiles cost what is in there. Decision 8 compares
-it with the library `hdrhistogram`.
+A minute of one room has few different values, so counts are a dict: recording takes 0.18 us
+(decision 8).
 """
 
 import base64
@@ -19,10 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 HIGHEST_MS = (1 << 32) - 1
-"""About 49 days; longer times count as this. A cookie cannot be that old."""
+"""About 49 days; longer times count as this. No cookie is that old."""
 
 HistogramCounts = dict[int, int]
-"""Bucket number -> how many values are in it."""
+"""Bucket number -> number of values."""
 
 _FINE_BITS = 11  # below 2**11 every value has its own bucket
 _HALF_BITS = _FINE_BITS - 1
@@ -39,7 +37,7 @@ _unpack = msgspec.msgpack.Decoder(dict[int, int]).decode
 
 
 def bucket_of(value_ms: int) -> int:
-    """The bucket of a time; negative ones count as 0."""
+    """Negative times count as 0."""
     if value_ms < 1 << _FINE_BITS:
         return max(0, value_ms)
     if value_ms > HIGHEST_MS:
@@ -49,16 +47,13 @@ def bucket_of(value_ms: int) -> int:
 
 
 def lowest_of(bucket: int) -> int:
-    """The smallest time that falls into a bucket."""
     if bucket < 1 << _FINE_BITS:
         return bucket
     return ((bucket & _HALF - 1) + _HALF) << (bucket >> _HALF_BITS) - 1
 
 
 def highest_of(bucket: int) -> int:
-    """The largest time that falls into a bucket: what a percentile is said to be, so that it is
-    never too small.
-    """
+    """Percentiles report it, so that they are never too small."""
     if bucket < 1 << _FINE_BITS:
         return bucket
     shift = (bucket >> _HALF_BITS) - 1
@@ -66,13 +61,11 @@ def highest_of(bucket: int) -> int:
 
 
 def record(counts: HistogramCounts, value_ms: int) -> None:
-    """One more value."""
     bucket = bucket_of(value_ms)
     counts[bucket] = counts.get(bucket, 0) + 1
 
 
 def add(into: HistogramCounts, other: Mapping[int, int]) -> None:
-    """Adds the values of another histogram to this one."""
     if not into:
         into.update(other)
         return
@@ -81,13 +74,12 @@ def add(into: HistogramCounts, other: Mapping[int, int]) -> None:
 
 
 def total(counts: Mapping[int, int]) -> int:
-    """How many values there are."""
     return sum(counts.values())
 
 
 def percentiles(counts: Mapping[int, int], wanted: Sequence[int]) -> tuple[int, ...]:
-    """For each p of `wanted` (ascending, 0 to 100) a time that p percent of the values do not
-    exceed; zeros when there are none.
+    """For each p of `wanted` (ascending, 0 to 100) a time that p percent do not exceed; zeros when
+    empty.
     """
     if not counts:
         return (0,) * len(wanted)
@@ -103,17 +95,16 @@ def percentiles(counts: Mapping[int, int], wanted: Sequence[int]) -> tuple[int, 
 
 
 def packed(counts: Mapping[int, int]) -> bytes:
-    """As bytes, the same for the same counts; empty when there is nothing."""
+    """Equal counts give equal bytes; empty when there are none."""
     return _pack(dict(sorted(counts.items()))) if counts else b""
 
 
 def unpacked(data: bytes) -> HistogramCounts:
-    """What `packed` made. Raises ValueError (msgspec.DecodeError) for anything else."""
+    """Raises ValueError (msgspec.DecodeError)."""
     return _unpack(data) if data else {}
 
 
 def merged(parts: Iterable[bytes]) -> HistogramCounts:
-    """The sum of packed histograms."""
     counts: HistogramCounts = {}
     for part in parts:
         if part:
@@ -122,7 +113,7 @@ def merged(parts: Iterable[bytes]) -> HistogramCounts:
 
 
 def hdr_text(counts: Mapping[int, int]) -> str:
-    """As published libraries exchange it: HDR Histogram V2, compressed, base64. Unit: milliseconds."""
+    """HDR Histogram V2, compressed, base64, in milliseconds."""
     body, last = bytearray(), -1
     for bucket, count in sorted(counts.items()):
         skipped = bucket - last - 1

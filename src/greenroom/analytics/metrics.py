@@ -1,9 +1,7 @@
-"""Everything that can be asked of analytics: one row here is a metric in GraphQL, in exports and in
-the reference.
+"""The metrics and dimensions of analytics, one row each, for GraphQL, exports and the reference.
 
-Names and aggregates are those of Cloudflare's dataset `waitingRoomAnalyticsAdaptiveGroups`; a
-metric or an aggregate that is greenroom's own says `extension`. Names that are published nowhere
-are marked in docs/explanation/analytics.md, and stand only here.
+Names and aggregates are those of Cloudflare's `waitingRoomAnalyticsAdaptiveGroups`; greenroom's own
+say `extension`. docs/explanation/analytics.md marks names that are published nowhere.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,9 +14,7 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 
 
 class Share(NamedTuple):
-    """An answer: a kept column, divided by another one where there is one, and by `per`, with so
-    many `digits`.
-    """
+    """A kept column divided by another one, if any, and by `per`, rounded to `digits`."""
 
     column: str
     over: str = ""
@@ -27,9 +23,7 @@ class Share(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """One metric. `raw`: the column of the minute table that is its value in the raw dataset, as a
-    Share.
-    """
+    """`raw`: the value in the raw dataset, from the minute table."""
 
     name: str
     unit: str
@@ -40,9 +34,7 @@ class Metric(NamedTuple):
 
 
 FLOATS = frozenset({"avg", "avgWeighted", "percentile"})
-"""Aggregates that are fractions; the others (`max`, `min`, `sum`) are whole numbers. `percentile`
-is greenroom's own.
-"""
+"""Aggregates that are fractions. `percentile` is greenroom's own."""
 
 
 def _gauge(name: str, column: str, unit: str, help: str) -> Metric:
@@ -168,8 +160,8 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _metrics()}
 
 
 class Dimension(NamedTuple):
-    """What answers may be grouped, filtered and ordered by. `bucket_s`: the width of a time bucket;
-    0 for the room.
+    """What answers may be grouped, filtered and ordered by. `bucket_s`: width of a time bucket; 0
+    for the room.
     """
 
     name: str
@@ -197,7 +189,7 @@ ROOM = "waitingRoomId"
 
 
 def column_problems() -> list[str]:
-    """Columns that a metric names and no table has; always empty (a test asks)."""
+    """Columns that a metric names and no table has; tests require none."""
     problems = []
     for metric in METRICS.values():
         if metric.raw and metric.raw.column not in MINUTE_COLUMNS:

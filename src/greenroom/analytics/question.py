@@ -1,13 +1,12 @@
-"""A question to analytics, and from which tables it is answered.
+"""A question to analytics, and the tables that answer it.
 
-Theory. Minutes, hours and days hold the same facts, merged. A question needs no finer table than
-the narrowest time bucket it groups or filters by, but its span may begin and end in the middle of
-an hour. So the span is cut: whole days from the day table, whole hours from the hour table, and
-what is left at both ends from the minutes. The pieces do not overlap and cover the span, and
-merging is associative, so the answer is the one that the minutes alone would give.
+A question needs no finer table than its narrowest time bucket, but its span may begin and end in
+the middle of an hour. So the span is cut into whole days from the day table, whole hours from the
+hour table, and minutes at both ends. The pieces cover the span without overlap and merging is
+associative, so the answer equals that of the minutes alone.
 
-Everything in a question is checked when it is made: what reaches a store is whole numbers and names
-from the tables of `metrics`.
+A question is checked when it is made: only whole numbers and names from the tables of `metrics`
+reach a store.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,12 +17,11 @@ import msgspec
 from greenroom.analytics.metrics import DAY_S, DIMENSIONS, HOUR_S, METRICS, MINUTE_S, ROOM
 
 ROWS_MAX = 10_000
-"""Rows of one answer, as published (maxPageSize)."""
+"""As published (maxPageSize)."""
 
 CONDITIONS_MAX = 200
 VALUES_MAX = 1_000
-"""Conditions of one filter, values of one condition: a question is text that a store has to read.
-"""
+"""Conditions of one filter and values of one condition, because a store parses them as text."""
 
 OPERATORS: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda one, other: one == other,
@@ -33,19 +31,18 @@ OPERATORS: dict[str, Callable[[int, int], bool]] = {
     "lt": lambda one, other: one < other,
     "leq": lambda one, other: one <= other,
 }
-"""How numbers are compared; `in` and `notin` take several."""
+"""Comparisons of numbers; `in` and `notin` take several."""
 
 
 class QuestionRefused(ValueError):
-    """A question that cannot be answered; the text says why, for the person who asked."""
+    """The text is for the person who asked."""
 
 
 class DimensionFilter(NamedTuple):
-    """A dimension compared with values: Unix seconds for times, room ids for the room. `op`: one of
-    OPERATORS, `in` or `notin`.
+    """Values are Unix seconds for times, room ids for the room. `op`: one of OPERATORS, `in` or
+    `notin`.
 
-    For the room only `in` and `notin`: which ids a pattern means is worked out by the caller, who
-    knows the rooms.
+    The room allows only `in` and `notin`; the caller resolves patterns.
     """
 
     dimension: str
@@ -54,14 +51,10 @@ class DimensionFilter(NamedTuple):
 
 
 class AllOf(NamedTuple):
-    """Every one of these holds."""
-
     parts: "tuple[Filter, ...]"
 
 
 class AnyOf(NamedTuple):
-    """At least one of these holds."""
-
     parts: "tuple[Filter, ...]"
 
 
@@ -69,7 +62,7 @@ Filter = DimensionFilter | AllOf | AnyOf
 
 
 class Wanted(NamedTuple):
-    """A metric with one of its aggregates; in a raw question the aggregate is empty."""
+    """In a raw question the aggregate is empty."""
 
     aggregate: str
     metric: str
@@ -84,8 +77,7 @@ class Order(NamedTuple):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked. `start_s` (inclusive) and `end_s` (exclusive) are Unix seconds; `rooms` None:
-    all that there are.
+    """`start_s` (inclusive) and `end_s` (exclusive) are Unix seconds; `rooms` None means all.
 
     Rows are grouped by exactly `dimensions`; a `raw` question has one row for each room and minute.
     """
@@ -118,8 +110,8 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def finest_s(self) -> int:
-        """The narrowest bucket that its rows or conditions tell apart; a day where time does not
-        matter. A time range tells none apart.
+        """The narrowest bucket of its dimensions and conditions; a day without any. Time ranges
+        need none.
         """
         if self.raw:
             return MINUTE_S
@@ -189,7 +181,6 @@ def _check_filter(found: Filter) -> None:
 
 
 def conditions_of(found: Filter) -> Iterator[DimensionFilter]:
-    """Every condition in a filter."""
     if isinstance(found, DimensionFilter):
         yield found
     else:
@@ -205,11 +196,11 @@ def _dimensions_of(found: Filter | None) -> Iterator[str]:
 # -- the span --------------------------------------------------------------------------------------
 
 NO_BEGIN_S, FOREVER_S = -(1 << 40), 1 << 32
-"""Before any time that can be written, and in 2106: no row is earlier or later."""
+"""Before any time that can be written, and in 2106: no row is outside."""
 
 
 class Span(NamedTuple):
-    """What the conditions say about time, and what of the filter is left to be checked row by row."""
+    """Time bounds of the conditions, and the filter that is left to check by row."""
 
     start_s: int
     end_s: int
@@ -217,8 +208,8 @@ class Span(NamedTuple):
 
 
 def span_of(found: Filter | None) -> Span:
-    """The span outside of which no row can match, from the conditions that must hold at the top of
-    a filter; NO_BEGIN_S and FOREVER_S where they say nothing.
+    """The span outside of which no row matches the required conditions; NO_BEGIN_S and FOREVER_S
+    when unbounded.
 
     A minute counts for the moment at which it begins.
     """
@@ -233,7 +224,7 @@ def span_of(found: Filter | None) -> Span:
 
 
 def _required(found: Filter | None) -> Iterator[Filter]:
-    """What must hold at the top of a filter, however many ANDs are around it."""
+    """Required conditions, through nested ANDs."""
     if isinstance(found, AllOf):
         for part in found.parts:
             yield from _required(part)
@@ -242,9 +233,7 @@ def _required(found: Filter | None) -> Iterator[Filter]:
 
 
 def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
-    """[start, end) that a comparison of times means for the begin of minutes; None when it is not
-    one range.
-    """
+    """[start, end) of minute begins that match; None when it is not one range."""
     width = DIMENSIONS[condition.dimension].bucket_s if condition.dimension in DIMENSIONS else 0
     if (
         not width
@@ -269,7 +258,7 @@ def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
 
 
 class Piece(NamedTuple):
-    """A part of the span, and the table that answers it."""
+    """A part of the span and its table."""
 
     table: str  # minutes, hours or days
     start_s: int
@@ -277,8 +266,8 @@ class Piece(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a store has: hours and days are whole below `hours_to_s` and `days_to_s`; minutes are
-    kept from `minutes_from_s` on, hours from `hours_from_s` on.
+    """Hours and days are complete below `hours_to_s` and `days_to_s`; minutes are kept from
+    `minutes_from_s`, hours from `hours_from_s`.
     """
 
     hours_to_s: int = 0
@@ -288,8 +277,8 @@ class Known(NamedTuple):
 
 
 def pieces(start_s: int, end_s: int, finest_s: int, known: Known) -> list[Piece]:
-    """The span, cut; in order and without empty pieces. Raises Refused when a piece is older than
-    its table reaches.
+    """Cuts the span into ordered, non-empty pieces. Raises Refused when a piece is older than its
+    table.
     """
     cut: list[Piece] = []
     levels = [("days", DAY_S, known.days_to_s), ("hours", HOUR_S, known.hours_to_s)]
@@ -324,32 +313,27 @@ def _cut(
 
 
 Row = Mapping[tuple[str, str], "int | float | str | None"]
-"""One row of an answer: (aggregate, metric) -> value; dimensions under ("", name), the number of
-minutes under ("", "count").
+"""(aggregate, metric) -> value; dimensions under ("", name), the number of minutes under ("",
+"count").
 """
 
 
 class AnalyticsAnswer(NamedTuple):
-    """Rows in the order asked for. `incomplete` minutes had a killed process in them; `generated`
-    ones were made up.
-    """
+    """`incomplete` minutes had a killed process in them; `generated` ones are made up."""
 
     rows: Sequence[Row]
     incomplete: int = 0
     generated: int = 0
 
 
-class SlowAnswer(Exception):
-    """A question took longer than it may."""
+class SlowAnswer(Exception): ...
 
 
 class AnalyticsStore(Protocol):
-    """What happened in every room, minute by minute (docs/explanation/analytics.md). Blocks: call
-    it in a thread, also in several.
-    """
+    """Blocks: call it in a thread; several may call it."""
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""
 
     def rooms_of(self, zone_id: str) -> Collection[str]:
-        """Ids of the rooms of this zone that anything is known of, also of rooms that are gone."""
+        """Ids of the zone's rooms that have data, deleted rooms included."""

@@ -1,12 +1,10 @@
 """Counts what happens in this process, one minute at a time.
 
-Decisions are counted elsewhere, once for all readers (`decision.decision_counts`): what was added
-is taken when a minute closes. So `close` must be called before the first decision at or after
-`ends_ms` is counted.
+Decisions are counted once for all readers (`decision.decision_counts`) and taken when a minute
+closes, so call `close` before the first decision at or after `ends_ms` is counted.
 
-Minutes only go forward. A clock that jumps back leaves the minute open that is open; nothing goes
-to a minute that was closed, so no minute is ever told twice by one process. What is not fetched in
-time is dropped, oldest first, and counted.
+Minutes only go forward: when the clock jumps back the open minute stays open, so no process reports
+a minute twice. Minutes that are not fetched in time are dropped, oldest first, and counted.
 """
 
 from collections import deque
@@ -24,16 +22,12 @@ from greenroom.analytics.rollup import (
 )
 
 MINUTES_KEPT = 60
-"""Closed minutes that wait to be fetched. A store that is away for longer loses the oldest: about 1
-MB a minute with 1,000 busy rooms.
-"""
+"""Closed minutes that wait to be fetched: about 1 MB each with 1,000 busy rooms."""
 
 NOT_WAITED = -1
 
 
 class RoomMinute:
-    """What has happened in one room during the minute that is open."""
-
     __slots__ = ("active", "limits", "origin", "outcomes", "queued", "wait_s", "waited")
 
     def __init__(self) -> None:
@@ -46,7 +40,6 @@ class RoomMinute:
         self.wait_s = [-1] * SLOTS
 
     def rollup(self, data_center: str) -> Rollup:
-        """As a message."""
         looked = any(value != -1 for value in self.active)
         tracks = (
             {data_center: GaugeTrack(tuple(self.active), tuple(self.queued), tuple(self.wait_s))}
@@ -57,9 +50,7 @@ class RoomMinute:
 
 
 class ClosedMinute:
-    """A minute that is over: nothing changes in it any more, so another thread may make messages of
-    it.
-    """
+    """Nothing changes in it any more, so another thread may make its messages."""
 
     __slots__ = ("_data_center", "_rooms", "_source", "minute")
 
@@ -72,49 +63,45 @@ class ClosedMinute:
         self._rooms = rooms
 
     def parts(self) -> Iterator[Part]:
-        """One message for each room."""
         for room_id, room in self._rooms.items():
             yield Part(self._source, self.minute, room_id, room.rollup(self._data_center))
 
-    def written(self) -> None:
-        """Nothing waits for it."""
+    def written(self) -> None: ...
 
 
 class Recorder:
-    """All rooms of one process. Not for several threads."""
+    """All rooms of one process. Not thread-safe."""
 
     def __init__(self, source: str, data_center: str, now_ms: int) -> None:
-        """`source` must be another one after each start of the process."""
+        """`source` must be new at each start of the process."""
         self.source = source
         self.data_center = data_center
         self.dropped_minutes = 0
-        """Closed minutes that were not fetched in time."""
         self._closed: deque[ClosedMinute] = deque()
         self._taken: Callable[[], Iterable[tuple[str, str, int]]] = tuple
         self._begin(now_ms // MINUTE_MS)
 
     def takes(self, added: Callable[[], Iterable[tuple[str, str, int]]]) -> None:
-        """From now on these are counted as well: room, outcome (`rollup.OUTCOMES`) and how many,
-        since the last call.
+        """Also counts these from now on: room, outcome (`rollup.OUTCOMES`) and number since the
+        last call.
         """
         self._taken = added
 
     # -- what happens ------------------------------------------------------------------------------
 
     def decided(self, room_id: str, outcome: str, now_ms: int, waited_ms: int = NOT_WAITED) -> None:
-        """One request, or one visitor, with this outcome (`rollup.OUTCOMES`); `waited_ms` of a
-        visitor who was let in from the line.
+        """`outcome` is one of `rollup.OUTCOMES`; `waited_ms` is for visitors admitted from the
+        line.
         """
         self.counted(room_id, outcome, 1, now_ms)
         if waited_ms >= 0:
             self.waited(room_id, waited_ms, now_ms)
 
     def waited(self, room_id: str, waited_ms: int, now_ms: int) -> None:
-        """A visitor was let in from the line."""
         record(self._room(room_id, now_ms).waited, waited_ms)
 
     def counted(self, room_id: str, outcome: str, count: int, now_ms: int) -> None:
-        """So many at once."""
+        """Counts `count` outcomes at once."""
         if count:
             outcomes = self._room(room_id, now_ms).outcomes
             outcomes[outcome] = outcomes.get(outcome, 0) + count
@@ -128,7 +115,7 @@ class Recorder:
     def looked(
         self, room_id: str, active: int, queued: int, wait_s: int | None, now_ms: int
     ) -> None:
-        """The room at this moment; `wait_s` None: not known."""
+        """`wait_s` None: not known."""
         room = self._room(room_id, now_ms)
         slot = max(0, min(SLOTS - 1, (now_ms - self._minute * MINUTE_MS) // SLOT_MS))
         room.active[slot] = max(room.active[slot], active)
@@ -137,13 +124,13 @@ class Recorder:
             room.wait_s[slot] = max(room.wait_s[slot], wait_s)
 
     def limited(self, room_id: str, limits: RoomLimits) -> None:
-        """The limits that are in force; those of the end of a minute count for it."""
+        """Sets the limits in force; the last ones of a minute count."""
         self._room(room_id, limits.at_ms).limits = limits
 
     # -- minutes -----------------------------------------------------------------------------------
 
     def close(self, now_ms: int) -> None:
-        """Begins the minute of `now_ms`, if it is a later one than the open one."""
+        """Begins the minute of `now_ms`, if it is later than the open one."""
         minute = now_ms // MINUTE_MS
         if minute <= self._minute:
             return
@@ -151,20 +138,18 @@ class Recorder:
         self._begin(minute)
 
     def finish(self) -> None:
-        """The process ends: the open minute is closed as it is. Nothing may be recorded afterwards."""
+        """Closes the open minute at the end of the process. Nothing may be recorded afterwards."""
         self._put_away()
         self._begin(self._minute + 1)
 
     def fetch(self) -> list[ClosedMinute]:
-        """The closed minutes, oldest first; they are gone from here."""
+        """Takes the closed minutes, oldest first."""
         closed = list(self._closed)
         self._closed.clear()
         return closed
 
     def give_back(self, minutes: Iterable[ClosedMinute]) -> None:
-        """What was fetched and could not be passed on goes back to its place, as far as there is
-        room.
-        """
+        """Puts back what was fetched and could not be passed on, as far as there is room."""
         self._closed.extendleft(reversed(list(minutes)))
         self._shorten()
 
@@ -184,7 +169,6 @@ class Recorder:
     def _begin(self, minute: int) -> None:
         self._minute = minute
         self.ends_ms = (minute + 1) * MINUTE_MS
-        """When the open minute is over."""
         self._rooms: dict[str, RoomMinute] = {}
 
     def _put_away(self) -> None:

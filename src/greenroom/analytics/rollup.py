@@ -1,9 +1,7 @@
-"""What one process knows of one room and minute, how two such records become one, and the row that
-is kept of it.
+"""What one process knows of one room and minute, its merge, and its row.
 
-`merge` is associative and commutative (tests/properties/test_analytics_laws.py), so parts may be
-merged in any order and grouping. It is not idempotent: adding a part twice would count it twice. So
-the store keeps each part once, by its key (`analytics/store/keeper.py`).
+`merge` is associative and commutative (tests/properties/test_analytics_laws.py), so parts merge in
+any order and grouping. It is not idempotent, so the store keeps each part once, by its key.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,17 +14,16 @@ from greenroom.analytics.histogram import HistogramCounts
 MINUTE_MS = 60_000
 SLOT_MS = 5_000
 SLOTS = MINUTE_MS // SLOT_MS
-"""A room is looked at this often in a minute: often enough for a peak, rarely enough for a thousand
-rooms.
-"""
+"""Samples of a room in a minute: enough for a peak, cheap enough for a thousand rooms."""
 
 PERCENTS = (50, 75, 90, 95, 99)
-"""Which percentiles of a minute are kept as numbers, beside the histogram itself."""
+"""Percentiles of a minute kept as numbers, beside the histogram."""
 
 OUTCOMES = ("admitted", "passed", "held", "gave_up", "revoked", "abandoned")
-"""What is counted by its number. Requests: let in by this request, passed with a session, answered
-with the waiting page. Visitors: gave up the place or session themselves, session ended by the
-application, place lost because the visitor stayed away."""
+"""Requests: admitted now, passed with a session, answered with the waiting page. Visitors: gave up
+their place or session, session ended by the application, place lost because the visitor stayed
+away.
+"""
 
 _SPREAD_COLUMNS = {
     name: tuple(f"{name}_{what}" for what in ("samples", "max", "min", "sum"))
@@ -41,9 +38,7 @@ _NO_SLOTS = (_NOT_LOOKED,) * SLOTS
 
 
 class GaugeTrack(msgspec.Struct, frozen=True):
-    """Gauges of one data center, one number for each slot of the minute; -1 where it was not
-    observed or not known.
-    """
+    """Gauges of one data center, one for each slot of the minute; -1 where unknown."""
 
     active: tuple[int, ...] = _NO_SLOTS
     queued: tuple[int, ...] = _NO_SLOTS
@@ -51,9 +46,7 @@ class GaugeTrack(msgspec.Struct, frozen=True):
 
 
 class RoomLimits(msgspec.Struct, frozen=True, order=True):
-    """The limits in force at a moment, the room's own or those of its event; of two, the later one
-    holds.
-    """
+    """Limits in force, of the room or its event; the later of two counts."""
 
     at_ms: int
     total_active_users: int
@@ -62,9 +55,7 @@ class RoomLimits(msgspec.Struct, frozen=True, order=True):
 
 
 class Rollup(msgspec.Struct, frozen=True):
-    """One room and minute. `incomplete`: a process was killed in it; `generated`: made up for
-    trying things out.
-    """
+    """`incomplete`: a process was killed in it; `generated`: made up for trials."""
 
     outcomes: dict[str, int] = {}
     tracks: dict[str, GaugeTrack] = {}
@@ -76,9 +67,7 @@ class Rollup(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A message: everything that one source (a process, from its start to its end) knows of one
-    room and minute.
-    """
+    """What one source (a process from start to end) knows of one room and minute."""
 
     source: str
     minute: int  # whole minutes since 1970
@@ -87,12 +76,12 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """What is delivered twice has the same one."""
+        """Identifies duplicates."""
         return self.source, self.minute, self.room
 
 
 def merge(parts: Iterable[Rollup]) -> Rollup:
-    """Everything in these records as one; a single record is given back as it is."""
+    """A single record is returned as it is."""
     records = tuple(parts)
     if len(records) == 1:  # by far the most
         return records[0]
@@ -117,9 +106,7 @@ def merge(parts: Iterable[Rollup]) -> Rollup:
 
 
 def _both(one: GaugeTrack, other: GaugeTrack) -> GaugeTrack:
-    """Two looks at the same data center: two processes may have looked in the same slot, and the
-    higher number counts.
-    """
+    """The higher count of each slot, because two processes may have sampled it."""
     return GaugeTrack(
         tuple(map(max, one.active, other.active)),
         tuple(map(max, one.queued, other.queued)),
@@ -128,8 +115,6 @@ def _both(one: GaugeTrack, other: GaugeTrack) -> GaugeTrack:
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """What is kept of the slots of one gauge."""
-
     slots: int
     highest: int
     lowest: int
@@ -137,16 +122,14 @@ class Spread(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Sequence[int]) -> "Spread":
-        """Of the values of those slots that have one."""
+        """Of the slots that have a value."""
         return (
             cls(len(values), max(values), min(values), sum(values)) if values else cls(0, 0, 0, 0)
         )
 
 
 def together(tracks: Sequence[Sequence[int]]) -> list[int]:
-    """The gauge of the whole room: the sum over all data centers at the same moment, for every slot
-    in which one of them was looked at.
-    """
+    """The gauge of the whole room: in each slot the sum over the data centers that were sampled."""
     if (
         len(tracks) == 1
     ):  # by far the most, and a minute of a thousand rooms has to be written in 0.1 s
@@ -158,7 +141,7 @@ def together(tracks: Sequence[Sequence[int]]) -> list[int]:
 
 
 def longest(tracks: Sequence[Sequence[int]]) -> list[int]:
-    """The wait of the room in each slot: the longest that any data center tells."""
+    """The room's wait in each slot: the longest of any data center."""
     return _looked(
         tracks[0] if len(tracks) == 1 else [max(slot) for slot in zip(*tracks, strict=True)]
     )

@@ -1,3 +1,1 @@
-"""Brings what processes record to the analytics store: looks at rooms, closes minutes, writes them
-in a thread of its own.
-"""
+"""Collects what processes record and writes it to the analytics store in its own thread."""

@@ -16,10 +16,9 @@ OUTCOME_OF: dict[Decided, str] = {
 
 
 def recording(recorder: Recorder, counts: DecisionCounts) -> Observer:
-    """An observer that counts every decision in `counts`, from where `recorder` takes what was
-    added in each of its minutes.
+    """Counts every decision in `counts`, from which `recorder` takes each minute's share.
 
-    Time waited is only recorded of a visitor who came with a waiting ticket and was let in.
+    Waiting times are recorded only for visitors admitted with a waiting ticket.
     """
     count, admitted = counts.observe, Decided.ADMITTED
     counts.added()  # what came before is of no minute

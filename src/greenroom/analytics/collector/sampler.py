@@ -1,4 +1,4 @@
-"""Looks at every room a few times a minute: gauges, limits, and what only the ledger knows."""
+"""Samples every room a few times a minute: gauges, limits, and what only the ledger knows."""
 
 from collections.abc import Iterable
 from math import ceil, isfinite
@@ -14,8 +14,8 @@ from greenroom.model.visit import Estimate
 
 
 class RoomLook(msgspec.Struct, frozen=True):
-    """One room at this moment. `room` has the settings in force, of the room or its event; None:
-    not looked at from here.
+    """`room` has the settings in force, of the room or its event; None when it is not sampled from
+    here.
     """
 
     room: Room
@@ -26,19 +26,16 @@ class RoomLook(msgspec.Struct, frozen=True):
 
 
 class Rooms(Protocol):
-    """What can be looked at."""
-
     def looks(self, now_ms: int) -> Iterable[RoomLook]:
-        """Every open room. The tallies are taken: the next look has only what came after."""
+        """Every open room. Takes the tallies: the next call returns only what came after."""
 
 
 def wait_seconds(estimate: Estimate | None) -> int | None:
-    """The median of an estimate in whole seconds; None: not known."""
+    """The median of an estimate in whole seconds."""
     return ceil(estimate.p50_s) if estimate is not None and isfinite(estimate.p50_s) else None
 
 
 def sample(recorder: Recorder, looks: Iterable[RoomLook], now_ms: int) -> None:
-    """Records a look at every room."""
     for look in looks:
         room = look.room
         if look.tally is not None:

@@ -1,9 +1,9 @@
-"""Analytics of processes that share their ledgers: each sends its minutes to a stream, one of them
-takes them into the store.
+"""Analytics of processes that share their ledgers: each sends its minutes to a stream, and one of
+them writes the stream to the store.
 
-A message stays in the stream until it is written, so a collector that dies loses nothing: the next
-one reads it again, and the store knows each part by its source. A process that stops sending
-without a farewell was killed, and the minute after its last one is marked.
+A message stays in the stream until it is written, so another collector can take over, and the store
+knows each part by its source. A process that falls silent without a last message was killed; the
+minute after its last one is marked incomplete.
 """
 
 import asyncio
@@ -22,37 +22,32 @@ PARTS_MAX = 200
 
 READ_AT_ONCE = 50
 SILENT_MINUTES = 3
-"""A process that has not been heard of for so long was killed."""
+"""A process that is silent for this long was killed."""
 
 SOURCES_MAX = 10_000
-"""Processes that are watched; a source is forgotten when it ends."""
+"""Processes watched for being killed."""
 
 WRITTEN_WITHIN_S = 60.0
 
 
 class AnalyticsStream(Protocol):
-    """Where the messages wait. All raise StorageFailed."""
+    """All methods raise StorageFailed."""
 
-    async def add(self, data_center: str, message: bytes) -> None:
-        """Behind all others of this data center."""
+    async def add(self, data_center: str, message: bytes) -> None: ...
 
     async def lead(self) -> bool:
-        """Whether this process is the collector for the next seconds; renews the lease."""
+        """Takes or renews the lease; whether this process is the collector."""
 
-    async def resign(self) -> None:
-        """Gives the lease back."""
+    async def resign(self) -> None: ...
 
     async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]:
-        """(number, message) of those that have waited longest."""
+        """The longest waiting messages with their numbers."""
 
-    async def remove(self, data_center: str, numbers: Sequence[bytes]) -> None:
-        """They are written."""
+    async def remove(self, data_center: str, numbers: Sequence[bytes]) -> None: ...
 
 
 class StreamMessage(msgspec.Struct, frozen=True):
-    """What a process tells of one minute, or a part of its rooms. `last`: it ends in order after
-    this.
-    """
+    """One minute of a process, or some of its rooms. `last`: the process then ended in order."""
 
     source: str
     minute: int
@@ -65,9 +60,7 @@ _decode = msgspec.msgpack.Decoder(StreamMessage).decode
 
 
 async def send(recorder: Recorder, stream: AnalyticsStream, last: bool = False) -> None:
-    """Sends the minutes that are over; what could not be sent waits in the recorder. Raises
-    StorageFailed.
-    """
+    """Sends closed minutes; those that fail stay in the recorder. Raises StorageFailed."""
     minutes = recorder.fetch()
     for place, minute in enumerate(minutes):
         try:
@@ -90,14 +83,11 @@ def _messages(source: str, minute: ClosedMinute, last: bool) -> Iterable[bytes]:
 
 
 class SourceWatch:
-    """Notices processes that were killed."""
-
     def __init__(self) -> None:
         self._heard: dict[str, tuple[int, frozenset[str]]] = {}
         self._ended: set[str] = set()
 
     def hear(self, message: StreamMessage) -> None:
-        """A message was read."""
         minute, rooms = self._heard.get(message.source, (0, frozenset[str]()))
         if message.last:
             self._heard.pop(message.source, None)
@@ -116,9 +106,7 @@ class SourceWatch:
             )
 
     def killed(self, now_minute: int) -> list[Part]:
-        """A mark for the minute after the last one of each source that has been silent for too
-        long; each is told once.
-        """
+        """A part that marks the minute after the last one of each newly silent source."""
         silent = [
             source
             for source, (minute, _) in self._heard.items()
@@ -135,8 +123,6 @@ class SourceWatch:
 
 
 class StreamBatch:
-    """Messages on their way into the store; `done` is set when they are there."""
-
     def __init__(self, minute: int, parts: list[Part], loop: asyncio.AbstractEventLoop) -> None:
         self.minute = minute
         self.done = asyncio.Event()
@@ -147,12 +133,11 @@ class StreamBatch:
         return self._parts
 
     def written(self) -> None:
-        """See `writer.Batch`; in the writer's thread."""
         self._loop.call_soon_threadsafe(self.done.set)
 
 
 class StreamCollector:
-    """Takes messages into the store while this process holds the lease."""
+    """Moves messages into the store while this process holds the lease."""
 
     def __init__(
         self,
@@ -168,10 +153,9 @@ class StreamCollector:
         self._now_ms = now_ms
         self._watch = SourceWatch()
         self.writer: Writer | None = None
-        """Of the store; None while another process is the collector."""
 
     async def step(self) -> None:
-        """One look at all streams. Raises StorageFailed."""
+        """Reads all streams once. Raises StorageFailed."""
         if not await self._stream.lead():
             await self.stand_back()
             return
@@ -188,7 +172,6 @@ class StreamCollector:
             self.writer.offer([StreamBatch(marks[0].minute, marks, asyncio.get_running_loop())])
 
     async def _take(self, writer: Writer, data_center: str) -> bool:
-        """Some messages of a data center; whether there may be more."""
         found = await self._stream.oldest(data_center, READ_AT_ONCE)
         messages = [message for _, data in found if (message := _read(data)) is not None]
         parts = [part for message in messages for part in message.parts]
@@ -208,7 +191,7 @@ class StreamCollector:
         return len(found) == READ_AT_ONCE
 
     async def stand_back(self) -> None:
-        """Closes the store, so that another process can open it."""
+        """Closes the store so that another process can open it."""
         writer, self.writer = self.writer, None
         self._watch = SourceWatch()
         if writer is not None:
@@ -216,7 +199,7 @@ class StreamCollector:
 
 
 def _read(data: bytes) -> StreamMessage | None:
-    """None: an unknown entry, which is removed."""
+    """None for an unknown entry, which is removed."""
     try:
         return _decode(data)
     except msgspec.MsgspecError:

@@ -1,9 +1,9 @@
-"""One thread that owns the analytics store: opens it, writes what is over, keeps hours and days,
-and tries again after trouble.
+"""One thread that owns the analytics store: opens it, writes closed minutes, makes hours and days,
+and retries after failures.
 
-The event loop only puts closed minutes into a queue of limited length. Failures in here (a full
-disk, a slow one, a file that cannot be opened) neither slow down nor stop admissions: minutes wait,
-then the oldest are dropped, and a metric and the log say so.
+The event loop only puts closed minutes into a bounded queue. A failing or slow store neither slows
+down nor stops admissions: minutes wait, then the oldest are dropped, and a metric and the log say
+so.
 """
 
 import threading
@@ -21,58 +21,54 @@ from greenroom.analytics.rollup import MINUTE_MS, Part
 from greenroom.errors import StorageFailed
 
 RETRY_S = 5.0
-"""How often a store that failed is tried again."""
 
 TEND_S = 15.0
-"""How often it is looked whether an hour is over."""
+"""How often to look for an hour that is over."""
 
 STOP_S = 5.0
-"""How long the end of the process waits for the last minute to be written."""
+"""How long shutdown waits for the last minute to be written."""
 
 log = structlog.get_logger(__name__)
 
 
 class Batch(Protocol):
-    """What is written as one: `recorder.ClosedMinute`, or what came from other processes."""
+    """Minutes written in one transaction."""
 
     @property
     def minute(self) -> int:
         """Whole minutes since 1970."""
 
-    def parts(self) -> Iterable[Part]:
-        """The messages."""
+    def parts(self) -> Iterable[Part]: ...
 
     def written(self) -> None:
-        """They are in the store; called in the writer's thread."""
+        """Called in the writer's thread once they are in the store."""
 
 
 class WritableStore(Protocol):
-    """What the thread does with a store; `analytics.store.keeper.Keeper`."""
+    """The part of `analytics.store.keeper.Keeper` that the thread uses."""
 
     def begin(self, minute: int) -> int:
-        """A process begins in this minute; returns in how many rooms the one before left a minute
-        incomplete.
+        """Marks this minute as the first of a process; returns in how many rooms the previous
+        process left a minute incomplete. Raises StorageFailed.
         """
 
     def write(self, parts: Iterable[Part], now_s: int) -> "object":
-        """All parts, or none. Raises StorageFailed."""
+        """Writes all parts or none. Raises StorageFailed."""
 
     def tend(self, now_s: int) -> None:
-        """Hours, days and old rows. Raises StorageFailed."""
+        """Makes hours and days, deletes old rows. Raises StorageFailed."""
 
-    def end(self) -> None:
-        """The process ends in order. Raises StorageFailed."""
+    def end(self) -> None: ...
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer: ...
 
     def rooms_of(self, zone_id: str) -> Collection[str]: ...
 
-    def close(self) -> None:
-        """Nothing may be called after it."""
+    def close(self) -> None: ...
 
 
 class WriterState(msgspec.Struct, frozen=True):
-    """For operators. `problem` is empty while all is well."""
+    """`problem` is empty while all is well."""
 
     waiting_minutes: int = 0
     dropped_minutes: int = 0
@@ -83,9 +79,7 @@ class WriterState(msgspec.Struct, frozen=True):
 
 
 class Writer:
-    """The thread. `offer` is for the event loop; `answer` and `rooms_of` for any thread
-    (`analytics.question.AnalyticsStore`).
-    """
+    """`offer` is for the event loop; `answer` and `rooms_of` for any thread."""
 
     def __init__(
         self,
@@ -96,8 +90,7 @@ class Writer:
     ) -> None:
         """`open_store` is called in the thread, and again after it raised StorageFailed.
 
-        `records_here`: what is written is recorded in this process, so when it is killed a minute
-        is lost.
+        `records_here`: this process records what is written, so killing it loses a minute.
         """
         self._records_here = records_here
         self._open_store = open_store
@@ -116,12 +109,11 @@ class Writer:
     # -- for the event loop ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begins to open the store; nothing happens when it was begun before."""
         if not self._thread.is_alive() and not self._stopping:
             self._thread.start()
 
     def offer(self, batches: Sequence[Batch]) -> None:
-        """Never waits and never fails: what there is no room for is dropped, oldest first."""
+        """Never blocks and never fails: drops the oldest when the queue is full."""
         if not batches:
             return
         with self._changed:
@@ -132,7 +124,6 @@ class Writer:
             self._changed.notify()
 
     def state(self) -> WriterState:
-        """At this moment."""
         with self._changed:
             return WriterState(
                 len(self._queue),
@@ -144,9 +135,7 @@ class Writer:
             )
 
     def stop(self) -> None:
-        """Writes what is waiting, if the store lets it within STOP_S, and closes the store. Blocks:
-        call it in a thread.
-        """
+        """Writes what waits, within STOP_S, and closes the store. Blocks: call it in a thread."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -182,7 +171,7 @@ class Writer:
         self._close()
 
     def _step(self) -> float:
-        """Does what there is to do; 0, or for how long the store is left alone."""
+        """Does what is due; returns seconds until a retry, or 0."""
         try:
             store = self._store or self._open()
             self._write(store)

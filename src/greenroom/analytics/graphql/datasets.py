@@ -1,9 +1,4 @@
-"""The datasets: one row here is a field of a zone, with its types, its filter, its order and its
-limits in the schema.
-
-A dataset that is not about waiting rooms is one more row, and one more function in the answers that
-`endpoint.graphql_routes` is given.
-"""
+"""The table of datasets. A row is a field of a zone with its types, filter, order and limits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,10 +15,9 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     "float64": ORDERED,
     "[string!]": ("", "_neq", "_has", "_hasall", "_hasany"),
 }
-"""Type of a field -> suffixes that its name may have in a filter."""
+"""Type of a field -> suffixes of its name in a filter."""
 
 LISTED = frozenset({"_in", "_notin", "_hasall", "_hasany"})
-"""Operators that take a list."""
 
 
 class TooLong(Exception):
@@ -31,7 +25,7 @@ class TooLong(Exception):
 
 
 class DatasetLimits(NamedTuple):
-    """What the `settings` node says; durations in seconds."""
+    """The `settings` node; durations in seconds."""
 
     max_page_size: int = ROWS_MAX
     max_duration_s: int = 31 * DAY_S
@@ -40,8 +34,8 @@ class DatasetLimits(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """One field of a zone. Fields, dimensions and filters are names with their GraphQL types;
-    `aggregates` are metrics by aggregate.
+    """Fields, dimensions and filters are names with their GraphQL types; `aggregates` are metrics
+    by aggregate.
 
     A raw dataset has `fields`, a grouped one `dimensions` and `aggregates`, and `count` if it is
     `counted`.
@@ -71,9 +65,7 @@ class Dataset(NamedTuple):
         )
 
     def paths(self) -> list[str]:
-        """Everything that can be selected, with `_` between the levels, as `availableFields` shows
-        it.
-        """
+        """Everything selectable, levels joined with `_`, as `availableFields` shows it."""
         groups = [f"dimensions_{name}" for name in self.dimensions]
         counted = ["count"] if self.counted else []
         return [
@@ -89,9 +81,7 @@ class Dataset(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A field, an operator without its `_` (empty: equals) and a value: text, a number, Unix
-    seconds for times, or a list of these.
-    """
+    """`op` has no `_` and is empty for equality. Times are Unix seconds."""
 
     field: str
     op: str
@@ -99,14 +89,10 @@ class Comparison(NamedTuple):
 
 
 class Every(NamedTuple):
-    """AND."""
-
     parts: "tuple[Where, ...]"
 
 
 class Some(NamedTuple):
-    """OR."""
-
     parts: "tuple[Where, ...]"
 
 
@@ -114,17 +100,13 @@ Where = Comparison | Every | Some
 
 
 class OrderBy(NamedTuple):
-    """One token of orderBy."""
-
     aggregate: str
     name: str
     descending: bool
 
 
 class DatasetQuery(NamedTuple):
-    """One dataset of one zone, as it was asked for.
-
-    `selected`: (aggregate, name); the aggregate is empty for fields of raw rows and for the count,
+    """`selected`: (aggregate, name); the aggregate is empty for fields of raw rows and the count,
     `dimensions` for dimensions.
     """
 
@@ -135,13 +117,11 @@ class DatasetQuery(NamedTuple):
     limit: int
     selected: Sequence[tuple[str, str]]
     deadline_s: float
-    """On the monotonic clock of `time.monotonic`."""
+    """On the clock of `time.monotonic`."""
 
 
 class DatasetRows(NamedTuple):
-    """Rows as GraphQL shows them: nested by aggregate. The counts are said in the `extensions` of
-    the answer.
-    """
+    """Rows nested by aggregate. The counts appear in the `extensions` of the answer."""
 
     rows: list[dict[str, Any]]
     incomplete_minutes: int = 0
@@ -149,8 +129,7 @@ class DatasetRows(NamedTuple):
 
 
 DatasetAnswer = Callable[[DatasetQuery], DatasetRows]
-"""Answers queries of one dataset; called in a worker thread. Raises `Refused` of
-`analytics.question` with a text for the client.
+"""Called in a worker thread. Raises `Refused` of `analytics.question` with a text for the client.
 """
 
 _TIMES = {name: found.kind for name, found in DIMENSIONS.items()}

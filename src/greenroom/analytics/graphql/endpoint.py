@@ -1,6 +1,4 @@
-"""POST /graphql: a token, a query, its variables; the answer has `data` and `errors`, like no other
-call of the API.
-"""
+"""POST /graphql. The answer has `data` and `errors`, unlike other calls of the API."""
 
 import asyncio
 import threading
@@ -36,28 +34,26 @@ BODY_MAX = 1 << 20
 """Bytes of a query with its variables."""
 
 ANSWER_S = 1.8
-"""How long a query may take before it is refused."""
+"""Time limit of a query."""
 
 AT_ONCE = 2
-"""Queries worked on at the same time in a process; others wait for their turn."""
+"""Queries run at the same time in a process; others wait."""
 
 _RUNNING = threading.BoundedSemaphore(AT_ONCE)
 _EXPLORERS = threading.BoundedSemaphore(AT_ONCE)
-"""Queries of people, those that wait included: each waits in a thread that the dashboard needs for
-other pages.
-"""
+"""Queries of signed-in people, running or waiting: each blocks a thread of the dashboard."""
 
 WAITING_MAX = 100
-"""Queries that wait for their turn, each with up to BODY_MAX bytes; more are told to come again."""
+"""Waiting queries, each up to BODY_MAX bytes; more are refused with a retry time."""
 
 CALLS_MAX, CALLS_MS = 300, 300_000
-"""Queries of one token within five minutes, as published."""
+"""Queries of one token in five minutes, as published."""
 
 log = structlog.get_logger(__name__)
 
 
 class CallBudget:
-    """How many queries each token has asked lately. There are no more entries than tokens."""
+    """Counts recent queries by token; no more entries than tokens."""
 
     def __init__(self, clock: Clock) -> None:
         self._now_ms = clock.now_ms
@@ -65,7 +61,7 @@ class CallBudget:
         self._guard = threading.Lock()
 
     def take(self, token_id: str) -> int:
-        """0, or in how many seconds the token may ask again."""
+        """Seconds until the token may query again, or 0."""
         now_ms = self._now_ms()
         with self._guard:
             began_ms, count = self._windows.get(token_id, (now_ms, 0))
@@ -78,7 +74,7 @@ class CallBudget:
 
 
 class GraphqlEndpoint:
-    """Answers requests. `answers` by the name of the dataset, in this process."""
+    """`answers` by the name of the dataset."""
 
     def __init__(
         self,
@@ -95,7 +91,6 @@ class GraphqlEndpoint:
         self._waiting = 0
 
     async def __call__(self, request: Request) -> Response:
-        """One request."""
         try:
             caller = await run_in_threadpool(_caller, request)
         except Refused as refused:
@@ -128,7 +123,7 @@ class GraphqlEndpoint:
             self._turn.release()
 
     def ask(self, caller: Caller, body: bytes) -> Response:
-        """A request of a person who is signed in, as JSON. Blocks: call it in a thread."""
+        """A query of a signed-in person, as JSON. Blocks: call it in a thread."""
         if self._budget.take(caller.token.id):
             return _failed(
                 f"{CALLS_MAX} queries in 5 minutes are enough; try again later",
@@ -152,8 +147,8 @@ class GraphqlEndpoint:
     def _answer(
         self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None
     ) -> Response:
-        """In a worker thread: the event loop serves visitors meanwhile. Waits while AT_ONCE queries
-        run.
+        """Runs in a worker thread so that the event loop serves visitors. Waits while AT_ONCE
+        queries run.
         """
         with _RUNNING:
             return self._result(caller, query, variables, name)
@@ -219,9 +214,7 @@ def _parsed(body: bytes) -> tuple[str, dict[str, Any], str | None]:
 
 
 def _errors(found: Sequence[GraphQLError]) -> Response:
-    """One failing field makes the whole answer fail; clients look at `errors`, so the status is
-    200.
-    """
+    """One failing field fails the whole answer. Status 200, because clients look at `errors`."""
     for error in found:
         if error.original_error is not None and not isinstance(
             error.original_error, (GraphQLError, ValueError)

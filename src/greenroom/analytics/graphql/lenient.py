@@ -1,15 +1,13 @@
-"""Reads queries of any client: what a variable is declared as does not matter, what matters is
-whether its value fits.
+"""Reads queries of any client: a variable's value must fit its place, whatever type it was declared
+with.
 
 Published clients declare the same variable as `string`, `String!`, `Time!`, `uint64!` or by the
-name of a filter type, and not always by a name that a schema has. So every variable is replaced by
-its value, written as the type at its place wants it, and its declaration is dropped; then the query
-is checked like one without variables. A variable without a value is as if its argument were not
-there; one that is declared nowhere counts if it has a value, because short queries (`{ viewer … }`)
-are printed and sent like that.
+name of a filter type, which may not exist. So every variable is replaced by its value, written as
+the type at its place requires, its declaration is dropped, and the query is validated without
+variables. A variable without a value omits its argument; an undeclared one counts if it has a
+value, because short queries (`{ viewer … }`) are printed and sent like that.
 
-An outsider chooses how large a query is, so its size is limited before anything is done that takes
-longer with it.
+Outsiders choose the size of a query, so it is limited before any slower work.
 """
 
 from collections import Counter
@@ -56,35 +54,33 @@ from graphql import (
 from graphql.utilities import value_from_ast_untyped
 
 QUERY_MAX = 100_000
-"""Characters of a query."""
+"""Characters."""
 
 TOKENS_MAX = 5_000
-"""Names, numbers and signs of a query; the longest published one has 700, a full introspection 500.
-"""
+"""Tokens; the longest published query has 700, a full introspection 500."""
 
 DEPTH_MAX = 20
 """Levels of fields; introspection by common tools needs 15, a dataset 5."""
 
 FIELDS_MAX = 1_000
-"""Fields after fragments are put in."""
+"""After fragments are expanded."""
 
 SAME_NAME_MAX = 20
-"""Fields of one selection with the same name in the answer, those of its fragments included:
-merging them takes the square of it.
+"""Fields of one selection with the same response name, fragments included: merging them takes
+quadratic time.
 """
 
 FRAGMENTS_MAX = 50
 VALUE_DEPTH_MAX = 20
-"""Levels of a variable's value."""
 
 VALUES_MAX = 10_000
-"""Values in variables, each as often as it is used: ten conditions with as many as one may have."""
+"""Values in variables, counted at each use: ten full conditions."""
 
 _MISSING = object()
 
 
 def read(query: str) -> DocumentNode:
-    """The query as a tree. Raises GraphQLError when it is invalid or too large."""
+    """Raises GraphQLError when the query is invalid or too large."""
     if len(query) > QUERY_MAX:
         raise GraphQLError(f"the query has more than {QUERY_MAX} characters")
     try:
@@ -94,7 +90,7 @@ def read(query: str) -> DocumentNode:
 
 
 def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
-    """The document with only the operation that is to be executed. Raises GraphQLError."""
+    """The document with only the operation to execute. Raises GraphQLError."""
     operations = [
         node for node in document.definitions if isinstance(node, OperationDefinitionNode)
     ]
@@ -119,9 +115,7 @@ def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
 
 
 def check_size(document: DocumentNode) -> None:
-    """Raises GraphQLError when the query is deeper, wider or more repetitive than it may be. Takes
-    time linear in its text.
-    """
+    """Raises GraphQLError when the query is too deep, wide or repetitive. Linear in its text."""
     fragments = {
         node.name.value: node.selection_set
         for node in document.definitions
@@ -140,8 +134,8 @@ def check_size(document: DocumentNode) -> None:
 
 
 class _Sizes:
-    """Fields, depth and names (how often each is in the answer) of selections; each fragment is
-    measured once, however often it is used.
+    """Fields, depth and names (with their number in the answer) of selections. Measures each
+    fragment once, however often it is used.
     """
 
     def __init__(self, fragments: Mapping[str, SelectionSetNode]) -> None:
@@ -191,7 +185,7 @@ class _Sizes:
 def without_variables(
     schema: GraphQLSchema, document: DocumentNode, values: Mapping[str, Any]
 ) -> DocumentNode:
-    """The document with the values of its variables in their places. Raises GraphQLError."""
+    """Puts the values of variables in their places. Raises GraphQLError."""
     known: dict[str, Any] = dict(values)
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode):
@@ -209,8 +203,6 @@ def without_variables(
 
 
 class _Filling(Visitor):
-    """Replaces variables while the types of their places are known."""
-
     def __init__(self, info: TypeInfo, values: Mapping[str, Any]) -> None:
         super().__init__()
         self._info = info
@@ -248,7 +240,7 @@ class _Filling(Visitor):
 
 
 def _count(value: Any, most: int) -> int:
-    """How many values there are in a value of JSON; no more are counted than `most` and one level."""
+    """Counts values in JSON, up to `most` plus one level."""
     found, todo = 1, [value]
     while todo and found <= most:
         one = todo.pop()
@@ -261,9 +253,7 @@ def _count(value: Any, most: int) -> int:
 
 
 def literal(value: Any, wanted: Any, depth: int = 0) -> ValueNode:
-    """A value of JSON as it would be written in a query at a place of this type (None: not known).
-    Raises GraphQLError.
-    """
+    """A JSON value as a literal of this type (None: unknown). Raises GraphQLError."""
     if depth > VALUE_DEPTH_MAX:
         raise GraphQLError(
             f"the value of a variable is nested deeper than {VALUE_DEPTH_MAX} levels"

@@ -39,10 +39,9 @@ from greenroom.web.authenticator import Caller
 from greenroom.web.refusals import Refused
 
 ZONES_MAX = 10
-"""Zones of one query, as published."""
 
 DATASETS_MAX = 60
-"""Datasets of one query, over all zones and aliases."""
+"""Over all zones and aliases."""
 
 CONDITIONS_MAX = 200
 VALUES_MAX = 1_000
@@ -53,8 +52,6 @@ Info = GraphQLResolveInfo[Any]
 
 
 class Context:
-    """What one query of one caller needs."""
-
     def __init__(
         self,
         caller: Caller,
@@ -73,12 +70,10 @@ class Context:
 
 
 def refusal(message: str, code: str = "") -> GraphQLError:
-    """An error with the code that clients look at."""
     return GraphQLError(message, extensions={"code": code} if code else None)
 
 
 def make_schema(datasets: Sequence[Dataset]) -> GraphQLSchema:
-    """The schema that a Context can be asked with."""
     by_field = {one.name: _settings(one) for one in datasets}
 
     def zones(
@@ -115,8 +110,8 @@ def _settings(one: Dataset) -> dict[str, Any]:
 
 
 def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
-    """In the order of their tags. A zone that is asked for by its tag and may not be seen, or is
-    not there, is an authorisation error.
+    """In the order of their tags. A requested zone that is missing or may not be seen is an
+    authorization error.
     """
     op, wanted = _one_condition("zone", filter)
     _require(
@@ -147,7 +142,7 @@ def _require(caller: Caller, zone_id: str | None) -> None:
 
 
 def _one_condition(kind: str, filter: Mapping[str, Any]) -> tuple[str, Any]:
-    """(operator, value) of the only condition that is there; value None: no condition."""
+    """(operator, value) of the only condition; value None for no condition."""
     given = [
         (name.removeprefix(f"{kind}Tag"), value)
         for name, value in filter.items()
@@ -230,7 +225,7 @@ def _answered(context: Context, query: DatasetQuery) -> list[dict[str, Any]]:
 def _where(
     filter: Mapping[str, Any], keys: Mapping[str, tuple[str, str, str]], count: list[int]
 ) -> Where:
-    """Commas mean AND; nulls, empty objects, and AND and OR of nothing say nothing."""
+    """Commas mean AND; nulls, empty objects, and AND and OR of nothing are ignored."""
     parts: list[Where] = []
     for name, value in filter.items():
         if value is None or (name in ("AND", "OR") and not value):
@@ -274,7 +269,7 @@ def _selected(info: Info, dataset: Dataset) -> Iterator[tuple[str, str]]:
 def _fields(
     info: Info, selection: SelectionSetNode | None
 ) -> Iterator[tuple[str, SelectionSetNode | None]]:
-    """Every field of a selection, fragments included, without those that a directive leaves out."""
+    """Every field of a selection with fragments, without those that a directive leaves out."""
     for node in selection.selections if selection else ():
         if not isinstance(node, (FieldNode, FragmentSpreadNode, InlineFragmentNode)) or _left_out(
             node

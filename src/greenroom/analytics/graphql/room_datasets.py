@@ -36,7 +36,7 @@ from greenroom.analytics.question import (
 from greenroom.ports import Clock, ConfigStore
 
 SAMPLE_INTERVAL = 1
-"""Every minute is there: nothing is ever sampled."""
+"""Every minute is kept: nothing is sampled."""
 
 ONE_FIELD = "sampleInterval"
 
@@ -66,9 +66,7 @@ TEXT_OPERATORS: dict[str, Callable[[str, Any], bool]] = {
 
 
 def like(text: str, pattern: str) -> bool:
-    """Whether the text matches a pattern in which `%` matches any characters. Takes time linear in
-    both.
-    """
+    """`%` matches any characters. Linear in both."""
     first, *rest = pattern.split("%")
     if not rest:
         return text == pattern
@@ -87,9 +85,7 @@ def like(text: str, pattern: str) -> bool:
 def room_answers(
     store: AnalyticsStore, config: ConfigStore, clock: Clock
 ) -> dict[str, DatasetAnswer]:
-    """What `endpoint.graphql_routes` needs for the datasets of waiting rooms: those of a zone's
-    rooms, also of rooms that are gone.
-    """
+    """Datasets of a zone's rooms, deleted rooms included."""
 
     def rooms_of(zone_id: str) -> frozenset[str]:
         known = config.read().rooms
@@ -143,9 +139,7 @@ def _question(query: DatasetQuery, rooms: frozenset[str], raw: bool, now_s: int)
 
 
 def _bounds(found: Filter, limits: DatasetLimits, now_s: int) -> tuple[int, int]:
-    """The time range. Without a begin it is as long as it may be; raises Refused when it is too old
-    or too long.
-    """
+    """Without a begin, the longest allowed range. Raises Refused when it is too old or too long."""
     start_s, end_s, _ = span_of(found)
     end_s = now_s + 60 if end_s == FOREVER_S else end_s
     if start_s == NO_BEGIN_S:

@@ -1,5 +1,5 @@
-"""Where GraphQL is: its library takes a quarter of a second to import, so it is imported when the
-first query comes.
+"""The routes of GraphQL. Its library takes a quarter of a second to import, so the first query
+imports it.
 """
 
 import asyncio
@@ -26,9 +26,7 @@ def graphql_routes(
     datasets: Sequence[Dataset],
     answers: Mapping[str, DatasetAnswer],
 ) -> list[Route]:
-    """The routes, to be mounted beside the others; `answers` by the name of the dataset, in this
-    process.
-    """
+    """`answers` by the name of the dataset."""
     making = asyncio.Lock()
     made: list[GraphqlEndpoint] = []
 
@@ -47,8 +45,8 @@ def graphql_routes(
 
 
 async def explorer(request: Request) -> Response:
-    """People who open the address in a browser are sent to the explorer of the dashboard, relative
-    to where a proxy has put us.
+    """Redirects browsers to the explorer of the dashboard, by a path that stays right behind a
+    proxy.
     """
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse("../../explorer", 303, headers={"Vary": "Accept"})

@@ -11,7 +11,7 @@ from graphql import GraphQLSchema
 from greenroom.analytics.graphql.datasets import LISTED, OPERATORS, Dataset
 
 SCALARS = ("string", "uint64", "int64", "float64", "Time", "Date")
-"""Clients declare variables with these names, so they are lower case as published."""
+"""Lower case as published: clients declare variables with these names."""
 
 UINT64_MAX = (1 << 64) - 1
 
@@ -25,7 +25,7 @@ def schema(
     accounts: FieldResolver,
     dataset: Callable[[Dataset], FieldResolver],
 ) -> GraphQLSchema:
-    """The schema with its resolvers. `dataset` gives the resolver of one."""
+    """`dataset` gives the resolver of one."""
     found = tuple(datasets)
     query, of_viewer, of_zone = QueryType(), ObjectType("viewer"), ObjectType("zone")
     query.set_field("viewer", viewer)
@@ -37,7 +37,6 @@ def schema(
 
 
 def sdl(datasets: Iterable[Dataset]) -> str:
-    """The schema as text."""
     found = tuple(datasets)
     fields = "\n".join(_dataset_field(one) for one in found)
     settings = "\n".join(f"  {one.name}: Settings!" for one in found)
@@ -177,9 +176,7 @@ def _fraction(value: Any) -> float:
 
 
 def moment(value: Any) -> float:
-    """RFC 3339 as Unix seconds, with their fraction: which whole second it means depends on the
-    comparison (`whole_second`).
-    """
+    """RFC 3339 as Unix seconds with their fraction (see `whole_second`)."""
     if not isinstance(value, str) or len(value) > 64:
         raise ValueError(f"must be a time such as 2030-01-01T10:00:00Z, not {value!r}")
     try:
@@ -195,14 +192,12 @@ def moment(value: Any) -> float:
 
 
 def whole_second(seconds: float, op: str) -> int:
-    """The whole second with which this operator says the same about times that begin with a whole
-    second.
-    """
+    """The whole second that makes this comparison equivalent for times that are whole seconds."""
     return floor(seconds) if op in ("_gt", "_leq") else ceil(seconds)
 
 
 def day(value: Any) -> int:
-    """`YYYY-MM-DD` as the Unix seconds of its begin."""
+    """`YYYY-MM-DD` as Unix seconds of its begin."""
     try:
         found = (
             date.fromisoformat(value)
@@ -217,7 +212,7 @@ def day(value: Any) -> int:
 
 
 def _bounded(seconds: float) -> float:
-    """Times before 1970 and after 2106 mean the same as those limits: there are no rows beyond."""
+    """Clamps to 1970 to 2106: there are no rows beyond."""
     return max(0, min(seconds, (1 << 32) - 1))
 
 

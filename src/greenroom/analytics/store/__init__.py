@@ -1,3 +1,1 @@
-"""Where analytics are kept: one set of tables and one SQL text for DuckDB (in the data directory)
-and ClickHouse.
-"""
+"""Stores analytics in DuckDB (in the data directory) or ClickHouse, with the same tables."""

@@ -1,5 +1,5 @@
-"""From a question to rows: which tables, one statement for the numbers, one more for percentiles of
-merged histograms.
+"""Answers a question: the tables, one statement for numbers, one more for percentiles of merged
+histograms.
 """
 
 import time
@@ -32,9 +32,7 @@ from greenroom.analytics.store.sql import (
 )
 
 HISTOGRAMS_MAX = 50_000
-"""Histograms merged for one answer, about a second; a question that needs more is asked to take
-wider buckets.
-"""
+"""Histograms merged for one answer, about a second; larger questions are refused."""
 
 
 def answer(
@@ -159,7 +157,7 @@ def _dimension(name: str, value: int, ids: Mapping[int, str]) -> str:
 
 
 def _value(share: Share, values: Mapping[str, Any]) -> int | float:
-    """Null (nothing was looked at) and a weight of zero are zero, as published."""
+    """Null and a weight of zero are zero, as published."""
     number = values[share.column] or 0
     if share.over:
         over = values[share.over] or 0

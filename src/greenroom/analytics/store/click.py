@@ -1,9 +1,9 @@
-"""ClickHouse, for installations whose analytics are too many for one file. Its client is installed
-with `greenroom[clickhouse]`.
+"""ClickHouse, for more analytics than one file can hold. Its client comes with
+`greenroom[clickhouse]`.
 
 ClickHouse has no transactions over several tables. The keeper writes what follows from parts before
-the parts themselves, so a write that was interrupted is simply done again: every row carries a
-version, the newest of a key counts, and every query asks for that (`final`).
+the parts, so an interrupted write is repeated: rows carry a version, the newest of a key counts,
+and every query asks for that (`final`).
 """
 
 import contextlib
@@ -70,7 +70,6 @@ class ClickEngine:
 
     @contextlib.contextmanager
     def change(self) -> Iterator[None]:
-        """See `engine.Engine`: here in an order that can be repeated."""
         yield
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
@@ -91,7 +90,8 @@ class ClickEngine:
         self._command(f"DELETE FROM {table.name} WHERE {where}")  # noqa: S608 - names and numbers
 
     def settle(self, before_s: int) -> None:
-        """See `engine.Engine`: rows are sorted as they are merged."""
+        # Rows are sorted as they are merged.
+        ...
 
     def close(self) -> None:
         with self._guard:

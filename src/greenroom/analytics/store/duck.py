@@ -1,9 +1,9 @@
-"""DuckDB in one file, opened by one process. Its library is large, so it is imported when it is
-needed, in the thread that needs it.
+"""DuckDB in one file, opened by one process. Its large library is imported in the thread that needs
+it.
 
-A change is written to the write-ahead log and flushed before it counts, so `kill -9` loses nothing
-that was said to be written, and the next start replays the log by itself. After an error of the
-disk DuckDB refuses everything until the file is opened again, which the next statement does.
+A change is flushed to the write-ahead log before it counts, so `kill -9` loses nothing reported as
+written, and the next start replays the log. After a disk error DuckDB refuses everything until the
+file is opened again, which the next statement does.
 """
 
 import contextlib
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     import duckdb
 
 MEMORY = "512MB"
-"""What questions may use before they are refused; a question of 30 days over 1,000 rooms takes a
-tenth of it.
-"""
+"""Limit for questions; 30 days of 1,000 rooms take a tenth of it."""
 
 THREADS = 2
 
@@ -32,15 +30,14 @@ IN_MEMORY = ":memory:"
 TYPES = {"integer": "BIGINT", "text": "VARCHAR", "bytes": "BLOB"}
 
 SORTED, RECENT = "sorted_minutes", "recent_minutes"
-"""Minutes as they come. `settle` moves them on, sorted by room, so that a question about one room
-reads only that room; `minutes` is a view of both."""
+"""New minutes, and those that `settle` sorted by room so that a question about one room reads only
+that room; `minutes` is a view of both.
+"""
 
 
 class DuckEngine:
     def __init__(self, path: Path | None) -> None:
-        """Opens the file, or makes it; None: in memory, for as long as this object is open. Raises
-        StorageFailed.
-        """
+        """None: in memory. Raises StorageFailed."""
         self.name = str(path or IN_MEMORY)
         self._path = path
         self._guard = threading.Lock()
@@ -104,9 +101,7 @@ class DuckEngine:
                 raise
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        """A whole column is one argument; row by row a minute of 1,000 rooms would take 36 times as
-        long.
-        """
+        # A column is one argument; row by row a minute of 1,000 rooms would take 36 times as long.
         if not rows:
             return
         name = RECENT if table is MINUTES else table.name
@@ -192,9 +187,7 @@ class DuckEngine:
             raise StorageFailed(f"{self.name}: {str(error).splitlines()[0]}") from None
 
     def _lost(self) -> None:
-        """Nothing can be done with this connection any more; the next statement opens the file
-        again.
-        """
+        """Drops a broken connection; the next statement opens the file again."""
         with self._guard:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -207,7 +200,7 @@ def _names(table: Table) -> tuple[str, ...]:
 
 
 def _bound(kind: str, values: Sequence[int | str | bytes | None]) -> object:
-    """A column as an argument: numbers as text, which DuckDB reads in two thirds of the time that a
-    list of Python's integers takes.
+    """A column as an argument: numbers as text, which DuckDB reads in two thirds of the time of a
+    Python list.
     """
     return str(list(values)).replace("None", "NULL") if kind == "integer" else list(values)

@@ -1,9 +1,9 @@
-"""Keeps what processes report: each part once, minutes made of parts, hours and days made of
-minutes; and answers questions.
+"""Keeps each reported part once, makes minutes of parts and hours and days of minutes, and answers
+questions.
 
-Every row of `minutes`, `hours` and `days` is worked out from the rows below it and written whole,
-never added to. So a late part means that a minute, its hour and its day are worked out again, and
-doing it twice changes nothing. Writing is for one thread.
+A row of `minutes`, `hours` and `days` is computed from the rows below it and written whole, never
+added to. So a late part recomputes its minute, hour and day, and repeating that changes nothing.
+Writing is for one thread.
 """
 
 import contextlib
@@ -37,19 +37,15 @@ from greenroom.analytics.store.tables import (
 from greenroom.errors import StorageFailed
 
 GRACE_S = 120
-"""An hour is worked out this long after its end: parts of its last minute are there by then, and
-later ones are late.
-"""
+"""An hour is computed this long after its end, when the parts of its last minute are there."""
 
 LATE_S = 6 * HOUR_S
-"""Parts are kept this long, so that one that comes again is known; older ones are refused, because
-nothing could tell whether they did.
+"""Parts are kept this long to recognize duplicates; older ones are refused, because nothing could
+tell whether they are.
 """
 
 ROOMS_AT_ONCE = 50
-"""Rooms whose histograms are merged between two breaths, so that a process that serves visitors is
-not held up.
-"""
+"""Rooms whose histograms merge between two calls of `breathe`, so that visitors are not held up."""
 
 _IN_ORDER = itemgetter(*MINUTE_COLUMNS, *TIMES)
 _decode = msgspec.msgpack.Decoder(Rollup).decode
@@ -57,7 +53,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """For how long rows are kept, in seconds; 0: for ever."""
+    """Seconds; 0 keeps rows for ever."""
 
     minutes_s: int = 31 * DAY_S
     hours_s: int = 396 * DAY_S
@@ -65,23 +61,19 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class RoomPlace(NamedTuple):
-    """Where a room belongs, as far as known: the id of its zone, and its name."""
+    """The id of the room's zone and its name, as far as known."""
 
     zone: str = ""
     name: str = ""
 
 
 class Written(NamedTuple):
-    """What became of parts."""
-
     taken: int = 0
     repeated: int = 0
     late: int = 0
 
 
 class Keeper:
-    """All tables of one engine."""
-
     def __init__(
         self,
         engine: Engine,
@@ -89,11 +81,9 @@ class Keeper:
         retention: Retention = Retention(),  # noqa: B008 - frozen
         breathe: Callable[[], None] = lambda: None,
     ) -> None:
-        """Makes the tables where they are missing, and brings older ones up to date. Raises
-        StorageFailed.
+        """Creates missing tables and upgrades older ones. Raises StorageFailed.
 
-        `place_of` is asked for every room that is written; `breathe` is called between pieces of
-        long work.
+        `place_of` is called for every written room, `breathe` between pieces of long work.
         """
         self._engine = engine
         self._place_of = place_of
@@ -126,7 +116,7 @@ class Keeper:
     # -- writing -----------------------------------------------------------------------------------
 
     def write(self, parts: Iterable[Part], now_s: int) -> Written:
-        """Takes in parts: all that are new, or none at all. Raises StorageFailed."""
+        """Writes all new parts or none. Raises StorageFailed."""
         wanted: dict[tuple[str, int, str], Part] = {}
         repeated = late = 0
         for part in parts:
@@ -144,19 +134,16 @@ class Keeper:
         return Written(taken, repeated + len(wanted) - taken, late)
 
     def tend(self, now_s: int) -> None:
-        """What time brings: hours and days that are over are worked out, and old rows go. Raises
-        StorageFailed.
-        """
+        """Computes hours and days that are over and deletes old rows. Raises StorageFailed."""
         self._close(HOURS, "hours_to", HOUR_S, now_s)
         self._close(DAYS, "days_to", DAY_S, now_s)
         self._forget(now_s)
 
     def begin(self, minute: int) -> int:
-        """A process begins to write in this minute. Raises StorageFailed.
+        """Marks this minute as the first of a process. Raises StorageFailed.
 
-        One before it that did not end in order was killed: the minute after the last one that it
-        wrote (or the one in which it began) is marked in every room that there was. Returns how
-        many rooms these are.
+        If the previous process was killed, marks the minute after its last one (or its first) in
+        every room it had, and returns the number of these rooms.
         """
         found = self._engine.select("SELECT name, value FROM facts WHERE name = 'running'")
         killed = bool(found and found[0][1])
@@ -182,20 +169,17 @@ class Keeper:
         return len(parts)
 
     def end(self) -> None:
-        """The process ends in order. Raises StorageFailed."""
+        """Marks an orderly end. Raises StorageFailed."""
         with self._change():
             self._note("running", 0)
 
     def close(self) -> None:
-        """Nothing may be called after it."""
         self._engine.close()
 
     # -- parts and minutes -------------------------------------------------------------------------
 
     def _take(self, parts: Sequence[Part]) -> int:
-        """Parts are written last: where there are no transactions, what was interrupted before is
-        done again.
-        """
+        """Writes parts last: without transactions, an interrupted write is repeated."""
         self._register(sorted({part.room for part in parts}))
         known = self._known_parts({part.minute * MINUTE_S for part in parts})
         news = [
@@ -250,7 +234,7 @@ class Keeper:
         return self._numbers[room], room, *self._places[room]
 
     def _known_parts(self, times: set[int]) -> dict[tuple[int, str], set[str]]:
-        """Which sources have been heard of each minute and room."""
+        """The known sources of each minute and room."""
         if not times:
             return {}
         ids = {number: room for room, number in self._numbers.items()}
@@ -265,9 +249,7 @@ class Keeper:
         return cell[0], self._numbers[cell[1]], *_IN_ORDER(minute_row(merge(rollups)))
 
     def _minutes_again(self, cells: Mapping[tuple[int, str], Sequence[Rollup]]) -> None:
-        """Parts came for minutes that are there already: they are made of all their parts once
-        more.
-        """
+        """Recomputes minutes that exist from all their parts."""
         by_time: dict[int, dict[str, list[Rollup]]] = defaultdict(dict)
         for (t, room), rollups in cells.items():
             by_time[t][room] = list(rollups)
@@ -287,7 +269,7 @@ class Keeper:
     # -- hours and days ----------------------------------------------------------------------------
 
     def _again(self, cells: set[tuple[int, int]]) -> None:
-        """Hours, and their days, that are there already and have new minutes: (begin, room number)."""
+        """Recomputes existing hours and their days: (begin, room number)."""
         for table, name, width in ((HOURS, "hours_to", HOUR_S), (DAYS, "days_to", DAY_S)):
             by_time: dict[int, set[int]] = defaultdict(set)
             for t, number in cells:
@@ -297,7 +279,7 @@ class Keeper:
                 self._work_out(table, t, width, sorted(numbers))
 
     def _close(self, table: Table, name: str, width: int, now_s: int) -> None:
-        """Works out every hour (or day) that is over and has rows, one at a time."""
+        """Computes every hour (or day) that is over, one at a time."""
         to_s = (now_s - GRACE_S) // width * width
         whole_to = self._facts.get(name)
         for (begin,) in self._engine.read(_begins_between(table, whole_to or 0, to_s, width)):
@@ -316,7 +298,7 @@ class Keeper:
                 self._note(name, to_s)
 
     def _work_out(self, table: Table, begin: int, width: int, numbers: Sequence[int]) -> None:
-        """Rows of these rooms from the table below."""
+        """Computes rows of these rooms from the table below."""
         piece = [Piece(_below(table), begin, begin + width)]
         merged = ", ".join(f"{column.merge}({column.name})" for column in KEPT.values())
         for start in range(0, len(numbers), ROOMS_AT_ONCE):
@@ -332,7 +314,7 @@ class Keeper:
             self._breathe()
 
     def _histograms(self, piece: Sequence[Piece], where: str) -> dict[int, tuple[bytes, ...]]:
-        """The merged histograms of each room that has any."""
+        """Merged histograms by room."""
         filled = f"{where} AND ({' OR '.join(f'{name}_count > 0' for name in TIMES)})"
         sums: dict[int, tuple[histogram.HistogramCounts, ...]] = {}
         for _, number, *packed in self._engine.read(pieces_text(piece, TIMES, filled)):
@@ -342,9 +324,7 @@ class Keeper:
         return {number: tuple(map(histogram.packed, counts)) for number, counts in sums.items()}
 
     def _forget(self, now_s: int) -> None:
-        """Rows that are older than they are kept; whole hours at a time, so that it is rarely
-        anything.
-        """
+        """Deletes rows past their retention, in whole hours to rarely have anything to do."""
         begin = now_s // HOUR_S * HOUR_S
         if self._facts.get("forgot_at", 0) >= begin:
             return
@@ -362,8 +342,8 @@ class Keeper:
             self._note("forgot_at", begin)
 
     def _delete_before(self, table: Table, oldest_s: int) -> bool:
-        """Whether there was anything: to remove nothing takes ClickHouse as long as to remove
-        something.
+        """Whether there was anything to delete; asked first, because deleting nothing is as slow in
+        ClickHouse as deleting.
         """
         found = self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest_s} LIMIT 1")  # noqa: S608 - names and numbers
         if found:
@@ -372,7 +352,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def _change(self) -> Iterator[None]:
-        """What was not written is not known either."""
+        """Forgets what it knows when the change fails."""
         facts, numbers, places = dict(self._facts), dict(self._numbers), dict(self._places)
         try:
             with self._engine.change():
@@ -389,7 +369,6 @@ class Keeper:
 
     @property
     def rooms(self) -> dict[str, RoomPlace]:
-        """Every room that there are rows of, and where it belongs."""
         return dict(self._places)
 
     def rooms_of(self, zone_id: str) -> list[str]:
@@ -400,7 +379,7 @@ class Keeper:
         return answer(self._engine, question, dict(self._numbers), self.tables_state(), timeout_s)
 
     def tables_state(self) -> Known:
-        """Up to when and from when the tables are whole."""
+        """The bounds within which the tables are complete."""
         facts = self._facts
         return Known(
             facts.get("hours_to", 0),
@@ -411,7 +390,7 @@ class Keeper:
 
 
 def _begins_between(table: Table, begin: int, end: int, width: int) -> str:
-    """Of the hours (or days) that there are rows of; after a long stop most have none."""
+    """Only hours (or days) with rows; after a long stop most have none."""
     return f"SELECT DISTINCT t - t % {width} AS begun FROM {_below(table)} WHERE t >= {begin} AND t < {end} ORDER BY begun"  # noqa: S608
 
 

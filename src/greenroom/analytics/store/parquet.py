@@ -31,7 +31,6 @@ def write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def _type(value: Any) -> str:
-    """Times come as text."""
     if isinstance(value, str):
         return "TIMESTAMP" if "T" in value else "DATE"
     return "DOUBLE" if isinstance(value, float) else "BIGINT"

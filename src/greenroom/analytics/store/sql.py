@@ -1,8 +1,7 @@
-"""The text of a question in SQL: plain arithmetic over whole numbers, which DuckDB and ClickHouse
-read alike.
+"""The SQL of a question: whole-number arithmetic that DuckDB and ClickHouse both read.
 
-No text of a client gets in here: dimensions and metrics are looked up in tables, times and room
-numbers are integers.
+No client text gets in here: dimensions and metrics come from tables, times and room numbers are
+integers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,19 +27,17 @@ _SIGNS = {"eq": "=", "neq": "<>", "gt": ">", "geq": ">=", "lt": "<", "leq": "<="
 
 
 def bucket(name: str) -> str:
-    """The expression of a dimension."""
     width = DIMENSIONS[name].bucket_s
     return f"(t - t % {width})" if width else "room"
 
 
 def rooms_condition(numbers: Iterable[int]) -> str:
-    """Any of these rooms."""
     listed = ", ".join(map(str, sorted(numbers)))
     return f"room IN ({listed})" if listed else NOTHING
 
 
 def condition(found: Filter, numbers: Numbers) -> str:
-    """A filter. A room that is not known matches nothing."""
+    """An unknown room matches nothing."""
     if isinstance(found, DimensionFilter):
         return _comparison(found, numbers)
     parts = [f"({condition(part, numbers)})" for part in found.parts]
@@ -65,7 +62,7 @@ def _comparison(found: DimensionFilter, numbers: Numbers) -> str:
 
 
 def pieces_text(pieces: Sequence[Piece], columns: Iterable[str], where: str) -> str:
-    """All rows that matter, from the tables that have them, under the names of the kept columns."""
+    """All matching rows of the tables that have them, under the names of the kept columns."""
     names = list(columns)
     return " UNION ALL ".join(_piece(piece, names, where) for piece in pieces)
 
@@ -84,9 +81,7 @@ def _piece(piece: Piece, columns: Sequence[str], where: str) -> str:
 
 
 class Grouped:
-    """A grouped question: which columns it fetches, and its text. The number of minutes is always
-    among them.
-    """
+    """The columns and SQL of a grouped question. The number of minutes is always included."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -102,7 +97,7 @@ class Grouped:
                 yield from _columns(METRICS[order.name].aggregates[order.aggregate])
 
     def text(self, pieces: Sequence[Piece], where: str) -> str:
-        """Rows of the dimensions, then of `columns` merged."""
+        """Rows of the dimensions, then `columns` merged."""
         question = self.question
         keys = [bucket(name) for name in question.dimensions]
         merged = [f"{KEPT[name].merge}({name})" for name in self.columns]
@@ -119,8 +114,8 @@ class Grouped:
     def histograms_text(
         self, pieces: Sequence[Piece], where: str, names: Sequence[str], limit: int
     ) -> str:
-        """Rows of the dimensions and these histograms, one for each row of a table that has any
-        values; at most `limit`.
+        """Rows of the dimensions and these histograms, one for each table row with values; at most
+        `limit`.
         """
         keys = [bucket(name) for name in self.question.dimensions]
         filled = " OR ".join(f"{name}_count > 0" for name in names)
@@ -149,7 +144,7 @@ def _order(order: Order) -> str:
 
 
 class Raw:
-    """A raw question: one row for each room and minute, straight from the minute table."""
+    """The SQL of a raw question: one row for each room and minute of the minute table."""
 
     def __init__(self, question: Question) -> None:
         self.question = question

@@ -1,9 +1,8 @@
-"""The tables, as both engines make them, and the numbered steps from one version of them to the
-next.
+"""The tables of both engines, and the numbered upgrades between versions.
 
-`parts` has every message as it came, for as long as it may come again. `minutes` has the merge of
-the parts of each minute and room, `hours` and `days` the merge of those. Times are Unix seconds of
-the begin; rooms are numbers from `rooms`. The rest is whole numbers.
+`parts` has every message for as long as it may come again, `minutes` the merge of the parts of each
+minute and room, `hours` and `days` the merge of those. Times are Unix seconds of the begin; rooms
+are numbers from `rooms`.
 """
 
 from typing import NamedTuple
@@ -20,7 +19,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """`key` tells rows apart: a row replaces the one with the same key."""
+    """A row replaces the one with the same `key`."""
 
     name: str
     columns: tuple[Column, ...]
@@ -28,7 +27,6 @@ class Table(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
 
@@ -52,11 +50,11 @@ ROOMS = Table(
     ("number",),
 )
 FACTS = Table("facts", (Column("name", "text"), Column("value")), ("name",))
-"""Single numbers: the version of the tables, and up to when hours and days are whole."""
+"""The version of the tables, and up to when hours and days are complete."""
 
 TABLES = (PARTS, MINUTES, HOURS, DAYS, ROOMS, FACTS)
 
 NEW_COLUMNS: dict[int, dict[str, tuple[str, ...]]] = {}
-"""Version -> the columns that it added, by table. A new column of `columns` gets a row here."""
+"""Version -> added columns by table."""
 
 VERSION = 1 + len(NEW_COLUMNS)

@@ -1,8 +1,7 @@
 """A probe agent on another machine: it fetches its checks, probes them, and reports in batches.
 
-A change (a probe that fails after one that did not, or the other way round) is reported at once,
-the rest every few seconds. While greenroom cannot be reached the agent goes on probing, keeps what
-it found, and reports it later; the newest results are the last to be dropped.
+A change of result is reported at once, the rest every few seconds. While greenroom is unreachable
+the agent keeps probing and reports later; when its memory is full it drops the oldest results.
 """
 
 import asyncio
@@ -22,24 +21,19 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import REPORTS_MAX, AgentOrders, AgentReport, ProbeReport, ProbeResult
 
 KEPT_MAX = 100_000
-"""Results that wait while greenroom cannot be reached, about 40 MB: ten minutes of ten thousand
-checks, a day of seventy.
-"""
+"""About 40 MB: ten minutes of ten thousand checks, a day of seventy."""
 
 FIRST_REPORT_S = 1.0
 GATHER_S = 0.1
 """A change waits this long for others: when an origin dies, all of its checks change."""
 
 RETRY_S = 3.0
-"""Between two tries while greenroom cannot be reached."""
 
 log = structlog.get_logger(__name__)
 
 
 class ReportFailed(GreenroomError):
-    """Greenroom did not accept a report. `hopeless`: trying again will not help (wrong token, wrong
-    region).
-    """
+    """`hopeless`: a retry will not help (wrong token, wrong region)."""
 
     def __init__(self, reason: str, *, hopeless: bool = False) -> None:
         super().__init__(reason)
@@ -47,7 +41,7 @@ class ReportFailed(GreenroomError):
 
 
 Send = Callable[[AgentReport], Awaitable[AgentOrders]]
-"""Delivers a report. Raises ReportFailed."""
+"""Raises ReportFailed."""
 
 
 class _Kept(NamedTuple):
@@ -57,7 +51,7 @@ class _Kept(NamedTuple):
 
 
 class ProbeAgent:
-    """One agent. `run` ends by being cancelled, or with ReportFailed when there is no hope."""
+    """`run` ends by being cancelled, or with a hopeless ReportFailed."""
 
     def __init__(
         self, name: str, region: str, send: Send, probe: Probe, now_ms: Callable[[], int]
@@ -77,10 +71,8 @@ class ProbeAgent:
         self._runner = ProbeRunner(name, probe, self._found, now_ms)
         self._failing = False
         self.dropped = 0
-        """Results that were never reported."""
 
     async def run(self) -> None:
-        """Probes and reports."""
         probing = asyncio.create_task(self._runner.run())
         try:
             while True:
@@ -112,9 +104,7 @@ class ProbeAgent:
         self._changed.clear()
 
     async def _report(self) -> None:
-        """Sends what waits. A batch that may have arrived is sent again as it was, so greenroom can
-        tell.
-        """
+        # A batch that may have arrived is sent again unchanged, so that greenroom recognizes it.
         if self._unsent is None:
             self._number += 1
             self._taken = min(len(self._kept), REPORTS_MAX)
@@ -135,7 +125,7 @@ class ProbeAgent:
         self._obey(orders)
 
     def _batch(self) -> AgentReport:
-        """The ages are those of this moment."""
+        """Ages are relative to now."""
         now_ms = self._now_ms()
         reports = [
             ProbeReport(kept.check_id, max(0, now_ms - kept.at_ms), **_facts(kept.result))

@@ -1,6 +1,4 @@
-"""How an agent reaches greenroom: one call of the management API, over a connection that stays
-open.
-"""
+"""Sends an agent's reports to the management API over a persistent connection."""
 
 import asyncio
 import ssl
@@ -18,10 +16,10 @@ from greenroom.model.zone import ACCOUNT_ID
 TIMEOUT_S = 10.0
 GOODBYE_S = 2.0
 ANSWER_MAX = 64 << 20
-"""Bytes of an answer: ten thousand checks with the longest headers."""
+"""Bytes: ten thousand checks with the longest headers."""
 
 TAKEN_CODE = 28020
-"""The code of a name that another agent uses: after a crash it is free again in a moment."""
+"""Error code for a name that another agent uses; after a crash it is free again in a moment."""
 
 HOPELESS = frozenset({400, 401, 403, 404, 405, 413})
 
@@ -32,7 +30,7 @@ class AgentLink:
     def __init__(
         self, urls: Sequence[str], token: str, name: str, tls: ssl.SSLContext | None = None
     ) -> None:
-        """`urls` are those of control listeners, such as https://greenroom.example.com:8081."""
+        """`urls` are control listeners, such as https://greenroom.example.com:8081."""
         path = f"/client/v4/accounts/{ACCOUNT_ID}/probe_agents/{quote(name, safe='')}"
         self._urls = [url.rstrip("/") + path for url in urls]
         self._headers = [
@@ -46,7 +44,7 @@ class AgentLink:
         self._joined = False
 
     async def send(self, report: AgentReport) -> AgentOrders:
-        """Raises ReportFailed; `hopeless` only as long as no report has ever been accepted."""
+        """Raises ReportFailed; `hopeless` only before the first accepted report."""
         body = msgspec.json.encode(report)
         failed: ReportFailed | None = None
         for number, url in enumerate(self._urls):
@@ -63,7 +61,7 @@ class AgentLink:
         raise failed or ReportFailed("no address to report to", hopeless=True)
 
     async def goodbye(self) -> None:
-        """Says that the agent ends, if anyone listens."""
+        """Reports, best effort, that the agent ends."""
         try:
             async with asyncio.timeout(GOODBYE_S):
                 await self._pool.request(

@@ -1,13 +1,11 @@
-"""Which agent is which: batches that come twice, and two programs that use one name."""
+"""Recognizes duplicate batches, and two programs that use one agent name."""
 
 from typing import NamedTuple
 
 from greenroom.errors import AgentNameTaken
 
 TAKEN_MS = 12_000
-"""So long after its last report the name of an agent belongs to it: two reports, and time for a
-slow one.
-"""
+"""An agent owns its name this long after a report: two reports, and time for a slow one."""
 
 
 class _Session(NamedTuple):
@@ -17,14 +15,12 @@ class _Session(NamedTuple):
 
 
 class AgentSessions:
-    """The newest batch of each agent."""
-
     def __init__(self) -> None:
         self._known: dict[str, _Session] = {}
 
     def again(self, name: str, session: str, number: int, now_ms: int) -> bool:
-        """Whether this batch was taken already. Raises AgentNameTaken when another agent uses the
-        name at the moment.
+        """Whether this batch was taken already. Raises AgentNameTaken while another agent uses the
+        name.
         """
         known = self._known.get(name)
         if known and known.id != session and now_ms - known.heard_ms < TAKEN_MS:
@@ -39,5 +35,4 @@ class AgentSessions:
         return repeated
 
     def forget(self, name: str) -> None:
-        """The name is free."""
         self._known.pop(name, None)

@@ -1,4 +1,4 @@
-"""The alert of a health check whose status changed, with the facts of both published generations."""
+"""The alert of a changed health check, with the facts of both published generations."""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -16,8 +16,6 @@ STATES: dict[str, AlertState] = {"start": "start", "end": "end"}
 
 
 class Placed(NamedTuple):
-    """A check and its zone."""
-
     check: HealthCheck
     zone_id: str = ""
     zone_name: str = ""
@@ -26,9 +24,7 @@ class Placed(NamedTuple):
 def status_alert(
     placed: Placed, turn: Turn, vote: Vote, failing: tuple[str, ...], now_ms: int
 ) -> Alert | None:
-    """The alert for a change; None for the first verdict on an origin that is healthy. `vote` is
-    one that the verdict rests on.
-    """
+    """None for the first verdict on a healthy origin. `vote` is one that the verdict rests on."""
     if turn.event not in STATES:
         return None
     check, bad = placed.check, turn.new == UNHEALTHY

@@ -1,4 +1,4 @@
-"""Health checks of a zone: what one check must be, and how the API shows it with its state."""
+"""Health checks of a zone: validation, changes, and how the API shows them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -66,7 +66,6 @@ class CheckPart:
     record: type
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """The part as a record; None for null, and when it is wrong."""
         if value is None:
             return None
         if not isinstance(value, dict):
@@ -92,7 +91,6 @@ class CheckPart:
         return None if found else self.record(**values)
 
     def show(self, value: Any) -> Any:
-        """An object with every field."""
         if value is None:
             return None
         return {
@@ -101,7 +99,7 @@ class CheckPart:
         }
 
     def schema(self, _rule: Spec, /) -> Json:
-        """Of the object; 0 is accepted for a port and means the default."""
+        # 0 is accepted for a port and means the default.
         described = specs(self.record)
         properties = {}
         for item in fields(cast(Any, self.record)):
@@ -133,7 +131,7 @@ _OWN_SCHEMAS: Mapping[str, Json] = {
 
 
 def _as_held(value: Any) -> Any:
-    """Lists as tuples, also inside an object; whole numbers that came as 80.0 as such."""
+    """Lists as tuples, also inside an object; 80.0 as 80."""
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, dict):
@@ -152,15 +150,13 @@ class DefaultNumber:
     """A number in which 0 means the default, as published."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """`effective` puts the default in place of 0."""
+        # `effective` puts the default in place of 0.
         return Plain(int).read(pointer, value, problems)
 
     def show(self, value: Any) -> Any:
-        """The value that counts."""
         return value
 
     def schema(self, rule: Spec, /) -> Json:
-        """From 0 on."""
         return {"type": "integer", "minimum": 0, "maximum": rule.high}
 
 
@@ -169,33 +165,25 @@ class Regions:
     """`check_regions`: a list of region codes, or null."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """A tuple."""
         return Several().read(pointer, value, problems)
 
     def show(self, value: Any) -> Any:
-        """A list, or null."""
         return None if value is None else list(value)
 
     def schema(self, rule: Spec, /) -> Json:
-        """Of both."""
         codes = {"type": "string", "enum": [*REGIONS, ALL_REGIONS]}
         return {"type": ["array", "null"], "items": codes, "minItems": 1, "maxItems": rule.high}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The type of a check, in any case."""
-
     def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
-        """In capitals."""
         return value.upper() if isinstance(value, str) else value
 
     def show(self, value: Any) -> Any:
-        """As it is."""
         return value
 
     def schema(self, _rule: Spec, /) -> Json:
-        """The three types, in capitals or not."""
         return {"type": "string", "enum": [*TYPES, *(kind.lower() for kind in TYPES)]}
 
 
@@ -251,17 +239,15 @@ HEALTH_CHECK = ApiSchema.of(
 )
 
 GLOBAL = "Global"
-"""The name of all regions together."""
 
 
 def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthCheck]:
-    """Raises Refused when there is no such check in this zone."""
+    """Raises Refused when the zone has no such check."""
     zone_of(known, zone_id)
     return entry_of(known.health_checks, "health check", check_id, zone_id)
 
 
 def show(entry: Entry[HealthCheck], view: HealthStates) -> Json:
-    """A check as the API answers it."""
     check, state = entry.record, view.condition(entry.id)
     status = shown_status(state, check)
     values = {item.name: getattr(check, item.name) for item in fields(HealthCheck)}
@@ -280,8 +266,6 @@ def show(entry: Entry[HealthCheck], view: HealthStates) -> Json:
 
 
 def create(zone_id: str, document: Any, view: HealthStates | None = None) -> ConfigChange:
-    """A new check."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(zone_of(known, zone_id), "zone")
         if len(known.health_checks) >= CHECKS_MAX:
@@ -294,8 +278,6 @@ def create(zone_id: str, document: Any, view: HealthStates | None = None) -> Con
 def change(
     zone_id: str, check_id: str, document: Any, whole: bool, view: HealthStates | None = None
 ) -> ConfigChange:
-    """A check with every field replaced (PUT), or some of them (PATCH)."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = check_of(known, zone_id, check_id)
         refuse_read_only(entry, "health check")
@@ -305,7 +287,7 @@ def change(
 
 
 def delete(zone_id: str, check_id: str) -> ConfigChange:
-    """Removes a check; an incident that is open ends with it."""
+    """An open incident of the check ends."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(check_of(known, zone_id, check_id), "health check")
@@ -315,13 +297,11 @@ def delete(zone_id: str, check_id: str) -> ConfigChange:
 
 
 def preview(view: HealthView, zone_id: str, document: Any) -> Json:
-    """Begins to try a check."""
     check = HealthCheck(id=opaque_id(), **checked(document))
     return _show_preview(view, check, view.previews.add(check, zone_id))
 
 
 def show_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
-    """A check that is being tried. Raises Refused."""
     found = view.previews.get(check_id, zone_id)
     if found is None:
         raise not_found("preview of a health check", check_id)
@@ -329,7 +309,6 @@ def show_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
 
 
 def end_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
-    """Ends a trial. Raises Refused."""
     show_preview(view, zone_id, check_id)
     view.previews.remove(check_id)
     return {"id": check_id}
@@ -360,7 +339,7 @@ def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
 
 
 def checked(document: Any) -> Json:
-    """The values that count of a whole document. Raises Refused with every fault."""
+    """Fills in defaults. Raises Refused with every fault."""
     values, faults = read_as(
         HEALTH_CHECK, document, lambda values: health_check_problems(effective(values))
     )

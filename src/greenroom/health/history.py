@@ -1,5 +1,3 @@
-"""The history of a check: its event log, and its figures over a period."""
-
 from collections.abc import Sequence
 from math import ceil
 from typing import Any
@@ -15,10 +13,10 @@ from greenroom.web.time_format import milliseconds
 from greenroom.web.time_format import moment as written
 
 SPAN_MS = 24 * 3_600_000
-"""How far back is looked when nothing else is asked."""
+"""Default period."""
 
 SAMPLE = 10_000
-"""Newest events from which percentiles are taken; a check of one agent makes so many in a week."""
+"""Newest events that percentiles are taken from; a week of a check with one agent."""
 
 PERCENTILES = (50, 75, 95, 99)
 TIMES = ("tcp_ms", "tls_ms", "ttfb_ms", "rtt_ms")
@@ -116,7 +114,7 @@ FIGURES = ApiSchema(
 
 
 def span(since: str | None, until: str | None, now_ms: int) -> tuple[int, int]:
-    """Begin and end in Unix ms; the last day when nothing is said. Raises Refused."""
+    """Begin and end in Unix ms; the last day by default. Raises Refused."""
     end = now_ms + 1 if until is None else milliseconds(until)
     begin = (end or now_ms) - SPAN_MS if since is None else milliseconds(since)
     faults = [
@@ -140,7 +138,7 @@ def events(
     only_changes: bool,
     count: int,
 ) -> list[Json]:
-    """The newest events of the span, at most so many."""
+    """Newest first, at most `count`."""
     question = EventQuestion(
         begin, end, [check.id], region=region, only_changes=only_changes, limit=count
     )
@@ -148,7 +146,6 @@ def events(
 
 
 def show(event: CheckEvent) -> Json:
-    """One event."""
     result = event.result
     return CHECK_EVENT.show(
         {
@@ -216,7 +213,7 @@ def _region(region: str, reasons: dict[str, int], found: Sequence[CheckEvent]) -
 
 
 def spread(values: Sequence[float]) -> dict[str, Any] | None:
-    """The percentiles, each a value that was measured; None when there is none."""
+    """Percentiles, each a measured value; None without values."""
     ordered = sorted(values)
     if not ordered:
         return None

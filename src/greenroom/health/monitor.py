@@ -1,9 +1,8 @@
-"""Where reports become verdicts: the votes of all agents, the condition of every check, and what is
-written down about it.
+"""Turns reports into verdicts: the votes of all agents and the condition of every check.
 
-Everything here runs in one event loop. A report changes votes and, at once, the condition of its
-check; the rest (an agent that is lost, a vote that has grown old) is noticed by looking at every
-check now and then. What is to be remembered is collected and written by `writer.HealthWriter`.
+Everything runs in one event loop. A report changes votes and, at once, the condition of its check;
+a sweep notices lost agents and stale votes. What must survive is collected for
+`writer.HealthWriter`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,10 +41,10 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason, Report
 
 SWEEP_S = 10
-"""Every check is looked at at least so often."""
+"""Every check is looked at at least this often."""
 
 AGENTS_MAX = 500
-"""Agents that are known at once; more than thirteen regions with three each need."""
+"""Known at once; thirteen regions with three each need far fewer."""
 
 GLOBAL = "Global"
 
@@ -53,13 +52,11 @@ log = structlog.get_logger(__name__)
 
 
 class HealthMonitor:
-    """Every check with its votes and condition."""
-
     def __init__(
         self, now_ms: Callable[[], int], pending: Pending, replan: Callable[[], None] = lambda: None
     ) -> None:
-        """`pending` collects what is to be written down; `replan` is called when another agent is
-        to probe some check.
+        """`pending` collects what is to be written; `replan` is called when agents get other
+        checks.
         """
         self._now_ms = now_ms
         self._pending = pending
@@ -74,14 +71,12 @@ class HealthMonitor:
         self._asked: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._sweeping: list[str] = []
         self.plan_number = 0
-        """Grows whenever other agents may be asked."""
+        """Grows whenever agents may get other checks."""
 
     # -- what there is -----------------------------------------------------------------------------
 
     def load(self, memory: HealthMemory) -> None:
-        """What was known before. Agents count as heard of now: they have had no chance to report to
-        this process yet.
-        """
+        # Agents count as heard from now: they could not yet report to this process.
         now_ms = self._now_ms()
         self._conditions = dict(memory.conditions)
         self._roster |= {
@@ -90,8 +85,8 @@ class HealthMonitor:
         self._plan_agents()
 
     def configure(self, placed: Mapping[str, Placed]) -> None:
-        """From now on these checks. Incidents of a check that is removed end with it; a changed
-        check begins without votes.
+        """Sets the checks. Incidents of a removed check end; a changed check begins without
+        votes.
         """
         now_ms = self._now_ms()
         for key in self._placed.keys() - placed.keys():
@@ -113,7 +108,7 @@ class HealthMonitor:
                 self._look(key, now_ms)
 
     def hear(self, name: str, region: str, report_every_ms: int) -> bool:
-        """An agent is there. False: there are too many, and this one is not known."""
+        """Notes a sign of life; False when there are too many agents to add this one."""
         known = self._roster.get(name)
         if known is None and len(self._roster) >= AGENTS_MAX:
             return False
@@ -124,21 +119,18 @@ class HealthMonitor:
         return True
 
     def leave(self, name: str) -> None:
-        """An agent says that it ends: its region does not wait for it."""
+        """The agent ended: its region no longer waits for it."""
         if self._roster.pop(name, None):
             self._plan_agents()
             self._pending.agents(self.agents())
 
     def agents(self) -> list[Agent]:
-        """Every agent that is known, the own one left out."""
         return [agent for agent in self._roster.values() if agent.name != LOCAL]
 
     def lost(self) -> frozenset[str]:
-        """Names of agents that are not heard of any more."""
         return self._lost
 
     def assigned(self, agent: str) -> dict[str, HealthCheck]:
-        """The checks that this agent is to probe."""
         return {
             key: self._placed[key].check
             for key, regions in self._asked.items()
@@ -146,7 +138,6 @@ class HealthMonitor:
         }
 
     def placed(self) -> Mapping[str, Placed]:
-        """Every check with its zone."""
         return self._placed
 
     # -- what the API asks -------------------------------------------------------------------------
@@ -161,9 +152,7 @@ class HealthMonitor:
     # -- what happens ------------------------------------------------------------------------------
 
     def take(self, agent: str, reports: Iterable[Report]) -> None:
-        """The reports of an agent that was heard of; those of checks that are not here any more are
-        left out.
-        """
+        """Takes reports of a known agent; ignores those of removed checks."""
         now_ms = self._now_ms()
         region = self._roster[agent].region if agent in self._roster else ""
         for report in reports:
@@ -201,7 +190,7 @@ class HealthMonitor:
         self._replan()
 
     def _look(self, key: str, now_ms: int) -> Turn | None:
-        """The condition of a check after a look at its votes."""
+        """Updates the condition of a check from its votes."""
         placed = self._placed.get(key)
         if placed is None:
             return None
@@ -278,9 +267,7 @@ class HealthMonitor:
 
 
 def _lasting(condition: Condition) -> Condition:
-    """What is worth a row: when verdicts became undecided and when the last failure was seen change
-    all the time.
-    """
+    """Without fields that change all the time, which are not worth a row."""
     return msgspec.structs.replace(
         condition, undecided_ms=0, failed_ms=condition.failed_ms // 60_000
     )

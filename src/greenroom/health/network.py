@@ -1,8 +1,8 @@
-"""The connections of a probe: guarded addresses, the server name as the check wants it, and the
-time of the first byte.
+"""Connections of a probe: guarded addresses, the check's server name, and the time of the first
+byte.
 
-httpcore asks this backend for its connections. It connects only to addresses that the outbound
-guard allowed a moment ago, and nothing is resolved a second time.
+httpcore asks this backend for connections. It connects only to addresses that the outbound guard
+has just allowed, and resolves nothing again.
 """
 
 import asyncio
@@ -20,23 +20,19 @@ from greenroom.outbound import OutboundPolicy, OutboundRefused, Resolve
 from greenroom.outbound.policy import NEVER, PRIVATE
 
 RESOLVERS = 32
-"""Names that are resolved at once. A resolver that hangs takes one of these threads and none of
-anyone else's.
-"""
+"""Threads that resolve names; a hanging resolver takes only these."""
 
 ADDRESSES_TRIED = 3
-"""Addresses of one name that are tried, one after the other, within the time of one try."""
+"""Addresses of one name, in order, within the time of one try."""
 
 
 def probe_policy(*, private: bool = True) -> OutboundPolicy:
-    """What probes may connect to: every port of every public address, and of private ones unless
-    they are forbidden.
-    """
+    """Allows every port of public addresses, and of private ones unless forbidden."""
     return OutboundPolicy(ports=(), allowed=PRIVATE if private else (), denied=NEVER)
 
 
 def threaded_resolver() -> Resolve:
-    """What this machine says about a name, asked in threads of its own."""
+    """Resolves in its own threads."""
     pool = ThreadPoolExecutor(RESOLVERS, "probe-names")
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -52,7 +48,7 @@ def _look_up(host: str, port: int) -> list[Any]:
 
 @dataclass(slots=True)
 class Course:
-    """How far one try has come; `now` is a clock in seconds."""
+    """The progress of one try; `now` is a clock in seconds."""
 
     now: Callable[[], float]
     phase: str = "dns"
@@ -64,7 +60,7 @@ class Course:
     marks: dict[str, float] = field(default_factory=dict)
 
     async def trace(self, event: str, _facts: Any) -> None:
-        """What httpcore tells while it works (its `trace` extension)."""
+        """httpcore's `trace` extension."""
         at = self.now()
         self.marks[event] = at
         if event == "connection.connect_tcp.started":
@@ -83,8 +79,8 @@ class Course:
 
 
 class ProbeNetwork(httpcore.AsyncNetworkBackend):
-    """Connects to one of these addresses. `name` is what the certificate must be for, `sent` the
-    name that is sent, or empty for none.
+    """Connects to one of `addresses`. The certificate must be for `name`; `sent` is the SNI name,
+    empty for none.
     """
 
     def __init__(
@@ -109,7 +105,7 @@ class ProbeNetwork(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """The first address that accepts. `host` is only a name here: the addresses are known."""
+        # `host` is only a name here: the addresses are known.
         del host, local_address, socket_options
         share = timeout / len(self._addresses) if timeout else None
         for address in self._addresses[:-1]:
@@ -127,7 +123,6 @@ class ProbeNetwork(httpcore.AsyncNetworkBackend):
         return ProbeStream(stream, self)
 
     async def secured(self, stream: httpcore.AsyncNetworkStream) -> httpcore.AsyncNetworkStream:
-        """TLS over a connection, for as long as the try lasts."""
         if self._tls is None:
             raise OutboundRefused("this connection is not meant for TLS")
         if self._name and not self._sent and not is_address(self._name):
@@ -140,29 +135,23 @@ class ProbeNetwork(httpcore.AsyncNetworkBackend):
         return ProbeStream(secured, self)
 
     def read_one(self) -> None:
-        """The first byte has come."""
         self._course.first = self._course.first or self._course.now()
 
 
 class ProbeStream(httpcore.AsyncNetworkStream):
-    """One connection; notes its first byte."""
-
     def __init__(self, stream: httpcore.AsyncNetworkStream, network: ProbeNetwork) -> None:
         self._stream = stream
         self._network = network
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """As httpcore has it."""
         data = await self._stream.read(max_bytes, timeout)
         self._network.read_one()
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """As httpcore has it."""
         await self._stream.write(buffer, timeout)
 
     async def aclose(self) -> None:
-        """As httpcore has it."""
         await self._stream.aclose()
 
     async def start_tls(
@@ -171,10 +160,9 @@ class ProbeStream(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> Any:
-        """As the check requires, instead of httpcore's defaults."""
+        # As the check requires, instead of httpcore's defaults.
         del ssl_context, server_hostname, timeout
         return await self._network.secured(self._stream)
 
     def get_extra_info(self, info: str) -> Any:
-        """As httpcore has it."""
         return self._stream.get_extra_info(info)

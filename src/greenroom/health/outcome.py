@@ -1,4 +1,4 @@
-"""Data of the monitor that still has to be written."""
+"""Health data that still has to be written."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -10,11 +10,11 @@ from greenroom.model.alert import Alert
 from greenroom.model.probe import CheckEvent
 
 EVENTS_WAITING_MAX = 50_000
-"""Events that wait while the database cannot be written, about 25 MB; the oldest go first."""
+"""About 25 MB; the oldest are dropped."""
 
 
 class Pending:
-    """Collects; `hurry` is called when something must not wait for the next regular write."""
+    """`hurry` is called when something must not wait for the next regular write."""
 
     def __init__(self, hurry: Callable[[], None] = lambda: None) -> None:
         self._hurry = hurry
@@ -23,29 +23,26 @@ class Pending:
         self._alerts: list[Alert] = []
         self._agents: Sequence[Agent] | None = None
         self.lost = 0
-        """Events that were dropped because too many waited."""
 
     def condition(self, check_id: str, condition: Condition | None) -> None:
-        """The newest condition of a check; None: it is gone."""
+        """None: the check is gone."""
         self._conditions[check_id] = condition
 
     def event(self, event: CheckEvent) -> None:
-        """One more row of the event log."""
         self.lost += len(self._events) == EVENTS_WAITING_MAX
         self._events.append(event)
 
     def alert(self, alert: Alert | None) -> None:
-        """An alert that must not get lost."""
+        # An alert must not get lost.
         if alert:
             self._alerts.append(alert)
             self._hurry()
 
     def agents(self, agents: Sequence[Agent]) -> None:
-        """All agents there are now."""
         self._agents = agents
 
     def take(self) -> HealthBatch | None:
-        """Everything, to be written; None when there is nothing."""
+        """Takes everything; None when there is nothing."""
         if not (self._conditions or self._events or self._alerts or self._agents is not None):
             return None
         batch = HealthBatch(
@@ -56,7 +53,7 @@ class Pending:
         return batch
 
     def give_back(self, batch: HealthBatch) -> None:
-        """A batch that could not be written; what has come meanwhile is newer."""
+        """Puts back a batch that could not be written; newer data wins."""
         self._conditions = {**batch.conditions, **self._conditions}
         self._alerts = [*batch.alerts, *self._alerts]
         self._agents = batch.agents if self._agents is None else self._agents
@@ -67,16 +64,12 @@ class Pending:
 
 
 class Nothing(Pending):
-    """For checks of which nothing is to be remembered."""
+    """Discards everything."""
 
-    def condition(self, check_id: str, condition: Condition | None) -> None:
-        """Dropped."""
+    def condition(self, check_id: str, condition: Condition | None) -> None: ...
 
-    def event(self, event: CheckEvent) -> None:
-        """Dropped."""
+    def event(self, event: CheckEvent) -> None: ...
 
-    def alert(self, alert: Alert | None) -> None:
-        """Dropped."""
+    def alert(self, alert: Alert | None) -> None: ...
 
-    def agents(self, agents: Sequence[Agent]) -> None:
-        """Dropped."""
+    def agents(self, agents: Sequence[Agent]) -> None: ...

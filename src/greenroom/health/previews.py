@@ -1,4 +1,4 @@
-"""Previews of checks before they are saved: probed by this process for a while, and not stored."""
+"""Previews of unsaved checks: probed by this process for ten minutes, never stored."""
 
 from collections.abc import Callable
 
@@ -11,16 +11,14 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult, Report
 
 PREVIEWS_MAX = 100
-"""Previews at once; the oldest makes room for a new one."""
+"""The oldest makes room for a new one."""
 
 PREVIEW_MS = 10 * 60_000
-"""How long a preview runs."""
+"""Duration of a preview."""
 
 
 class PreviewChecks:
-    """The previews of one process. `run` and `sweep` belong to its event loop, and so does
-    everything else here.
-    """
+    """Belongs to one event loop."""
 
     def __init__(self, probe: Probe, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
@@ -30,7 +28,7 @@ class PreviewChecks:
         self._runner = ProbeRunner("preview", probe, self._report, now_ms)
 
     def add(self, check: HealthCheck, zone_id: str) -> int:
-        """Begins a preview; when it was made."""
+        """Returns when the preview was made."""
         now_ms = self._now_ms()
         if len(self._made) >= PREVIEWS_MAX:
             del self._made[next(iter(self._made))]
@@ -39,17 +37,15 @@ class PreviewChecks:
         return now_ms
 
     def get(self, check_id: str, zone_id: str) -> tuple[int, HealthCheck] | None:
-        """When it was made, and the check; None when there is none of this id in this zone."""
+        """When it was made, and the check; None when the zone has no such preview."""
         found = self._made.get(check_id)
         return (found[0], found[1].check) if found and found[1].zone_id == zone_id else None
 
     def remove(self, check_id: str) -> None:
-        """Ends a preview."""
         if self._made.pop(check_id, None):
             self._plan()
 
     def sweep(self) -> None:
-        """Ends previews that have run long enough."""
         over = [
             key for key, (made_ms, _) in self._made.items() if self._now_ms() - made_ms > PREVIEW_MS
         ]
@@ -58,7 +54,7 @@ class PreviewChecks:
         self.monitor.sweep()
 
     async def run(self) -> None:
-        """Probes them, until cancelled."""
+        """Runs until cancelled."""
         await self._runner.run()
 
     def _plan(self) -> None:

@@ -1,4 +1,4 @@
-"""Probe agents: what one reports, what it is told, and which there are."""
+"""The API of probe agents."""
 
 import re
 from typing import Any
@@ -38,7 +38,6 @@ _, _COMPONENTS = msgspec.json.schema_components(
 
 
 def report_schemas() -> dict[str, Json]:
-    """The schemas of a report and of its answer."""
     found = dict(_COMPONENTS)
     found["AgentReport"]["properties"]["region"] = {"type": "string", "enum": list(REGIONS)}
     found["ProbeReport"]["properties"]["reason"] = {
@@ -66,7 +65,7 @@ def report_schemas() -> dict[str, Json]:
 
 
 def report(view: HealthView, name: str, document: Any) -> Json:
-    """Takes a report in; what the agent is to do. Raises Refused."""
+    """Takes a report; returns the agent's orders. Raises Refused."""
     if not re.fullmatch(AGENT_NAME, name) or name == LOCAL:
         raise Refused(
             ApiFault(
@@ -111,7 +110,6 @@ def report(view: HealthView, name: str, document: Any) -> Json:
 
 
 def listed(view: HealthView) -> list[Json]:
-    """Every agent."""
     return [
         AGENT.show(
             {
@@ -126,7 +124,7 @@ def listed(view: HealthView) -> list[Json]:
 
 
 def leave(view: HealthView, name: str) -> Json:
-    """An agent ends, or an operator takes one away that will not come back. Raises Refused."""
+    """Removes an agent that ends or will not come back. Raises Refused."""
     if name not in {agent.name for agent, _ in view.agents()}:
         raise not_found("agent", name)
     view.leave(name)

@@ -1,8 +1,8 @@
-"""One probe of a health check: connect, perhaps ask, and judge the answer.
+"""One probe of a health check: connect, perhaps send a request, and judge the response.
 
-A probe has a number of tries. Each has the whole `timeout` of the check, from the name to the end
-of the body; the next one begins at once, and only after a timeout. An answer is judged by its code,
-then by the first 10 KB of its body.
+Each try has the whole `timeout` of the check, from name resolution to the end of the body; only a
+timeout leads to another try, at once. A response is judged by its code, then by the first 10 KB of
+its body.
 """
 
 import asyncio
@@ -27,15 +27,13 @@ from greenroom.outbound import Guard, OutboundRefused, OutboundTarget, read_targ
 from greenroom.outbound.policy import is_outside, outside_only
 
 REDIRECTS_MAX = 5
-"""Redirects that are followed; a browser gives up after twenty, a health check should lead to its
-page.
-"""
+"""Browsers follow twenty; a health check should lead to its page."""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 USER_AGENT = "Mozilla/5.0 (compatible; greenroom-health-check/{version}; health-check-id: {id})"
 COMPARED_SHOWN = 200
-"""Bytes of a body without the expected text that the log shows, decoded."""
+"""Decoded bytes that the log shows of a body without the expected text."""
 
 ID_SHOWN = 16
 """Characters of the id in the User-Agent, as published."""
@@ -46,23 +44,23 @@ log = structlog.get_logger(__name__)
 
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For httpcore, which wants one; `ProbeNetwork.secured` chooses by itself."""
+"""httpcore requires one; `ProbeNetwork.secured` chooses by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What every probe of an agent uses."""
+    """Shared by all probes of an agent."""
 
     guard: Guard
     tls: TlsContexts
 
 
 class CannotProbe(Exception):
-    """The machine that probes lacks something: nothing is said about the origin."""
+    """The probing machine lacks something: this says nothing about the origin."""
 
 
 async def probe(check: HealthCheck, equipment: Equipment) -> ProbeResult:
-    """One probe with all its tries. Raises CannotProbe, and nothing else but when it is cancelled."""
+    """Runs all tries. Raises CannotProbe, and nothing else unless cancelled."""
     tries = 1
     while (result := await _try(check, equipment)).reason in TIMEOUTS and tries <= check.retries:
         tries += 1
@@ -115,7 +113,7 @@ def _result(course: Course, code: int, reason: str) -> ProbeResult:
 
 
 async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
-    """Whether a connection can be made; it is closed at once."""
+    """Connects and closes at once."""
     addresses = await equipment.guard.addresses(check.address.lower(), check.port)
     await course.trace("connection.connect_tcp.started", None)
     stream = await ProbeNetwork(addresses, course).connect_tcp(
@@ -127,9 +125,7 @@ async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) ->
 
 
 async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
-    """The answer to one request, or to the last one of a chain of redirects: (code, reason or
-    empty).
-    """
+    """Sends one request and follows redirects: (code, reason or empty)."""
     config = check.http_config or HttpCheck()
     target = OutboundTarget(check.type.lower(), check.address.lower(), check.port, config.path)
     outside = False
@@ -156,8 +152,8 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
 def _following(
     check: HealthCheck, config: HttpCheck, before: OutboundTarget, where: str
 ) -> OutboundTarget:
-    """Where a redirect leads. The host of the Host header is the checked server itself: its public
-    address may be someone else's.
+    """Where a redirect leads. The check's own host means the checked server: its public address may
+    be someone else's.
     """
     found = read_target(urljoin(before.url, where))
     return replace(found, host=check.address.lower()) if found.host == _own_host(config) else found
@@ -209,8 +205,8 @@ async def _asked(
 
 
 def _names(config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> tuple[str, str]:
-    """(name that TLS sends, name that the certificate must be for); a name is sent only when there
-    is a Host header, as published.
+    """(SNI name, name the certificate must be for); SNI is sent only with a Host header, as
+    published.
     """
     host = _own_host(config) if same_host else target.host
     sent = "" if is_address(host) else host
@@ -218,7 +214,7 @@ def _names(config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> tup
 
 
 def _own_host(config: HttpCheck) -> str:
-    """The Host header of the check without its port; empty when there is none."""
+    """The Host header without its port, or empty."""
     authority = config.header_value("host").lower()
     if authority.startswith("["):
         return authority[1:].partition("]")[0]
@@ -228,9 +224,8 @@ def _own_host(config: HttpCheck) -> str:
 def _headers(
     check: HealthCheck, config: HttpCheck, target: OutboundTarget, *, same_host: bool
 ) -> list[tuple[str, str]]:
-    """Headers of the check are for its own host: they may hold secrets, and a redirect may lead
-    anywhere.
-    """
+    # Headers of the check are for its own host: they may hold secrets, and a redirect may lead
+    # anywhere.
     own = {name: values for name, values in (config.header or {}).items() if same_host}
     given = {name.lower() for name in own}
     fixed = [
@@ -245,8 +240,8 @@ def _headers(
 
 
 async def _beginning(response: httpcore.Response) -> bytes:
-    """The first BODY_READ bytes, decoded: some servers compress whatever was asked for. What cannot
-    be decoded is left out.
+    """The first BODY_READ bytes, decoded as some servers compress unasked. Leaves out what cannot
+    be decoded.
     """
     encoding = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
     decode = _decoder(encoding.strip().lower())
@@ -262,8 +257,8 @@ async def _beginning(response: httpcore.Response) -> bytes:
 
 
 def _decoder(encoding: bytes) -> Callable[[bytes, int], bytes]:
-    """(part, most bytes that come out) -> decoded. `deflate` is zlib's form, or the bare one that
-    some servers send.
+    """(part, most bytes to return) -> decoded. `deflate` may have zlib's header or, as some servers
+    send it, none.
     """
     if encoding in (b"gzip", b"x-gzip"):
         return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress
@@ -282,7 +277,7 @@ def _decoder(encoding: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def judged(config: HttpCheck, status: int, body: bytes) -> str:
-    """Why an answer is not good; empty when it is. The body is compared as UTF-8, capitals or not."""
+    """Why a response is bad, or empty. Compares the body as UTF-8, ignoring case."""
     code = str(status)
     if not any(
         code == wanted or (wanted[1:].lower() == "xx" and code[0] == wanted[0])
@@ -302,6 +297,4 @@ PROBES: Mapping[str, Callable[[HealthCheck, Equipment, Course], Awaitable[tuple[
     "HTTPS": probe_http,
     "TCP": probe_tcp,
 }
-"""What a probe of each type does: (code of the answer or 0, reason or empty); it may raise
-anything.
-"""
+"""Each returns (response code or 0, reason or empty) and may raise anything."""

@@ -1,4 +1,4 @@
-"""From an exception to one of the published reasons."""
+"""Maps exceptions to the published reasons."""
 
 import errno
 import socket
@@ -24,7 +24,7 @@ BY_NUMBER = {
 }
 
 NAME_CODES = frozenset({62, 64})
-"""What OpenSSL calls a certificate for another host name or address."""
+"""OpenSSL's codes for a certificate of another host name or address."""
 
 UNRECOGNIZED = frozenset(
     {"TLSV1_UNRECOGNIZED_NAME", "TLSV1_ALERT_UNRECOGNIZED_NAME", "SSLV3_ALERT_UNRECOGNIZED_NAME"}
@@ -38,7 +38,7 @@ BY_CLASS: tuple[tuple[type[BaseException], Reason], ...] = (
     (httpcore.RemoteProtocolError, Reason.INVALID_RESPONSE),
     (httpcore.LocalProtocolError, Reason.CONFIGURATION),
 )
-"""The first row that fits; more exact ones stand above it in `reason_of`."""
+"""The first row that fits; `reason_of` handles more exact ones first."""
 
 LAST: tuple[tuple[type[BaseException], Reason], ...] = (
     (httpcore.ConnectTimeout, Reason.TCP_TIMEOUT),
@@ -49,7 +49,7 @@ LAST: tuple[tuple[type[BaseException], Reason], ...] = (
 
 
 def reason_of(error: BaseException) -> Reason:
-    """The reason that says most about an error; causes count before what was made of them."""
+    """The most specific reason; causes come before the exceptions raised from them."""
     causes = list(_causes(error))
     for found in (exact(cause) for cause in reversed(causes)):
         if found:
@@ -61,12 +61,12 @@ def reason_of(error: BaseException) -> Reason:
 
 
 LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
-"""What this machine has too little of: file descriptors, memory, free ports."""
+"""Shortages of this machine: file descriptors, memory, free ports."""
 
 
 def lacking(error: BaseException) -> str:
-    """What this machine lacks, when that is why the probe could not be made; empty when the error
-    is about the origin.
+    """The shortage of this machine that prevented the probe; empty when the error is about the
+    origin.
     """
     found = (
         cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno in LACKS

@@ -20,17 +20,16 @@ PREFIXES = {
     "": "/zones/{zone_id}/healthchecks",
     "smart shield ": "/zones/{zone_id}/smart_shield/healthchecks",
 }
-"""What stands before the tag -> where the same calls are."""
+"""Tag prefix -> path prefix of the same calls."""
 
 
 def health_states(request: Request) -> HealthStates:
-    """What is known of the checks."""
     found: HealthStates | None = request.app.state.health
     return found or NoStates()
 
 
 def health_view(request: Request) -> HealthView:
-    """The health checks at work. Raises Refused where none run."""
+    """Raises Refused where no health checks run."""
     found: HealthView | None = request.app.state.health
     if found is None:
         raise Refused(ApiFault(Code.UNAVAILABLE, "no health checks run in this process"))
@@ -56,7 +55,7 @@ Count = Annotated[int, Query(ge=1, le=1_000, description="Events at most.")]
 
 
 def _add_previews(router: Router) -> None:
-    """The calls that try a check; `preview` stands where an id would, so they come first."""
+    # `preview` stands where an id would, so these routes come first.
 
     @router.post("/preview", **told("HealthCheck", body="HealthCheckCreate", may="edit"))
     async def create_preview(
@@ -78,7 +77,6 @@ def _add_previews(router: Router) -> None:
 
 
 def routes_of(tag: str, prefix: str) -> Router:
-    """The calls below one prefix."""
     router = Router(tags=[f"{tag}health checks"], prefix=prefix)
     _add_previews(router)
 

@@ -1,4 +1,4 @@
-"""Runs probes when they are due: many at once, each on its own, none of them twice at a time."""
+"""Runs probes when they are due, concurrently, each check at most once at a time."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,9 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult
 
 PROBES_AT_ONCE = 3_000
-"""Probes under way at once: ten thousand checks a minute on servers that swallow everything, with
-three tries of five seconds each, are 2,500. Each takes a socket and about 30 KB."""
+"""Ten thousand checks a minute on unresponsive servers, with three tries of five seconds, are
+2,500. Each takes a socket and about 30 KB.
+"""
 
 log = structlog.get_logger(__name__)
 
@@ -24,9 +25,7 @@ ReportProbe = Callable[[HealthCheck, int, ProbeResult], None]
 
 
 class RunnerFigures(NamedTuple):
-    """How the probes of this process are doing. `late_ms` is the greatest delay of the last minute
-    or so.
-    """
+    """`late_ms` is the greatest delay of the last minute or so."""
 
     checks: int = 0
     running: int = 0
@@ -37,7 +36,7 @@ class RunnerFigures(NamedTuple):
 
 
 class ProbeRunner:
-    """Probes the checks of one agent. Lives in one event loop."""
+    """Probes the checks of one agent in one event loop."""
 
     def __init__(
         self,
@@ -59,7 +58,6 @@ class ProbeRunner:
 
     @property
     def figures(self) -> RunnerFigures:
-        """Now."""
         minute = self._now_ms() // 60_000
         late_ms = max((late for at, late in self._late if at >= minute - 1), default=0)
         return RunnerFigures(
@@ -72,12 +70,12 @@ class ProbeRunner:
         )
 
     def plan(self, checks: Mapping[str, HealthCheck]) -> None:
-        """From now on these checks."""
+        """Sets the checks."""
         self._table.plan(checks, self._now_ms())
         self._wake.set()
 
     async def run(self) -> None:
-        """Until cancelled; probes under way are cancelled with it."""
+        """Runs until cancelled, and cancels its probes then."""
         try:
             while True:
                 self._wake.clear()

@@ -1,9 +1,9 @@
-"""The health checks of an installation in one process: it leads (probes, takes reports, decides),
+"""The health checks of an installation in one process, which leads (probes, takes reports, decides)
 or follows and shows what was written.
 
-The leader holds a lease in the health store and prolongs it; the next one begins with the
-conditions that were written last. While the store cannot be reached no process can take the lead
-over, so the leader goes on and writes later.
+The leader renews a lease in the health store; the next leader begins with the conditions written
+last. While the store is unreachable no process can take over, so the leader continues and writes
+later.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from greenroom.ports import AlertSink
 TERM_MS = 15_000
 RENEW_S = 5.0
 FOLLOW_S = 2.0
-"""Between two looks of a process that follows."""
+"""Between two looks of a follower."""
 
 LOOK_S = 0.3
 
@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 
 class HealthService:
-    """Lives in the event loop of its process; the store is asked in threads."""
+    """Lives in its process's event loop; calls the store in threads."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class HealthService:
         *,
         holder: str = "",
     ) -> None:
-        """`holder` names this process among those that share the store: the same after a restart,
-        or it would wait for its own lease.
+        """`holder` names this process among those that share the store. It must be the same after a
+        restart, or the process would wait for its own lease.
         """
         self._store = store
         self._now_ms = now_ms
@@ -72,7 +72,7 @@ class HealthService:
         self._placed: Mapping[str, Placed] = {}
         self.leads = False
         self.remembers = asyncio.Event()
-        """Set when the conditions that were written before have been read."""
+        """Set when the written conditions have been read."""
         self._writer = HealthWriter(store, sink, now_ms)
         self._runner = ProbeRunner(LOCAL, probe, self._report, now_ms)
         self._monitor = self._new_monitor()
@@ -83,8 +83,8 @@ class HealthService:
     # -- for the rest of the process ---------------------------------------------------------------
 
     def configure(self, placed: Mapping[str, Placed], here: str | None = "") -> None:
-        """From now on these checks. `here`: the region that probes from here count for, empty for
-        all of them; None: none are made.
+        """Sets the checks. `here`: the region that local probes count for, empty for all of them;
+        None disables local probes.
         """
         moved, self._here = here != self._here, here
         changed, self._placed = placed != self._placed, placed
@@ -107,30 +107,27 @@ class HealthService:
         )
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        """Only the leader knows."""
+        # Only the leader knows.
         return self.previews.monitor.regions(check_id) or (
             self._monitor.regions(check_id) if self.leads else {}
         )
 
     @property
     def placed(self) -> Mapping[str, Placed]:
-        """Every check with its zone."""
         return self._placed
 
     @property
     def figures(self) -> RunnerFigures:
-        """How the probes of this process are doing."""
         return self._runner.figures
 
     @property
     def dropped(self) -> int:
-        """Events that were never written down."""
         return self._writer.pending.lost
 
     # -- for agents --------------------------------------------------------------------------------
 
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
-        """An agent reports; what it is to do from now on. Raises AgentRefused."""
+        """Takes an agent's report; returns its orders. Raises AgentRefused."""
         if not self.leads:
             raise AgentRefused(
                 "another process runs the health checks; report there, or try again in a moment"
@@ -153,36 +150,34 @@ class HealthService:
         return AgentOrders(REPORT_EVERY_MS / 1000, revision, None if revision == known else checks)
 
     def leave(self, name: str) -> None:
-        """An agent ends."""
         self._told.pop(name, None)
         self._sessions.forget(name)
         self._monitor.leave(name)
 
     def agents(self) -> list[tuple[Agent, bool]]:
-        """Every agent, and whether it is lost."""
         lost = self._monitor.lost()
         return [(agent, agent.name in lost) for agent in self._monitor.agents()]
 
     # -- what was ----------------------------------------------------------------------------------
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """See `health.rules.memory.HealthStore`; blocks."""
+        """Blocks."""
         return self._store.events(question)
 
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
     ) -> list[tuple[str, str, str, int]]:
-        """See `health.rules.memory.HealthStore`; blocks."""
+        """Blocks."""
         return self._store.counts(check_id, since_ms, until_ms)
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """See `health.rules.memory.HealthStore`; blocks."""
+        """Blocks."""
         return self._store.uptimes(check_ids, since_day)
 
     # -- loops -------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.previews.run())
             tasks.create_task(_every_second(self.previews.sweep))
@@ -203,7 +198,7 @@ class HealthService:
             await asyncio.sleep(FOLLOW_S)
 
     async def _lead(self) -> None:
-        """Returns when the lease could not be prolonged."""
+        """Returns when the lease could not be renewed."""
         memory = await asyncio.to_thread(self._store.load)
         self._monitor, self._told = self._new_monitor(), {}
         self._monitor.load(memory)

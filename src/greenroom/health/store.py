@@ -1,8 +1,7 @@
-"""The health checks' memory in a database: conditions, events, daily sums, and alerts on their way.
+"""Stores health checks in a database: conditions, events, daily sums, and alerts to hand on.
 
-It is apart from the configuration: an event for every probe is written once a second in one
-transaction, and none of it is anything that an operator wrote. With PostgreSQL it is in the
-database of the configuration, so that several machines share it.
+Separate from the configuration: it is written every second, and no operator wrote any of it. With
+PostgreSQL both share a database, so that several machines share it.
 """
 
 import datetime
@@ -50,16 +49,14 @@ from greenroom.model.alert import Alert
 from greenroom.model.probe import CheckEvent, ProbeResult
 
 EVENTS_KEPT = 3_000_000
-"""Newest events that are kept, about 600 MB: ten thousand checks a minute for five hours, a hundred
-checks for three weeks.
-"""
+"""About 600 MB: ten thousand checks a minute for five hours, a hundred checks for three weeks."""
 
 EVENTS_MS = 31 * 86_400_000
 DAYS_KEPT = 400
-"""Days of which sums are kept: a row for each check and day."""
+"""Days of daily sums."""
 
 PRUNE_EVERY = 60
-"""Writes between two looks for what is old."""
+"""Writes between two removals of old rows."""
 
 PAGE_MAX = 50_000
 """Events of one answer, about 50 MB."""
@@ -132,11 +129,10 @@ _NOW_MS = {
     "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
 }
-"""The database's own clock: the clocks of several machines need not agree."""
+"""The database's clock: the clocks of several machines need not agree."""
 
 
 def default_url(data: Path) -> str:
-    """The memory of a data directory."""
     return URL.create("sqlite", database=str(data.absolute() / "health.db")).render_as_string()
 
 
@@ -289,7 +285,7 @@ class SqlHealthStore:
         self._upsert(connection, conditions, kept, {"body"})
 
     def _add_up(self, connection: Connection, found: Sequence[CheckEvent]) -> None:
-        """Overall events are added to the sums of their day."""
+        """Adds overall events to the sums of their day."""
         sums: dict[tuple[str, str], list[float]] = {}
         for event in found:
             if event.scope == "overall":
@@ -338,9 +334,7 @@ class SqlHealthStore:
 
 
 def _insert_of(dialect: str) -> Callable[[Table], Any]:
-    """SQLAlchemy's insert that can update instead; PostgreSQL's dialect is imported only where it
-    is used, because it takes its time.
-    """
+    """SQLAlchemy's upsert. PostgreSQL's dialect is slow to import, so only where it is used."""
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as insert_or_update
 

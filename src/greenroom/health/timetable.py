@@ -1,5 +1,5 @@
-"""Which check is due when. Knows no clock: the time is an argument, so a day with ten thousand
-checks is a test of seconds.
+"""Which check is due when. Takes the time as an argument, so that tests can run a day in
+seconds.
 """
 
 import heapq
@@ -10,24 +10,20 @@ from greenroom.health.rules.schedule import next_due_ms
 from greenroom.model.health_check import HealthCheck
 
 SOON_MAX = 100
-"""So many checks that are new or changed at once are probed right away; more of them wait for their
-places, or all would come at once.
-"""
+"""New or changed checks that are probed at once; if there are more, all wait for their places."""
 
 SOON_STEP_MS = 20
 
 
 class DueCheck(NamedTuple):
-    """A check whose time has come, and when that was."""
+    """A due check and its due time."""
 
     check: HealthCheck
     due_ms: int
 
 
 class Timetable:
-    """The checks of one agent. A check that is under way is not due again before it has ended: then
-    its turn is left out, and counted.
-    """
+    """A check that is still being probed is not due again: its turn is skipped and counted."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
@@ -37,20 +33,16 @@ class Timetable:
         self._running: set[str] = set()
         self._count = 0
         self.skipped = 0
-        """Turns that were left out because the probe before had not ended."""
 
     @property
     def running(self) -> int:
-        """Probes under way."""
         return len(self._running)
 
     def __len__(self) -> int:
         return len(self._checks)
 
     def plan(self, checks: Mapping[str, HealthCheck], now_ms: int) -> None:
-        """From now on these checks; suspended ones are never due. A check that did not change keeps
-        its place.
-        """
+        """Sets the checks; suspended ones are never due. An unchanged check keeps its place."""
         wanted = {key: check for key, check in checks.items() if not check.suspended}
         fresh = [key for key, check in wanted.items() if self._checks.get(key) != check]
         for key in self._checks.keys() - wanted.keys():
@@ -67,13 +59,13 @@ class Timetable:
             )
 
     def next_ms(self) -> int | None:
-        """When something is due next; None: nothing ever."""
+        """None without checks."""
         while self._heap and self._generation.get(self._heap[0][1]) != self._heap[0][2]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def take(self, now_ms: int, most: int) -> list[DueCheck]:
-        """What is due by now, in order, at most so many; it counts as under way from here on."""
+        """Takes up to `most` due checks, in order; they count as running from here on."""
         found: list[DueCheck] = []
         while len(found) < most and (due_ms := self.next_ms()) is not None and due_ms <= now_ms:
             _, key, generation = heapq.heappop(self._heap)
@@ -94,13 +86,10 @@ class Timetable:
         return found
 
     def ended(self, check_id: str) -> None:
-        """The probe of this check is over."""
         self._running.discard(check_id)
 
     def _following(self, check: HealthCheck, after_ms: int) -> int:
-        """The next place. The first one after a probe out of turn is at least half an interval
-        away.
-        """
+        """The next place, at least half an interval after a probe out of turn."""
         interval_ms = check.interval * 1000
         due_ms = next_due_ms(check.id, self._agent, interval_ms, after_ms)
         return (

@@ -1,4 +1,4 @@
-"""TLS of a probe: which name is sent, which name is accepted, and which certificates are trusted."""
+"""TLS of a probe: the name it sends, the name it accepts, and the certificates it trusts."""
 
 import re
 import ssl
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class NameMismatch(Exception):
-    """The certificate is good, and belongs to another name."""
+    """A trusted certificate for another name."""
 
 
 class TlsContexts:
-    """Made once, when they are first needed: reading the certificates of a machine takes longer
-    than a probe. TLS 1.2 or later.
+    """Made when first needed: reading a machine's certificates takes longer than a probe. TLS 1.2
+    or later.
     """
 
     def __init__(self, ca_file: str | None = None) -> None:
@@ -23,16 +23,14 @@ class TlsContexts:
 
     @cached_property
     def named(self) -> ssl.SSLContext:
-        """A name is sent, and the certificate must be for it."""
+        """Sends a name; the certificate must be for it."""
         context = ssl.create_default_context(cafile=self._ca_file)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
     @cached_property
     def unnamed(self) -> ssl.SSLContext:
-        """No name is sent; the certificate must be a trusted one, and `require_name` looks at its
-        name.
-        """
+        """Sends no name; the certificate must be trusted, and `require_name` checks its name."""
         context = ssl.create_default_context(cafile=self._ca_file)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = False
@@ -40,7 +38,7 @@ class TlsContexts:
 
     @cached_property
     def unchecked(self) -> ssl.SSLContext:
-        """Any certificate will do."""
+        """Accepts any certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = False
@@ -49,7 +47,6 @@ class TlsContexts:
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is an IP address."""
     try:
         return bool(ip_address(host)) or True
     except ValueError:
@@ -57,8 +54,8 @@ def is_address(host: str) -> bool:
 
 
 def require_name(certificate: Mapping[str, Any], name: str) -> None:
-    """Raises NameMismatch unless the certificate (as ssl gives it) is for this host name; `*`
-    matches one whole first label.
+    """Raises NameMismatch unless the certificate (as ssl gives it) is for this name; `*` matches
+    one whole first label.
     """
     wanted = name.rstrip(".").lower()
     names = [

@@ -14,37 +14,35 @@ class PreviewView(Protocol):
     """Checks that are tried and not saved. Belongs to the event loop."""
 
     def add(self, check: HealthCheck, zone_id: str) -> int:
-        """Begins; when that was."""
+        """Returns when the preview began."""
 
     def get(self, check_id: str, zone_id: str) -> tuple[int, HealthCheck] | None:
-        """When it began, and the check; None when there is none of this id in this zone."""
+        """When it began, and the check; None when the zone has no such preview."""
 
-    def remove(self, check_id: str) -> None:
-        """Ends it."""
+    def remove(self, check_id: str) -> None: ...
 
 
 class HealthStates(Protocol):
-    """The state of every check, as it is known in this process."""
+    """The state of every check, as this process knows it."""
 
     def condition(self, check_id: str) -> Condition | None:
-        """What is known of a check; None: nothing yet."""
+        """None: nothing known yet."""
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        """What each region says; the empty name is greenroom's own agent for all regions together."""
+        """Verdict by region; the empty name is greenroom's own agent for all regions."""
 
 
 class HealthView(HealthStates, Protocol):
-    """Everything that the API asks."""
-
     @property
-    def previews(self) -> PreviewView:
-        """Those of this process."""
+    def previews(self) -> PreviewView: ...
 
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
-        """An agent reports; what it is to do. Raises AgentRefused. Belongs to the event loop."""
+        """Takes an agent's report; returns its orders. Raises AgentRefused. Belongs to the event
+        loop.
+        """
 
     def leave(self, name: str) -> None:
-        """An agent ends. Belongs to the event loop."""
+        """The agent ended. Belongs to the event loop."""
 
     def agents(self) -> list[tuple[Agent, bool]]:
         """Every agent, and whether it is lost."""
@@ -62,14 +60,12 @@ class HealthView(HealthStates, Protocol):
 
 
 class NoStates:
-    """For documents in which the state of a check is of no concern: nothing is known of any check."""
+    """No check has a state."""
 
     def condition(self, check_id: str) -> Condition | None:
-        """Nothing."""
         del check_id
         return None
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        """None."""
         del check_id
         return {}

@@ -1,9 +1,7 @@
-"""Writes the monitor's data and passes alerts on: once a second, and at once when there is an
-alert.
+"""Writes the monitor's data and hands alerts on: every second, and at once for an alert.
 
-An alert is first written in one transaction with the condition that caused it, then handed on, then
-crossed out. A process that dies in between hands it on again at its next start; the sink knows it
-by its correlation id and state.
+An alert is written in one transaction with its condition, then handed on, then crossed out. After a
+crash it is handed on again; the sink recognizes its correlation id and state.
 """
 
 import asyncio
@@ -24,8 +22,6 @@ log = structlog.get_logger(__name__)
 
 
 class HealthWriter:
-    """One per process that leads."""
-
     def __init__(
         self, store: HealthStore, sink: AlertSink | None, now_ms: Callable[[], int]
     ) -> None:
@@ -39,7 +35,7 @@ class HealthWriter:
         self.pending = Pending(self._wake.set)
 
     async def run(self) -> None:
-        """Until cancelled; what was collected by then is written."""
+        """Runs until cancelled, then writes what is left."""
         try:
             while True:
                 await self.write()
@@ -51,7 +47,7 @@ class HealthWriter:
             await asyncio.shield(self.write())
 
     async def write(self) -> None:
-        """Everything that waits. Never raises: what cannot be written waits on."""
+        """Never raises: what cannot be written waits."""
         batch = self.pending.take()
         try:
             if batch and self._sink is None:

@@ -1,3 +1,1 @@
-"""When an origin counts as healthy: votes of agents, verdicts of regions, and what changes because
-of them.
-"""
+"""When an origin is healthy: votes of agents, verdicts of regions, and their effects."""

@@ -1,9 +1,9 @@
-"""The state of one check over time: what operators are told, and which changes are an alert.
+"""The state of one check over time, and which changes raise an alert.
 
 A verdict that is undecided for a moment (the second of two agents has not probed yet) changes
-nothing; one that stays undecided makes the status unknown, which is said and is no alert. An
-incident opens with the first unhealthy verdict and ends with the next healthy one, regardless of
-changes in between: so a start always has its end, under one correlation id.
+nothing; one that stays undecided makes the status unknown, which raises no alert. An incident opens
+with the first unhealthy verdict and ends with the next healthy one, whatever lies between, so every
+start has its end under one correlation id.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ from greenroom.health.rules.votes import (
 from greenroom.model.health_check import HealthCheck
 
 NO_FAILURES = "No failures"
-"""The reason that is given when an origin has recovered, as published."""
+"""The published reason of a recovery."""
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """What is known of a check; kept over restarts. Times are Unix milliseconds, 0 for never."""
+    """Kept over restarts. Times are Unix milliseconds, 0 for never."""
 
     status: str = UNKNOWN
     since_ms: int = 0
@@ -49,8 +49,8 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def patience_ms(check: HealthCheck) -> int:
-    """How long verdicts may be undecided before the status is unknown: everyone could have probed
-    twice.
+    """How long verdicts may be undecided before the status is unknown: two probes of every
+    agent.
     """
     return 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
 
@@ -58,7 +58,7 @@ def patience_ms(check: HealthCheck) -> int:
 def advanced(
     condition: Condition, check: HealthCheck, verdict: HealthVerdict, now_ms: int
 ) -> tuple[Condition, Turn | None]:
-    """The condition after a verdict, and the change that it brought."""
+    """The condition after a verdict, and the resulting change."""
     if check.suspended:
         return suspended(condition, now_ms)
     if verdict.status == UNKNOWN:
@@ -116,9 +116,7 @@ def _undecided(condition: Condition, check: HealthCheck, now_ms: int) -> Conditi
 
 
 def suspended(condition: Condition, now_ms: int) -> tuple[Condition, Turn | None]:
-    """The condition of a check that is not probed any more, or is removed: an incident that is open
-    ends with it.
-    """
+    """The condition of a check that is suspended or removed: an open incident ends."""
     turn = (
         Turn("end", condition.settled, SUSPENDED, condition.incident, now_ms - condition.failed_ms)
         if condition.incident
@@ -129,7 +127,6 @@ def suspended(condition: Condition, now_ms: int) -> tuple[Condition, Turn | None
 
 
 def shown_status(condition: Condition | None, check: HealthCheck) -> str:
-    """The status as the API answers it."""
     if check.suspended:
         return SUSPENDED
     return condition.status if condition and condition.status != SUSPENDED else UNKNOWN

@@ -1,5 +1,3 @@
-"""The state of health checks that survives a restart."""
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
@@ -12,20 +10,15 @@ from greenroom.model.probe import CheckEvent
 
 
 class HealthMemory(msgspec.Struct, frozen=True):
-    """What the store knew when it was asked: the condition of each check, and the agents with their
-    regions.
-    """
-
     conditions: Mapping[str, Condition] = {}
     agents: Sequence[Agent] = ()
 
 
 class HealthBatch(msgspec.Struct, frozen=True):
-    """What is to be written down together, all or nothing. A condition None is removed; `agents`
-    None: they did not change.
+    """Written all or nothing. A condition None is removed; `agents` None: unchanged.
 
-    Alerts wait in the store until they have been handed on, so a process that dies in between hands
-    them on at its next start.
+    Alerts wait in the store until they are handed on, so the next start hands on what a dead
+    process could not.
     """
 
     conditions: Mapping[str, Condition | None] = {}
@@ -35,9 +28,7 @@ class HealthBatch(msgspec.Struct, frozen=True):
 
 
 class EventQuestion(msgspec.Struct, frozen=True):
-    """Which events are wanted, newest first. Times in Unix ms: `since_ms` is the first that counts,
-    `until_ms` the first that does not.
-    """
+    """Newest first. Unix ms: `since_ms` is inclusive, `until_ms` exclusive."""
 
     since_ms: int
     until_ms: int
@@ -50,8 +41,6 @@ class EventQuestion(msgspec.Struct, frozen=True):
 
 
 class Uptime(msgspec.Struct, frozen=True):
-    """How a check did on one day (UTC), all regions together."""
-
     check_id: str
     day: str  # 2030-01-31
     good: int
@@ -60,26 +49,22 @@ class Uptime(msgspec.Struct, frozen=True):
 
 
 class HealthStore(Protocol):
-    """What health checks remember, in one database that several processes may share; one of them
-    leads.
+    """What health checks remember, in a database that several processes may share; one leads.
 
-    Methods block: call them in a thread. All raise StorageFailed.
+    All methods block and raise StorageFailed.
     """
 
-    def load(self) -> HealthMemory:
-        """Conditions and agents as they were written last."""
+    def load(self) -> HealthMemory: ...
 
     def save(self, batch: HealthBatch, now_ms: int) -> None:
-        """Writes all of it or nothing. Old events go by themselves."""
+        """All or nothing. Also removes old events."""
 
     def alerts(self) -> list[tuple[int, Alert]]:
-        """Alerts that have not been handed on, oldest first, each with its number."""
+        """Alerts not yet handed on, oldest first, with their numbers."""
 
-    def handed_on(self, numbers: Sequence[int]) -> None:
-        """These alerts are kept elsewhere now."""
+    def handed_on(self, numbers: Sequence[int]) -> None: ...
 
-    def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """Newest first."""
+    def events(self, question: EventQuestion) -> list[CheckEvent]: ...
 
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
@@ -90,9 +75,6 @@ class HealthStore(Protocol):
         """By check and day, oldest first."""
 
     def lead(self, holder: str, term_ms: int) -> bool:
-        """Whether this process leads for so long from now on: takes the lead when no other process
-        has it, and prolongs its own.
-        """
+        """Takes or renews the lead for `term_ms`; whether this process leads."""
 
-    def close(self) -> None:
-        """Gives connections back; nothing may be called after it."""
+    def close(self) -> None: ...

@@ -1,10 +1,9 @@
-"""Which checks belong to the origin of a room, and whether the room holds new visitors because of
-them.
+"""The checks of a room's origin, and whether the room holds new visitors because of them.
 
-A check speaks for a room when it serves the room's host (its Host header or its address), or when
-it connects to the address and port of the room's origin. If any of them is unhealthy, so is the
-origin. A room that holds begins to do so at once, and goes on until the origin has not been
-unhealthy for RELEASE_MS: an origin that comes and goes does not get a crowd each time it comes.
+A check belongs to a room when it serves the room's host (its Host header or its address), or
+connects to the address and port of the room's origin. One unhealthy check makes the origin
+unhealthy. A room holds at once, until the origin has not been unhealthy for RELEASE_MS, so that an
+origin that flaps does not get a crowd each time it comes back.
 """
 
 from collections.abc import Iterable
@@ -17,11 +16,11 @@ from greenroom.model.room import Room
 RELEASE_MS = 10_000
 
 HOLD = "hold"
-"""The value of `on_unhealthy_origin` with which a room holds new visitors."""
+"""The value of `on_unhealthy_origin` that holds new visitors."""
 
 
 class OriginChecks:
-    """All checks, to be found by what they speak for. Suspended ones speak for nothing."""
+    """Finds checks by host and address. Leaves out suspended ones."""
 
     def __init__(self, checks: Iterable[HealthCheck]) -> None:
         self._by_host: dict[str, list[str]] = {}
@@ -34,9 +33,7 @@ class OriginChecks:
                 )
 
     def of(self, room: Room, origin: tuple[str, int] | None) -> tuple[str, ...]:
-        """Ids of the checks that speak for a room; `origin` is host and port of where its requests
-        go.
-        """
+        """Ids of the room's checks; `origin` is host and port of where its requests go."""
         found: list[str] = []
         for route in room.routes:
             if route.host.startswith("*."):
@@ -54,7 +51,7 @@ class OriginChecks:
 
 
 def origin_status(statuses: Iterable[str]) -> str:
-    """What the checks of a room come to: unhealthy, healthy, unknown, or empty when there are none."""
+    """Unhealthy, healthy, unknown, or empty without checks."""
     known = set(statuses)
     return next((status for status in (UNHEALTHY, HEALTHY, UNKNOWN) if status in known), "")
 
@@ -67,7 +64,6 @@ class OriginHold(NamedTuple):
 
 
 def held_after(hold: OriginHold, status: str, now_ms: int) -> OriginHold:
-    """The hold after a look at the origin."""
     if status == UNHEALTHY:
         return OriginHold(True, 0)
     if not hold.held:

@@ -1,6 +1,4 @@
-"""Who probes: agents by region, which of them are lost, and which three of a region a check is
-given to.
-"""
+"""Who probes: agents by region, lost agents, and the three of a region that probe a check."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,24 +8,20 @@ import msgspec
 from greenroom.model.health_check import REGIONS, HealthCheck
 
 AGENTS_PER_REGION = 3
-"""Agents of a region that probe one check, as published."""
+"""As published."""
 
 MISSED_REPORTS = 3
-"""Reports that an agent may miss before it counts as lost."""
+"""Missed reports after which an agent is lost."""
 
 FORGOTTEN_MS = 24 * 3_600_000
-"""After a day of silence an agent is forgotten: until then its region waits for it, so that a loss
-cannot shift a majority.
-"""
+"""Until then its region waits for a silent agent, so that a loss cannot shift a majority."""
 
 LOCAL = "local"
-"""The name of the agent inside greenroom itself."""
+"""The agent inside greenroom itself."""
 
 
 class Agent(msgspec.Struct, frozen=True):
-    """One agent. `region` is empty for the agent inside greenroom, unless the operator says where
-    it is.
-    """
+    """`region` is empty for the agent inside greenroom, unless the operator sets it."""
 
     name: str
     region: str
@@ -35,7 +29,6 @@ class Agent(msgspec.Struct, frozen=True):
     report_every_ms: int
 
     def lost(self, now_ms: int) -> bool:
-        """Whether its last reports are missing."""
         return now_ms - self.heard_ms > MISSED_REPORTS * self.report_every_ms
 
 
@@ -43,20 +36,18 @@ Roster = Mapping[str, Agent]
 
 
 def lost_agents(roster: Roster, now_ms: int) -> frozenset[str]:
-    """The names of all agents that are not heard of any more."""
     return frozenset(name for name, agent in roster.items() if agent.lost(now_ms))
 
 
 def remembered(roster: Roster, now_ms: int) -> dict[str, Agent]:
-    """The roster without agents that have been silent for a day."""
     return {
         name: agent for name, agent in roster.items() if now_ms - agent.heard_ms <= FORGOTTEN_MS
     }
 
 
 class AgentsByRegion:
-    """Who is asked about which check, for one roster at one moment. Made once for all checks: ten
-    thousand of them share the work.
+    """Assigns checks for one roster at one moment. Made once for all checks, so that ten thousand
+    share the work.
     """
 
     def __init__(self, roster: Roster, now_ms: int) -> None:
@@ -69,12 +60,11 @@ class AgentsByRegion:
         self._known: dict[tuple[str, ...] | None, Mapping[str, tuple[str, ...]]] = {}
 
     def asked(self, check: HealthCheck) -> Mapping[str, tuple[str, ...]]:
-        """Region -> the agents that probe this check. Chosen regions without any agent are left
-        out.
+        """Region -> the agents that probe this check. Chosen regions without agents are left out.
 
-        A check without chosen regions is probed by greenroom itself where it has an agent of its
-        own, else from the first region with agents. If no chosen region has agents, all of them
-        collapse into greenroom's own agent. Empty when there is no agent at all.
+        A check without chosen regions is probed by greenroom's own agent, else from the first
+        region with agents. If no chosen region has agents, greenroom's own agent stands for all of
+        them. Empty without any agent.
         """
         if not self._few:
             return self._chosen(check)
@@ -94,13 +84,13 @@ class AgentsByRegion:
 
 
 def asked(check: HealthCheck, roster: Roster, now_ms: int) -> Mapping[str, tuple[str, ...]]:
-    """The agents of one check by region; see `AgentsByRegion.asked`."""
+    """For a single check."""
     return AgentsByRegion(roster, now_ms).asked(check)
 
 
 def _three(check_id: str, agents: list[Agent], now_ms: int) -> tuple[str, ...]:
-    """Three at most, living ones first. Every check has an order of its own, so that many agents
-    share the work.
+    """Living agents first, in an order that depends on the check, so that many agents share the
+    work.
     """
     if len(agents) <= AGENTS_PER_REGION:
         return tuple(sorted(agent.name for agent in agents))

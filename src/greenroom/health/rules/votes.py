@@ -1,12 +1,11 @@
-"""From single probes to one verdict: an agent votes, a region decides by majority, and so do the
+"""From single probes to one verdict: agents vote, regions decide by majority, then so do the
 regions.
 
-An agent's vote follows its own probes: it changes only after `consecutive_fails` bad or
-`consecutive_successes` good ones in a row. Then `majority` is applied twice, to the votes of a
-region and to the verdicts of the regions. It counts against everyone who was asked, not against
-those who answered: an agent that is lost or late is a vote that is missing, never one that moves
-the others' share. So losing agents can make a verdict unknown, and never turns a healthy origin
-unhealthy.
+A vote changes only after `consecutive_fails` bad or `consecutive_successes` good probes in a row.
+`majority` is applied to the votes of a region, then to the verdicts of the regions. It counts
+against everyone who was asked, not who answered: a lost or late agent is a missing vote and never
+shifts the others' share. So losing agents can make a verdict unknown, but never turns a healthy
+origin unhealthy.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,15 +17,11 @@ from greenroom.model.health_check import HealthCheck
 UNKNOWN, HEALTHY, UNHEALTHY, SUSPENDED = "unknown", "healthy", "unhealthy", "suspended"
 
 REPORT_SLACK_MS = 15_000
-"""How late a report may come without its vote growing stale: three times the time between two
-reports of an agent.
-"""
+"""A vote stays fresh while a report is this late: three reporting intervals of an agent."""
 
 
 class Vote(msgspec.Struct, frozen=True):
-    """What one agent says about one check, and the run of equal results that its next change grows
-    from.
-    """
+    """An agent's vote on a check, and its run of equal results."""
 
     says: str = UNKNOWN
     ok: bool = True
@@ -38,7 +33,7 @@ class Vote(msgspec.Struct, frozen=True):
     address: str = ""  # the address that was connected to
 
     def fresh(self, check: HealthCheck, now_ms: int) -> bool:
-        """Whether the agent has probed lately enough: at most two intervals and one probe ago."""
+        """Whether the newest probe is at most two intervals and one probe old."""
         return (
             now_ms - self.at_ms
             <= 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
@@ -49,8 +44,8 @@ NO_VOTE = Vote()
 
 
 def counted(vote: Vote, result: Vote, check: HealthCheck) -> Vote:
-    """The vote after one more probe (`result` holds its facts, `says` and `run` are not read). A
-    probe that is no newer changes nothing.
+    """The vote after one more probe (`result` holds its facts; its `says` and `run` are ignored).
+    An older probe changes nothing.
     """
     if result.at_ms <= vote.at_ms:
         return vote
@@ -63,10 +58,8 @@ def counted(vote: Vote, result: Vote, check: HealthCheck) -> Vote:
 
 
 def majority(opinions: Collection[str], asked: int) -> str:
-    """Unhealthy when more than half of all that were asked say so; healthy when the others could
-    not bring that about any more.
-
-    Between the two it is unknown: too few have answered.
+    """Unhealthy when more than half of all that were asked say so; healthy when the rest could no
+    longer cause that; else unknown.
     """
     bad = sum(said == UNHEALTHY for said in opinions)
     missing = asked - bad - sum(said == HEALTHY for said in opinions)
@@ -76,9 +69,7 @@ def majority(opinions: Collection[str], asked: int) -> str:
 
 
 class HealthVerdict(msgspec.Struct, frozen=True):
-    """What the votes come to now. `vote` is one that the verdict rests on; it holds the reason of a
-    failure.
-    """
+    """`vote` is one that the verdict rests on; it holds the reason of a failure."""
 
     status: str
     regions: Mapping[str, str]
@@ -86,7 +77,7 @@ class HealthVerdict(msgspec.Struct, frozen=True):
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """The regions that find the origin unhealthy."""
+        """Regions that find the origin unhealthy."""
         return tuple(region for region, says in self.regions.items() if says == UNHEALTHY)
 
 
@@ -97,9 +88,7 @@ def judged(
     lost: Collection[str],
     now_ms: int,
 ) -> HealthVerdict:
-    """The verdict on a check. `asked` names the agents of each region (core.health.roster), `lost`
-    those not heard of.
-    """
+    """`asked` names the agents of each region, `lost` those not heard from."""
     regions, reasons = {}, []
     for region, agents in asked.items():
         heard = [
@@ -115,8 +104,8 @@ def judged(
 
 
 def _commonest(votes: Sequence[Vote]) -> Vote:
-    """A vote with the reason that most give; of equally many the one that comes first in the
-    alphabet, so that it does not alternate.
+    """A vote with the most common reason; ties go to the alphabetically first, so that it does not
+    alternate.
     """
     counts: dict[str, int] = {}
     for vote in votes:

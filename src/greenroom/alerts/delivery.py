@@ -1,6 +1,4 @@
-"""One message to one destination: an e-mail, a webhook or a PagerDuty service; what went wrong, and
-whether trying again can help.
-"""
+"""Delivers one message to one destination and says what went wrong and whether a retry can help."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,9 +28,7 @@ from greenroom.outbound import (
 )
 
 LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
-"""Receivers answer in a few words; no redirects, because a secret was meant for the address that
-was written down.
-"""
+"""Receivers answer in a few words. No redirects: a secret is meant for the configured address."""
 
 
 KEY_MISSING = (
@@ -43,7 +39,7 @@ KEY_MISSING = (
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """What became of one attempt. `problem` empty: it was delivered."""
+    """`problem` is empty when it was delivered."""
 
     problem: str = ""
     permanent: bool = False
@@ -51,8 +47,7 @@ class DeliveryOutcome:
 
 
 class Delivery:
-    """Sends messages. `read` gives the newest configuration (it blocks; it is called by the sender
-    in a thread).
+    """`read` returns the newest configuration; it blocks and is called in a thread.
 
     `guard` and `mail_server` may be replaced while it runs.
     """
@@ -66,7 +61,6 @@ class Delivery:
         self._now_ms = now_ms
 
     async def attempt(self, due: Due, known: Configuration) -> DeliveryOutcome:
-        """Tries once to deliver a message of the outbox."""
         destination = Destination.of(due.destination)
         message = Message(due.alert, due.policy_id, due.policy_name)
         if destination.mechanism == "email":
@@ -86,7 +80,7 @@ class Delivery:
         )
 
     async def call(self, webhook: Webhook, message: Message) -> DeliveryOutcome:
-        """Calls a webhook; `Message(None, …)` is the test."""
+        """`Message(None, …)` is the test."""
         channel = CHANNELS.get(webhook.channel, CHANNELS[GENERIC])
         return await self._post(channel, message, webhook.url, webhook.secret)
 
@@ -119,6 +113,6 @@ class Delivery:
 
 
 def _retry_after_ms(answer: OutboundAnswer) -> int:
-    """Only the form in seconds; the other form is a date, which servers do not send to programs."""
+    """Only the form in seconds; servers do not send programs the date form."""
     written_s = answer.headers.get("retry-after", "")
     return int(written_s) * 1000 if written_s.isdecimal() and len(written_s) < 7 else 0

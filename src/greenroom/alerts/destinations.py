@@ -1,4 +1,4 @@
-"""Destinations of alerts: webhooks with their secrets, and services of PagerDuty."""
+"""Destinations of alerts: webhooks with their secrets, and PagerDuty services."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ from greenroom.web.time_format import moment as written
 
 WEBHOOKS_MAX = 200
 SERVICES_MAX = 50
-"""More than any team has; each is a line in the outbox of its own."""
+"""Each is its own line in the outbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,16 @@ class Secret:
     """A text that is written and never shown."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """Unchanged; null means no value. What is sealed comes from a copy of the store, and opens
-        nowhere else.
-        """
+        # A sealed value comes from a copy of the store and cannot be opened elsewhere.
         if isinstance(value, str) and is_sealed(value):
             problems.append(Problem(pointer, "must be the secret itself, not a sealed one"))
         return "" if value is None else value
 
     def show(self, value: Any) -> Any:
-        """Never reached: what is shown has no such field."""
+        # Never reached: records that are shown have no such field.
         return value
 
     def schema(self, rule: Spec, /) -> Json:
-        """Write-only."""
         return {
             "type": ["string", "null"],
             "maxLength": rule.high,
@@ -118,7 +115,7 @@ PAGERDUTY = ApiSchema(
 
 
 def show(entry: Entry[Webhook], states: dict[str, tuple[int | None, int | None]]) -> Json:
-    """A webhook as the API answers it: without its secret, and without what is secret in its URL."""
+    """Leaves out the secret, and the secret part of the URL."""
     record = entry.record
     success_ms, failure_ms = states.get(Destination("webhook", record.id).key, (None, None))
     return WEBHOOK.show(
@@ -148,11 +145,11 @@ def read_webhook(
     view: NotificationView,
     new_id: Callable[[], str],
 ) -> Webhook:
-    """The webhook that a document describes: a new one, or `webhook_id` changed. Raises Refused
-    with every fault.
+    """The webhook of a document: a new one, or `webhook_id` changed. Raises Refused with every
+    fault.
 
-    A URL sent back as it was shown stays what it is. A secret that is not sent stays, too, but only
-    with its own server: who changes the address to another one has to know the secret.
+    A URL sent back as shown stays. An unsent secret stays only with its own server: whoever changes
+    the server has to know the secret.
     """
     entry = None if webhook_id is None else webhook_of(known, webhook_id)
     if entry is not None:
@@ -200,8 +197,8 @@ def read_webhook(
 def save(
     webhook_id: str | None, document: Any, view: NotificationView, made: Webhook
 ) -> ConfigChange:
-    """Writes the webhook that `read_webhook` gave; it is read again, because the configuration may
-    have changed since.
+    """Writes the webhook of `read_webhook`; reads it again, because the configuration may have
+    changed since.
     """
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
@@ -218,8 +215,8 @@ def keep(
     webhook_id: str | None,
     document: Any,
 ) -> tuple[Json, str]:
-    """Saves a webhook after it has taken a test message, where its URL or secret is new. The
-    answer, and what went wrong with the test.
+    """Saves a webhook, after a test message if its URL or secret is new. Returns the answer and
+    what went wrong with the test.
 
     Raises Refused, also when the settings require the test and it failed.
     """
@@ -241,7 +238,7 @@ def keep(
 
 
 def delete(webhook_id: str) -> ConfigChange:
-    """Removes a webhook; policies that name it tell it nothing any more."""
+    """Policies that name the webhook skip it."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(webhook_of(known, webhook_id), "webhook")
@@ -251,7 +248,6 @@ def delete(webhook_id: str) -> ConfigChange:
 
 
 def services(known: Configuration) -> list[Json]:
-    """The PagerDuty services, without their keys."""
     return [
         PAGERDUTY.show({"id": entry.id, "name": entry.record.name})
         for entry in known.pagerduty_services.values()
@@ -259,8 +255,8 @@ def services(known: Configuration) -> list[Json]:
 
 
 def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
-    """A new PagerDuty service by its routing key; answers its id. `kept_key`: that of the store, in
-    place of the document's.
+    """Adds a PagerDuty service by its routing key; answers its id. `kept_key` replaces the
+    document's key.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -304,7 +300,7 @@ def delete_services(service_id: str | None = None) -> ConfigChange:
 
 
 def eligible(view: NotificationView) -> Json:
-    """What alerts can be sent by, and whether it can be used now."""
+    """The kinds of destinations, and whether each can be used now."""
 
     def row(kind: str, ready: bool) -> list[Json]:
         return [{"eligible": True, "ready": ready, "type": kind}]
@@ -317,7 +313,7 @@ def eligible(view: NotificationView) -> Json:
 
 
 def test_failed(problem: str) -> Refused:
-    """The webhook did not take its test message."""
+    """The webhook rejected its test message."""
     return Refused(ApiFault(Code.WEBHOOK_TEST, f"webhook test failed: {problem}", "/url"))
 
 

@@ -1,6 +1,4 @@
-"""The history of notifications as the API answers it: one row for each message that was delivered
-or given up.
-"""
+"""The history of notifications: one row for each message that was delivered or given up."""
 
 from greenroom.alerts.rules.outbox import Dispatch
 from greenroom.web.api_schema import ApiSchema, computed
@@ -53,7 +51,6 @@ DISPATCH = ApiSchema(
 
 
 def show(entry: Dispatch) -> Json:
-    """One row."""
     names = (
         "id",
         "name",
@@ -76,7 +73,7 @@ def show(entry: Dispatch) -> Json:
 
 
 def bound_ms(name: str, text: str | None) -> int | None:
-    """A time of a query in Unix milliseconds; None when there is none. Raises Refused."""
+    """A query's time in Unix milliseconds. Raises Refused."""
     if text is None:
         return None
     found = milliseconds(text.replace(" ", "+"))  # a plus that was not escaped

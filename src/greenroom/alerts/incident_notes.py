@@ -1,5 +1,5 @@
-"""Incidents as the status page tells them, and the notes that operators write for it. Not one of
-Cloudflare's resources.
+"""Incidents on the status page, and operators' notes about them. An extension of
+Cloudflare's API.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ from greenroom.web.time_format import milliseconds, plain_moment
 from greenroom.web.time_format import moment as written
 
 NOTES_MAX = 2_000
-"""Every status page looks through all of them."""
+"""Every status page scans all of them."""
 
 _TEXT = Shown({"type": "string"})
 _TIME_OR_NULL = Shown({"type": ["string", "null"], "format": "date-time"})
@@ -53,7 +53,6 @@ NOTE = ApiSchema.of(
 
 
 def show_incident(incident: Incident) -> Json:
-    """An incident as the API answers it."""
     start, end = incident.start, incident.end
     return INCIDENT.show(
         {
@@ -68,7 +67,6 @@ def show_incident(incident: Incident) -> Json:
 
 
 def show(entry: Entry[IncidentNote]) -> Json:
-    """A note as the API answers it."""
     record = entry.record
     values = {name: getattr(record, name) for name in ("id", "incident", "title", "text")}
     return NOTE.show(values | {"time": plain_moment(record.at_ms)})
@@ -80,8 +78,6 @@ def note_of(known: Configuration, note_id: str) -> Entry[IncidentNote]:
 
 
 def create(document: Any) -> ConfigChange:
-    """A new note."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = _read(document)
         if len(known.incident_notes) >= NOTES_MAX:
@@ -93,8 +89,6 @@ def create(document: Any) -> ConfigChange:
 
 
 def change(note_id: str, document: Any) -> ConfigChange:
-    """Other values for the fields that are sent."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = note_of(known, note_id)
         values, faults = _read(overlaid(show(entry), document))
@@ -105,8 +99,6 @@ def change(note_id: str, document: Any) -> ConfigChange:
 
 
 def delete(note_id: str) -> ConfigChange:
-    """Removes a note."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         note_of(known, note_id)
         return PlannedChange([Remove("incident_note", note_id)], lambda _after: {"id": note_id})

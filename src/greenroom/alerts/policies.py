@@ -1,6 +1,4 @@
-"""Policies: which alerts go where, as the alerting API reads and shows them; and the list of alerts
-there are.
-"""
+"""Alert policies in the API, and the list of available alerts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -60,7 +58,7 @@ _MOST = {"email": EMAILS_MAX, "webhooks": DESTINATIONS_MAX, "pagerduty": DESTINA
 
 @dataclass(frozen=True, slots=True)
 class Mechanisms:
-    """`mechanisms`: for each kind of destination a list of objects with an id."""
+    """For each kind of destination a list of objects with an id."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         """Field of the record -> ids."""
@@ -83,7 +81,6 @@ class Mechanisms:
         return found
 
     def show(self, value: Any) -> Any:
-        """As it was sent."""
         return {
             name: [{"id": found} for found in value[field]]
             for name, field in PARTS.items()
@@ -91,7 +88,7 @@ class Mechanisms:
         }
 
     def schema(self, _rule: Spec, /) -> Json:
-        """Other keys beside `id` are ignored."""
+        # Keys beside `id` are ignored.
         item = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
         properties = {
             name: {"type": "array", "items": item, "maxItems": most} for name, most in _MOST.items()
@@ -101,10 +98,8 @@ class Mechanisms:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """`filters`: name -> list of strings."""
-
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """With tuples; null is no filter at all."""
+        # Null is no filter at all.
         if not isinstance(value, dict):
             problems.append(Problem(pointer, "must be an object"))
             return {}
@@ -115,11 +110,10 @@ class Filters:
         }
 
     def show(self, value: Any) -> Any:
-        """With lists."""
         return {name: list(values) for name, values in value.items()}
 
     def schema(self, _rule: Spec, /) -> Json:
-        """Which names an alert type has is in the list of available alerts."""
+        # The list of available alerts says which names an alert type has.
         values = {
             "type": "array",
             "items": {"type": "string", "maxLength": 300},
@@ -163,7 +157,6 @@ POLICY = ApiSchema(
 
 
 def show(entry: Entry[AlertPolicy]) -> Json:
-    """A policy as the API answers it."""
     record = entry.record
     values = {
         name: getattr(record, name)
@@ -188,7 +181,7 @@ def policy_of(known: Configuration, policy_id: str) -> Entry[AlertPolicy]:
 
 
 def create(document: Any) -> ConfigChange:
-    """A new policy; answers its id."""
+    """Answers the id."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = _read(document)
@@ -201,9 +194,7 @@ def create(document: Any) -> ConfigChange:
 
 
 def change(policy_id: str, document: Any) -> ConfigChange:
-    """Other values for the fields that are sent, whole: a list that is sent replaces the one there
-    was. Answers the id.
-    """
+    """Replaces the fields that are sent, lists as a whole. Answers the id."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = policy_of(known, policy_id)
@@ -218,7 +209,7 @@ def change(policy_id: str, document: Any) -> ConfigChange:
 
 
 def delete(policy_id: str) -> ConfigChange:
-    """Removes a policy; what it has told is not taken back, and its silences go with it."""
+    """Its silences go with it; sent messages stay."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(policy_of(known, policy_id), "policy")
@@ -259,7 +250,7 @@ def send_test(
 
 
 def warnings(known: Configuration, document: Any) -> list[str]:
-    """What is allowed, and probably not meant: destinations that are not there."""
+    """Destinations that do not exist: allowed, but probably a mistake."""
     problems: list[Problem] = []
     wanted = document.get("mechanisms") if isinstance(document, dict) else None
     parts = Mechanisms().read("mechanisms", wanted, problems) if wanted is not None else {}
@@ -277,7 +268,7 @@ def warnings(known: Configuration, document: Any) -> list[str]:
 
 
 def available() -> Json:
-    """Category -> the alerts there are, with their filters."""
+    """Category -> its alerts with their filters."""
     found: dict[str, list[Json]] = {}
     for row in ALERTS.values():
         found.setdefault(row.category, []).append(_available(row))

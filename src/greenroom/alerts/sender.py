@@ -1,11 +1,9 @@
-"""The sender: one process at a time takes messages from the outbox and delivers them, each
-destination in its own order.
+"""Delivers messages from the outbox, in one process at a time, each destination in order.
 
-The lease needs no clock that two machines share. While a process sends, it lets a number grow at
-least once a second; a process that sees the same number for STALE_S of its own time takes over.
-Every step that a sender writes down is written only while the lease is its own, so one that was
-away for too long changes nothing. What it had delivered but not written down is delivered again by
-the next one.
+The lease needs no clock that machines share. A sending process increases a number at least once a
+second; a process that sees the same number for STALE_S of its own time takes over. Steps are
+written only while the lease is held, so a process that was away too long changes nothing. What it
+delivered without writing it down is delivered again.
 
 A process with nothing to send holds no lease and writes nothing.
 """
@@ -26,27 +24,23 @@ from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
 
 LOOK_S = 0.5
-"""How often a process looks for messages that another one put there, or whose time has come."""
+"""How often to look for new or due messages."""
 
 BEAT_S = 1.0
 STALE_S = 3.0
-"""Three signs of life that did not come."""
+"""Three missed signs of life."""
 
 IDLE_S = 2.0
-"""How long the lease is kept with nothing to send, so that alerts in a row do not each take it
-again.
-"""
+"""How long an idle sender keeps the lease, so that alerts in a row do not each take it."""
 
 FORGET_S = 600.0
-"""How often old rows are removed."""
+"""Between removals of old rows."""
 
 log = structlog.get_logger(__name__)
 
 
 class SenderOutbox(Protocol):
-    """What the sender needs of the outbox (`alerts.store`). All methods block and raise
-    StorageFailed.
-    """
+    """The part of the outbox that the sender needs. All methods block and raise StorageFailed."""
 
     def watch(
         self, changed: Callable[[], None]
@@ -75,7 +69,7 @@ class NotificationSender:
         random: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`read` blocks; `random` gives 0 to 1. Everything that blocks is called in a thread."""
+        """`read` blocks; `random` gives 0 to 1. Blocking calls run in threads."""
         self.holder = secrets.token_hex(8)
         self._outbox = outbox
         self._read = read
@@ -93,9 +87,7 @@ class NotificationSender:
         self._forgot_s = monotonic()
 
     async def run(self) -> None:
-        """Runs forever. It retries when the store does not answer; the caller restarts it after
-        other errors.
-        """
+        """Retries while the store does not answer; the caller restarts it after other errors."""
         loop = asyncio.get_running_loop()
 
         def changed() -> None:
@@ -124,7 +116,7 @@ class NotificationSender:
         self._wake.clear()
 
     async def _turn(self) -> None:
-        """Looks once, and begins everything that can be begun."""
+        """Starts every delivery that can start."""
         now_s = self._monotonic()
         busy = set(
             self._busy
@@ -176,9 +168,7 @@ class NotificationSender:
             self._wake.set()
 
     async def _attempted(self, due: Due, known: Configuration) -> DeliveryOutcome:
-        """What became of it; a fault of greenroom counts as a failed attempt, so that it cannot
-        stop or spin.
-        """
+        # A fault of greenroom counts as a failed attempt, so that it cannot stop or spin.
         try:
             return await self._attempt(due, known)
         except Exception as error:
@@ -227,7 +217,7 @@ class NotificationSender:
             self._lose()
 
     def _lose(self) -> None:
-        """Another process sends now, or none can: what is under way here is left to it."""
+        """Leaves open deliveries to the next sender."""
         self._mine = False
         current = asyncio.current_task()
         for task in self._busy.values():
@@ -235,7 +225,7 @@ class NotificationSender:
                 task.cancel()
 
     async def _stop(self) -> None:
-        """Gives the lease back, so that another process goes on at once; what was under way is sent
+        """Gives the lease back, so that another process continues at once; open deliveries are sent
         again.
         """
         tasks = list(self._busy.values())

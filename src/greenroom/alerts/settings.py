@@ -1,6 +1,4 @@
-"""How this installation sends: its mail server, what is required of a webhook, and where requests
-may go.
-"""
+"""Settings of notifications: mail server, requirements on webhooks, and where requests may go."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +50,7 @@ class NotificationSettings:
 
 @dataclass(frozen=True, slots=True)
 class Outbound:
-    """`[outbound]` of the configuration file: where requests that greenroom makes itself may go."""
+    """`[outbound]` of the configuration file: where greenroom's own requests may go."""
 
     schemes: tuple[str, ...] = spec("schemes of URLs", ("https", "http"), low=1, high=2)
     ports: tuple[int, ...] = spec("ports; empty: all", (443, 80), high=100)
@@ -67,7 +65,7 @@ class Outbound:
     )
 
     def policy(self) -> OutboundPolicy:
-        """What the guard enforces. Raises InvalidConfig."""
+        """Raises InvalidConfig."""
         return OutboundPolicy(
             tuple(self.schemes), tuple(self.ports), tuple(self.allow), tuple(self.deny)
         )
@@ -75,11 +73,11 @@ class Outbound:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Both, checked and ready to be used."""
+    """Both, validated."""
 
     webhook_test: str = "required"
     mail_server: MailServer | None = None
-    """None: no e-mail can be sent."""
+    """None disables e-mail."""
     outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
     files: tuple[Path, ...] = ()
-    """What was read to make it."""
+    """The files that were read."""

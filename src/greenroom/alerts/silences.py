@@ -32,7 +32,7 @@ SILENCES_MAX = 1_000
 """Every alert is compared with all of them."""
 
 DEFAULT_MS = 3_600_000
-"""Length of a silence without an end: a forgotten silence must not hide alerts forever."""
+"""A forgotten silence must not hide alerts forever."""
 
 _TIME = Shown({"type": "string", "format": "date-time"})
 
@@ -61,7 +61,6 @@ SILENCE = ApiSchema(
 
 
 def show(entry: Entry[Silence]) -> Json:
-    """A silence as the API answers it."""
     record = entry.record
     values = {name: getattr(record, name) for name in ("id", "policy_id", "start_time", "end_time")}
     return SILENCE.show(
@@ -75,13 +74,13 @@ def silence_of(known: Configuration, silence_id: str) -> Entry[Silence]:
 
 
 def every(known: Configuration) -> list[Json]:
-    """All silences, oldest first."""
+    """Oldest first."""
     return [show(entry) for entry in known.silences.values()]
 
 
 def put_all(documents: Any, *, change: bool) -> ConfigChange:
-    """Makes a silence of every object in a list; with `change`, one that has an id changes the
-    silence of that id.
+    """Creates a silence of every object; with `change`, an object with an id changes that
+    silence.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -108,8 +107,6 @@ def put_all(documents: Any, *, change: bool) -> ConfigChange:
 
 
 def delete(silence_id: str) -> ConfigChange:
-    """Removes a silence; alerts are sent again from now on."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         silence_of(known, silence_id)
         return PlannedChange([Remove("silence", silence_id)], lambda _after: None)

@@ -1,12 +1,12 @@
-"""The outbox of notifications: an alert and everything that follows from it are one transaction,
-and one process at a time sends.
+"""The outbox of notifications: an alert and all its consequences are one transaction, and one
+process at a time sends.
 
-Of a destination only the oldest message is ever handed out (postponed ones apart), so its order
-holds over retries and crashes. A message leaves the outbox in the transaction that writes its row
-of the history: a sender that dies in between sends it again, with the same correlation id.
+Only the oldest message of a destination is handed out (postponed ones apart), so its order holds
+over retries and crashes. A message leaves the outbox in the transaction that writes its history
+row: a crash in between sends it again, with the same correlation id.
 
-Every write first changes the row of the sender, so that writers queue up there, as they do at the
-row of the configuration.
+Every write first changes the sender's row, so writers queue there, as they do at the
+configuration's row.
 """
 
 import secrets
@@ -51,37 +51,35 @@ PROBLEM_MAX = 500
 
 
 class SqlOutbox:
-    """Alerts in, messages out. Methods block on the database: call them in a thread. All raise
-    StorageFailed.
-    """
+    """Methods block on the database: call them in a thread. All raise StorageFailed."""
 
     def __init__(self, store: SqlStore) -> None:
         """`store` keeps the policies and the outbox in one database."""
         self._transaction = store.transaction
         self._stored = store.read_within
         self.layer: Callable[[Configuration], Configuration] = lambda stored: stored
-        """Adds the policies that are not in the store: those of the configuration file."""
+        """Adds the policies of the configuration file."""
         self._watchers: list[Callable[[], None]] = []
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` after every `put` made through this object, in its thread; it must be
-        quick and not raise.
+        """Calls `changed` after every `put` through this object, in its thread; it must be quick
+        and not raise.
 
-        Returns what ends it.
+        Returns the function that ends it.
         """
         self._watchers.append(changed)
         return lambda: self._watchers.remove(changed)
 
     def put(self, found: Sequence[Alert], now_ms: int) -> int:
-        """Keeps these alerts and makes their messages; how many of the alerts were new."""
+        """Stores alerts and their messages; returns the number of new alerts."""
         with self._transaction(writes=True) as connection:
             new = keep(connection, self.layer(self._stored(connection)), found, now_ms)
         self.told()
         return new
 
     def put_test(self, policy: AlertPolicy, alert: Alert, now_ms: int) -> None:
-        """Creates messages for all destinations of one policy, regardless of its filters, interval
-        and silences.
+        """Creates messages for all destinations, regardless of the policy's filters, interval and
+        silences.
         """
         with self._transaction(writes=True) as connection:
             number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
@@ -95,12 +93,12 @@ class SqlOutbox:
         self.told()
 
     def told(self) -> None:
-        """Lets watchers know that there may be something to send."""
+        """Notifies watchers."""
         for changed in tuple(self._watchers):
             changed()
 
     def due(self, now_ms: int) -> list[Due]:
-        """The oldest message of every destination whose time has come, at most AT_ONCE."""
+        """The oldest message of every due destination, at most AT_ONCE."""
         heads = (
             select(func.min(outbox.c.number))
             .where(outbox.c.not_before_ms <= now_ms)
@@ -130,13 +128,11 @@ class SqlOutbox:
         ]
 
     def waiting(self) -> int:
-        """How many messages are not delivered yet."""
+        """The number of undelivered messages."""
         return self.backlog(0)[0]
 
     def backlog(self, now_ms: int) -> tuple[int, int]:
-        """(messages that are not delivered yet, age of the oldest that is due in milliseconds or
-        0).
-        """
+        """(undelivered messages, age of the oldest due one in milliseconds or 0)."""
         oldest = func.min(outbox.c.created_ms).filter(outbox.c.not_before_ms <= now_ms)
         with self._transaction() as connection:
             count, since_ms = connection.execute(
@@ -145,7 +141,7 @@ class SqlOutbox:
         return int(count), 0 if since_ms is None else max(0, now_ms - int(since_ms))
 
     def lease(self) -> tuple[str, int]:
-        """(the sender, empty when there is none, and a number that grows while it is alive)."""
+        """(the sender or empty, and a number that grows while it is alive)."""
         with self._transaction() as connection:
             row = connection.execute(select(sender)).one()
         return (row.holder if row.active else "", int(row.beat))
@@ -166,8 +162,8 @@ class SqlOutbox:
             return _beat(connection, holder, not last)
 
     def finish(self, holder: str, due: Due, now_ms: int, problem: str = "") -> bool:
-        """Out of the outbox and into the history, delivered or (with a problem) given up; False
-        when another process sends now.
+        """Moves a message to the history, delivered or (with a problem) given up; False when
+        another process sends now.
         """
         destination = Destination.of(due.destination)
         entry = _history(due, destination, now_ms, problem) | {"attempts": due.attempts + 1}
@@ -180,7 +176,7 @@ class SqlOutbox:
         return True
 
     def postpone(self, holder: str, due: Due, now_ms: int, retry_ms: int) -> bool:
-        """Tries again at `retry_ms`; False when another process sends now."""
+        """Retries at `retry_ms`; False when another process sends now."""
         with self._transaction(writes=True) as connection:
             if not _beat(connection, holder):
                 return False
@@ -194,12 +190,12 @@ class SqlOutbox:
         return True
 
     def note(self, destination: str, now_ms: int, *, delivered: bool) -> None:
-        """A message outside the outbox (the test of a webhook) was delivered, or not."""
+        """Notes the delivery of a message outside the outbox (the test of a webhook)."""
         with self._transaction(writes=True) as connection:
             _note(connection, destination, now_ms, delivered=delivered)
 
     def states(self) -> dict[str, tuple[int | None, int | None]]:
-        """Destination -> (last success, last failure), for those that were ever tried."""
+        """Destination -> (last success, last failure), where tried."""
         with self._transaction() as connection:
             rows = connection.execute(select(destination_state)).all()
         return {row.destination: (row.last_success_ms, row.last_failure_ms) for row in rows}
@@ -207,9 +203,7 @@ class SqlOutbox:
     def history(
         self, since_ms: int, before_ms: int | None, skip: int, count: int
     ) -> tuple[list[Dispatch], int]:
-        """(`count` rows behind the `skip` newest ones, how many there are) from `since_ms` on and
-        before `before_ms`.
-        """
+        """(`count` rows after `skip`, newest first, and the total) in [since_ms, before_ms)."""
         within = history.c.sent_ms >= since_ms
         within = within if before_ms is None else and_(within, history.c.sent_ms < before_ms)
         rows_wanted = (
@@ -230,7 +224,7 @@ class SqlOutbox:
         ], int(total)
 
     def incidents(self, since_ms: int) -> list[Incident]:
-        """Every incident that began since then or goes on, newest first."""
+        """Incidents that are open or began since then, newest first."""
         end = alerts.alias("ends")
         same = and_(
             end.c.type == alerts.c.type,
@@ -253,13 +247,11 @@ class SqlOutbox:
         ]
 
     def open_incidents(self) -> list[Alert]:
-        """What began every incident that goes on."""
+        """The start of every open incident."""
         return [found.start for found in self.incidents(1 << 62)]
 
     def forget(self, now_ms: int) -> None:
-        """Removes what is older than it is kept. Incidents that go on, and what waits to be sent,
-        stay.
-        """
+        """Removes expired rows. Open incidents and unsent messages stay."""
         over = alerts.alias("over")
         ended = (
             select(over.c.correlation_id)
@@ -278,9 +270,7 @@ class SqlOutbox:
 def keep(
     connection: Connection, configuration: Configuration, found: Sequence[Alert], now_ms: int
 ) -> int:
-    """Writes alerts and the messages that follow from them, on an open connection; how many of them
-    were new.
-    """
+    """Writes alerts and their messages on an open connection; returns the number of new alerts."""
     if not found:
         return 0
     connection.execute(update(sender).values(beat=sender.c.beat))  # writers queue up here

@@ -1,4 +1,4 @@
-"""What waits while the store does not answer: the log says so once, not at every try."""
+"""Logs a store outage once, not at every try."""
 
 import structlog
 
@@ -8,8 +8,8 @@ log = structlog.get_logger(__name__)
 
 
 class StoreOutage:
-    """`waiting` and `resumed` are the names of the two events; `waiting` is logged again when the
-    reason is another one.
+    """`waiting` and `resumed` are event names; `waiting` is logged again when the reason
+    changes.
     """
 
     def __init__(self, waiting: str, resumed: str) -> None:
@@ -18,14 +18,12 @@ class StoreOutage:
         self._reason = ""
 
     def failed(self, error: StorageFailed) -> None:
-        """The store did not answer."""
         reason = str(error)
         if reason != self._reason:
             log.warning(self._waiting, reason=reason)
         self._reason = reason
 
     def answered(self) -> None:
-        """The store answered."""
         if self._reason:
             log.info(self._resumed)
         self._reason = ""

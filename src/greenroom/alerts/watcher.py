@@ -1,5 +1,5 @@
-"""Watches what a running process knows, and raises alerts about it: one picture a second, judged by
-pure rules, kept in the outbox.
+"""Raises alerts about this process: one picture a second, judged by pure rules, kept in the
+outbox.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from greenroom.model.alert import Alert
 
 LOOK_S = 1.0
 UNSENT_MAX = 10_000
-"""Alerts that wait for the store; an hour of everything going wrong at once stays below it. The
-oldest is dropped first.
+"""Alerts that wait for the store; an hour of everything failing stays below. The oldest is
+dropped.
 """
 
 log = structlog.get_logger(__name__)
 
 
 class Store(Protocol):
-    """What the watcher needs of the outbox. Both block and raise StorageFailed."""
+    """The part of the outbox that the watcher needs. Methods block and raise StorageFailed."""
 
     def put(self, found: Sequence[Alert], now_ms: int) -> int: ...  # described in stores.sql.outbox
     def open_incidents(self) -> list[Alert]: ...
@@ -51,13 +51,12 @@ class Watcher:
         self._outage = StoreOutage("alerts_waiting", "alerts_resumed")
 
     async def run(self) -> None:
-        """For ever. While the store does not answer, alerts wait in memory."""
+        """Never returns. While the store does not answer, alerts wait in memory."""
         while True:
             await self.look_once()
             await self._rest()
 
     async def look_once(self) -> None:
-        """One picture, and everything that follows from it."""
         picture = self._look()
         if not self._ready or (picture.speaks_for_rooms and not self._spoke_for_rooms):
             self._ready = await self._adopt()

@@ -1,3 +1,1 @@
-"""Alerts without sockets, clocks or stores: which types there are, which policy wants which alert,
-and how each channel writes it down.
-"""
+"""Pure alert rules: types, which policy wants which alert, and the format of each channel."""

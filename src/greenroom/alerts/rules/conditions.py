@@ -1,9 +1,8 @@
-"""What is true of a running greenroom that operators may want to know: from one picture of it to
-the conditions that hold. Pure.
+"""Conditions of a running greenroom that raise alerts, from one picture of its state. Pure.
 
-A condition is the reason of an incident for as long as it holds. `incident` names it: two
-conditions with the same incident are the same, now, in the next picture, in another process, and
-after a restart. Where it ends with a colon the time of its start makes it unique.
+A condition is the reason of an incident for as long as it holds. `incident` identifies it in the
+next picture, in another process and after a restart. One that ends with a colon becomes unique by
+its start time.
 """
 
 import math
@@ -22,10 +21,10 @@ BOUND_TYPES = (
     "greenroom_origin_errors",
     "greenroom_certificate_expiring",
 )
-"""Types whose policies set a limit that the source compares with."""
+"""Types whose policies set the limits to compare with."""
 
 SOURCES = ("room:", "event:", "center:", "silent:", "origin:", "config-", "certificate:")
-"""What the incidents of these conditions begin with."""
+"""Prefixes of these conditions' incidents."""
 
 AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_queueing": (3_000, 60_000),
@@ -43,8 +42,8 @@ AFTER_MS: Mapping[str, tuple[int, int]] = {
     ),  # after the four seconds for which it is not silent: a new coordinator, or a restart, is over by then
     "greenroom_origin_errors": (0, 60_000),
 }
-"""How long a condition of this type must hold before it is told, and must be over before its end is
-told; others: at once.
+"""For how long a condition must hold before its start, and be over before its end, is reported;
+default: at once.
 """
 
 REQUESTS_LEAST = 20
@@ -55,7 +54,7 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class RoomPicture:
-    """One room: its own settings, its planned events, and who is where."""
+    """One room: its own settings, planned events, and visitors."""
 
     room: Room
     zone_id: str = ""
@@ -63,10 +62,10 @@ class RoomPicture:
     waiting: int = 0
     active: int = 0
     wait_s: float | None = None
-    """Estimated wait of a new visitor; None: not known."""
+    """Estimated wait of a new visitor."""
     storage_failed: bool = False
     confirms: bool = False
-    """New visitors have to show their ticket before they are let in."""
+    """New visitors must show their ticket before they are admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class Certificate:
 
     @property
     def name(self) -> str:
-        """What the certificate after it will be for, too."""
+        """Stays the same when the certificate is renewed."""
         return (self.names[0] if self.names else "this server")[:100]
 
 
@@ -92,23 +91,22 @@ class Picture:
     data_center: str = "here"
     rooms: tuple[RoomPicture, ...] = ()
     speaks_for_rooms: bool = True
-    """False: another process of this data center speaks for them. Who cannot write down admissions
-    says so all the same.
+    """False: another process of this data center reports on the rooms. A process that cannot write
+    admissions reports anyway.
     """
     requests: int = 0
-    """Requests to origins in the last minute."""
     failed: int = 0
-    """Of those, how many failed."""
+    """Failed requests among `requests`."""
     cut_off_s: float | None = None
-    """For how long this data center has not reached the coordinator; None: it does, or another
-    process speaks for it.
+    """Seconds without contact to the coordinator; None: in contact, or another process
+    reports it.
     """
     silent: Mapping[str, tuple[float, int]] | None = None
-    """Data centers that the coordinator does not hear: for how many seconds, and what they hold;
-    None: another process is the coordinator.
+    """Data centers silent to the coordinator: seconds of silence, and what they hold; None: another
+    process is the coordinator.
     """
     config_problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """`file` and `store` -> what is wrong with the newest version; empty when it runs."""
+    """`file` and `store` -> problems of the newest version; empty when it runs."""
     certificate: Certificate | None = None
     limits: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Type -> the limits that policies set (BOUND_TYPES)."""
@@ -116,8 +114,6 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class AlertCondition:
-    """Something that holds."""
-
     type: str
     incident: str
     data: Mapping[str, Any]
@@ -129,7 +125,7 @@ class AlertCondition:
 
 
 def conditions(picture: Picture) -> Iterator[AlertCondition]:
-    """Everything that holds in this picture."""
+    """All conditions that hold."""
     for found in picture.rooms:
         if picture.speaks_for_rooms and not found.room.suspended:
             yield from _of_room(picture, found)
@@ -144,9 +140,7 @@ def conditions(picture: Picture) -> Iterator[AlertCondition]:
 
 
 def speaks_for(picture: Picture) -> Callable[[str], bool]:
-    """Whether this picture can say that an incident is over, which it does by not holding its
-    condition.
-    """
+    """Whether this picture can end an incident, by not having its condition."""
     own = [f"{source}:{picture.process}:" for source in ("origin", "config-file", "config-store")]
     own += [f"certificate:{picture.certificate.name}:"] if picture.certificate else []
     if picture.silent is not None:
@@ -277,13 +271,13 @@ def _time(at_ms: int) -> str:
 
 
 class MinuteOfRequests:
-    """Requests and failures of the last minute, from counters that only grow."""
+    """Requests and failures of the last minute, from growing counters."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[int, int, int]] = []
 
     def add(self, now_ms: int, requests: int, failed: int) -> tuple[int, int]:
-        """(requests, failed) of the last minute, with these counters at this moment."""
+        """(requests, failed) of the last minute."""
         if self._seen and requests < self._seen[-1][1]:
             self._seen.clear()  # counted again
         self._seen.append((now_ms, requests, failed))

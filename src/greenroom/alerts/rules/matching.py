@@ -1,12 +1,10 @@
-"""Which policy tells which destinations about an alert. Pure: what was told before and the time are
+"""Which policy sends an alert to which destinations. Pure: earlier messages and the time are
 arguments.
 
-- A policy takes an alert of its type that passes all of its filters.
-- A start within the policy's alert interval of an earlier start of the same subject is postponed
-  until the interval is over. If the
-  incident ends before that, neither its start nor its end is told; if it goes on, it is told then.
-- While a silence covers the policy nothing is sent, and the end of an incident whose start was
-  silenced is not sent either.
+- A policy takes an alert of its type that passes all of its filters. - A start within the policy's
+alert interval of an earlier start of the same subject is postponed to the end of the interval, and
+dropped with its end if the incident ends before. - While a silence covers the policy nothing is
+sent, nor is the end of an incident whose start was silenced.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,23 +19,21 @@ Mechanism = Literal["email", "webhook", "pagerduty"]
 MECHANISMS: tuple[Mechanism, ...] = ("email", "webhook", "pagerduty")
 
 Fate = Literal["told", "silenced"]
-"""What became of the start of an incident, for one policy."""
 
 
 class Destination(NamedTuple):
-    """Where a message goes: an e-mail address, or the id of a webhook or of a PagerDuty service."""
+    """An e-mail address, or the id of a webhook or PagerDuty service."""
 
     mechanism: Mechanism
     id: str
 
     @property
     def key(self) -> str:
-        """As it is written in the outbox."""
+        """As written in the outbox."""
         return f"{self.mechanism}:{self.id}"
 
     @classmethod
     def of(cls, key: str) -> "Destination":
-        """Back from the key. Raises ValueError."""
         mechanism, _, name = key.partition(":")
         for known in MECHANISMS:
             if mechanism == known:
@@ -47,15 +43,15 @@ class Destination(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a policy has told of an incident, or of its subject, so far."""
+    """What a policy has sent about an incident or its subject."""
 
     start: Fate | None = None
-    """Of this incident; None: nothing is known of a start."""
+    """Of this incident; None when no start is known."""
     postponed: bool = False
     """The start of this incident waits for the end of the interval."""
     last_start_ms: int | None = None
-    """When the policy last told a start (or an alert without an end) of this subject, or will tell
-    a postponed one.
+    """The policy's last start (or alert without an end) of this subject, or the time of a postponed
+    one.
     """
 
 
@@ -65,7 +61,7 @@ class PolicyVerdict:
 
     policy: AlertPolicy
     action: Literal["send", "cancel", "silence"]
-    """`cancel`: take the postponed start back, and send nothing."""
+    """`cancel`: withdraw the postponed start, and send nothing."""
     not_before_ms: int = 0
     destinations: tuple[Destination, ...] = ()
 
@@ -77,7 +73,6 @@ def verdicts(
     told: Callable[[AlertPolicy], Told],
     now_ms: int,
 ) -> Iterator[PolicyVerdict]:
-    """What every policy that wants this alert does with it."""
     for policy in policies:
         if wants(policy, alert):
             found = _verdict(
@@ -112,7 +107,7 @@ def _verdict(
 
 
 def wants(policy: AlertPolicy, alert: Alert) -> bool:
-    """Whether the policy counts, and the alert is of its type and passes every filter."""
+    """Whether the policy is enabled, and the alert is of its type and passes every filter."""
     if not policy.enabled or policy.alert_type != alert.type:
         return False
     row = ALERTS.get(alert.type)
@@ -125,7 +120,7 @@ def wants(policy: AlertPolicy, alert: Alert) -> bool:
 
 
 def destinations(policy: AlertPolicy) -> tuple[Destination, ...]:
-    """Everything the policy tells, each once."""
+    """Without duplicates."""
     found = [Destination("email", address) for address in policy.emails]
     found += [Destination("webhook", found_id) for found_id in policy.webhook_ids]
     found += [Destination("pagerduty", found_id) for found_id in policy.pagerduty_ids]
@@ -133,7 +128,7 @@ def destinations(policy: AlertPolicy) -> tuple[Destination, ...]:
 
 
 def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
-    """The limits that enabled policies of this type compare with, smallest first."""
+    """The limits of enabled policies of this type, ascending."""
     described = ALERTS[alert_type].filters["limit"]
     found: set[int] = set()
     for policy in policies:
@@ -147,8 +142,8 @@ def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
 
 
 def filter_problems(alert_type: str, filters: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """(name of the filter, what is wrong) for a known type; other types accept every filter,
-    because nothing raises them.
+    """(filter, problem) for a known type; other types accept every filter, because nothing raises
+    them.
     """
     row = ALERTS.get(alert_type)
     if row is None:

@@ -1,4 +1,4 @@
-"""A message: one alert for one destination of one policy, and what a channel makes of it."""
+"""One alert for one destination of one policy, and the request that a channel makes of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,30 +14,28 @@ GREETING = (
     "Hello World! This is a test message sent by greenroom. If you can read it, the webhook is"
     " working."
 )
-"""Receivers recognise the test by its first two words."""
+"""Receivers recognize the test by its first two words."""
 
 STATE_EVENTS = {"start": "ALERT_STATE_EVENT_START", "end": "ALERT_STATE_EVENT_END"}
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent. `alert` None: the test of a webhook when it is saved."""
+    """`alert` None: the test of a webhook when it is saved."""
 
     alert: Alert | None
     policy_id: str = ""
     policy_name: str = ""
     webhook_name: str = ""
     link: str = ""
-    """Where to look for more, when the operator has said so."""
+    """Where to look for more, if configured."""
 
     @property
     def text(self) -> str:
-        """The sentence for people."""
         return self.alert.text if self.alert else GREETING
 
     @property
     def title(self) -> str:
-        """A few words in front of it."""
         row = ALERTS.get(self.alert.type) if self.alert else None
         if self.alert is None:
             return "greenroom"
@@ -55,7 +53,7 @@ class Message:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The alert's data as short lines for people, empty ones left out."""
+        """The alert's data as short lines, without empty ones."""
         data = self.alert.data if self.alert else {}
         return [
             (name.replace("_", " "), str(value))
@@ -70,13 +68,13 @@ class Message:
 
     @property
     def time(self) -> str:
-        """The same in RFC 3339."""
+        """RFC 3339."""
         return f"{datetime.fromtimestamp(self.time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One HTTP POST. Secrets may be in the URL, in the headers and in the body: never log it."""
+    """Secrets may be in the URL, the headers and the body: never log it."""
 
     url: str = field(repr=False)
     body: bytes = field(repr=False)
@@ -84,14 +82,13 @@ class Post:
 
 
 def json_post(url: str, document: Mapping[str, Any], *headers: tuple[str, str]) -> Post:
-    """A JSON body."""
     return Post(
         url, msgspec.json.encode(document), (("Content-Type", "application/json"), *headers)
     )
 
 
 def payload(message: Message) -> dict[str, Any]:
-    """The generic payload, in the shape that Cloudflare published; `webhook_name` is an extension."""
+    """The generic payload that Cloudflare published; `webhook_name` is an extension."""
     alert = message.alert
     if alert is None:
         return {"text": message.text, "webhook_name": message.webhook_name}

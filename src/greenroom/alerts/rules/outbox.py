@@ -1,26 +1,22 @@
-"""What the outbox holds and the history tells: records that the store, the sender and the API
-share.
-"""
+"""Records of the outbox and the history, shared by the store, the sender and the API."""
 
 from dataclasses import dataclass
 
 from greenroom.model.alert import Alert
 
 HISTORY_KEPT_MS = 30 * 86_400_000
-"""How long the history and repeated alerts are remembered, as published."""
+"""Of the history and repeated alerts, as published."""
 
 INCIDENTS_KEPT_MS = 90 * 86_400_000
-"""How long alerts themselves are kept: the status page shows 90 days."""
+"""The status page shows 90 days."""
 
 WAITING_MAX = 10_000
-"""Messages of one destination that wait at once; a receiver that is away for a day in a bad week
-stays far below it.
-"""
+"""Waiting messages of one destination; a day's outage in a bad week stays far below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One message that is to be sent now. `destination` is a key (`matching.Destination`)."""
+    """A message to send now. `destination` is a key (`matching.Destination`)."""
 
     number: int
     alert: Alert
@@ -34,7 +30,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """One row of the history: a message that was delivered, or given up (`problem` says why)."""
+    """A message that was delivered, or given up (`problem` says why)."""
 
     id: str
     policy_id: str

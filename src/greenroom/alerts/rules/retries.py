@@ -1,24 +1,23 @@
-"""When a message that could not be delivered is tried again, and when it is given up. Pure."""
+"""When an undelivered message is retried or given up. Pure."""
 
 FIRST_MS = 1_000
 LONGEST_MS = 600_000
-"""Ten minutes: a receiver that comes back after hours gets its messages soon after."""
+"""Ten minutes, so that a receiver that is back after hours soon gets its messages."""
 
 GIVE_UP_MS = 86_400_000
-"""A day after the alert; the history says that it was not delivered."""
+"""Age of the alert; the history then says that it was not delivered."""
 
 RETRY_AFTER_MAX_MS = 3_600_000
-"""A receiver may ask for more patience than this, and does not get it."""
+"""Limit of a receiver's Retry-After."""
 
 
 def next_try_ms(
     attempts: int, created_ms: int, now_ms: int, random: float, asked_ms: int = 0
 ) -> int | None:
-    """When to try again after this many attempts; None: it is given up.
+    """The time of the next try; None gives up.
 
     Waits double from a second to ten minutes, each shortened by up to half at random (`random` is 0
-    to 1), so that many messages do not come back together. `asked_ms`: how long the receiver asked
-    us to wait (Retry-After).
+    to 1) to spread retries. `asked_ms`: the receiver's Retry-After.
     """
     longest = min(LONGEST_MS, FIRST_MS << min(max(attempts, 1) - 1, 20))
     wait_ms = max(longest - int(longest * random / 2), min(asked_ms, RETRY_AFTER_MAX_MS))

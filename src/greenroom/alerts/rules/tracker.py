@@ -1,6 +1,6 @@
-"""From conditions that hold to alerts: an incident starts when its condition has held for long
-enough, and ends when it has been over for long enough. Pure; what was open before a restart is
-taken over, so that a restart neither tells a start again nor forgets an end.
+"""Turns conditions into alerts. An incident starts when its condition has held long enough, and
+ends when it has been over long enough. Pure; open incidents are taken over after a restart, so that
+no start is repeated and no end is lost.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,8 +10,8 @@ from greenroom.model.alert import Alert
 from greenroom.model.alert_types import make
 
 REMEMBERED_MAX = 10_000
-"""Alerts without an end that are not raised again by this process; the store knows those of all
-others.
+"""Alerts without an end that this process does not raise again; the store knows those of all
+processes.
 """
 
 
@@ -20,22 +20,20 @@ class Tracker:
 
     def __init__(self) -> None:
         self.open: dict[str, Alert] = {}
-        """By the `incident` of their condition: the start of each that goes on."""
+        """The start of each open incident, by the `incident` of its condition."""
         self._since: dict[str, int] = {}
         self._clear: dict[str, int] = {}
         self._told: dict[str, None] = {}
 
     def adopt(self, found: Iterable[Alert]) -> None:
-        """Takes over incidents that go on, of whichever process; those of other sources are left
-        alone.
-        """
+        """Takes over open incidents of any process; ignores other sources."""
         for alert in found:
             if alert.correlation_id.startswith(SOURCES):
                 self.open.setdefault(_incident(alert), alert)
 
     def without_open(self, alerts: Iterable[Alert], known: Iterable[Alert]) -> list[Alert]:
-        """These alerts without the starts of incidents that go on already, told by another process;
-        their ends will be told of those.
+        """These alerts without starts that another process has reported; takes over their
+        incidents.
         """
         going_on = {
             _incident(alert): alert for alert in known if alert.correlation_id.startswith(SOURCES)
@@ -52,8 +50,8 @@ class Tracker:
     def step(
         self, found: Iterable[AlertCondition], speaks_for: Callable[[str], bool], now_ms: int
     ) -> list[Alert]:
-        """What is to be told now. Conditions that do not hold any more end only where this process
-        `speaks_for` them.
+        """The alerts to report now. A condition that is over ends only where this process
+        `speaks_for` it.
         """
         holding = {condition.incident: condition for condition in found}
         alerts = [
@@ -120,9 +118,7 @@ def _after_ms(type: str) -> tuple[int, int]:
 
 
 def _incident(alert: Alert) -> str:
-    """The incident of the condition that was told by this alert: without the time of the start,
-    where that made it unique.
-    """
+    """The condition's incident, without a start time that made it unique."""
     if alert.correlation_id.startswith(("event:", "certificate:")):
         return alert.correlation_id
     return alert.correlation_id.rpartition(":")[0] + ":"

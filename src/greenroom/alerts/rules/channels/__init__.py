@@ -1,6 +1,4 @@
-"""Every channel that a webhook can speak: one row of CHANNELS is its hosts, its format, and what it
-calls delivered.
-"""
+"""The channels of webhooks. A row of CHANNELS has hosts, a format, and what counts as delivered."""
 
 from greenroom.alerts.rules.channels.table import (
     CHANNELS,

@@ -1,6 +1,4 @@
-"""Chat services, each in its own format. Texts are cut to what the service accepts, and what it
-would read as markup is escaped.
-"""
+"""Chat services. Texts are cut to the service's limits and escaped against markup."""
 
 import base64
 import hashlib
@@ -14,11 +12,11 @@ SLACK_COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "s
 NUMBERS = {name: int(colour[1:], 16) for name, colour in SLACK_COLOURS.items()}
 CARD_COLOURS = {"error": "attention", "warning": "warning", "info": "accent", "success": "good"}
 FACTS_MAX = 10
-"""Facts shown in a chat message; the generic payload has all of them."""
+"""The generic payload has all facts."""
 
 
 def slack(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
-    """An incoming webhook of Slack (Mattermost and Rocket.Chat speak it too)."""
+    """Slack's incoming webhook, which Mattermost and Rocket.Chat speak too."""
     fields = [
         {"title": _mrkdwn(name), "value": _mrkdwn(value)[:500], "short": len(value) < 30}
         for name, value in _facts(message)
@@ -39,7 +37,7 @@ def slack(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
 
 
 def discord(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
-    """A webhook of Discord. Mentions in a text reach no one."""
+    """Mentions in a text reach no one."""
     base: dict[str, Any] = {"allowed_mentions": {"parse": []}}
     if message.alert is None:
         return json_post(url, {"content": message.text, **base})
@@ -58,7 +56,6 @@ def discord(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
 
 
 def gchat(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
-    """A webhook of a Google Chat space."""
     if message.alert is None:
         return json_post(url, {"text": message.text})
     widgets = [
@@ -137,7 +134,7 @@ def _facts(message: Message) -> list[tuple[str, str]]:
 
 
 _NO_MENTION = str.maketrans("<>", "‹›")
-"""Google Chat reads `<users/all>` in a text as a mention, and knows no escape for it."""
+"""Google Chat reads `<users/all>` as a mention and has no escape for it."""
 
 
 def _mrkdwn(text: str) -> str:

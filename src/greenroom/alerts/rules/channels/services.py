@@ -1,4 +1,4 @@
-"""Services that collect alerts: the generic webhook, Opsgenie, Datadog, Splunk and PagerDuty."""
+"""Alert services: the generic webhook, Opsgenie, Datadog, Splunk and PagerDuty."""
 
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -13,7 +13,7 @@ from greenroom.alerts.rules.message import (
 )
 
 AUTH_HEADER = "cf-webhook-auth"
-"""Receivers compare it with the secret that they were given."""
+"""Carries the secret, for receivers to compare."""
 
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 LEVELS = {"error": "error", "warning": "warning", "info": "info", "success": "info"}
@@ -22,14 +22,11 @@ PRIORITIES = {"error": "P2", "warning": "P3", "info": "P5", "success": "P5"}
 
 
 def generic(message: Message, url: str, secret: str, _now_ms: int) -> Post:
-    """The published payload."""
     return json_post(url, payload(message), *([(AUTH_HEADER, secret)] if secret else []))
 
 
 def opsgenie(message: Message, url: str, secret: str, _now_ms: int) -> Post:
-    """The Alert API; the secret is the API key. The end of an incident closes the alert that its
-    start opened.
-    """
+    """The Alert API; the secret is the API key. The end of an incident closes its alert."""
     key = [("Authorization", f"GenieKey {secret}")] if secret else []
     alert = message.alert
     if alert is not None and alert.state == "end":
@@ -50,7 +47,7 @@ def opsgenie(message: Message, url: str, secret: str, _now_ms: int) -> Post:
 
 
 def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
-    """The Events API; the secret, or `api_key` in the URL, is the API key. One incident is one
+    """The Events API; the secret, or `api_key` in the URL, is the API key. An incident is an
     aggregation.
     """
     alert = message.alert
@@ -71,7 +68,7 @@ def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
 
 
 def splunk(message: Message, url: str, secret: str, now_ms: int) -> Post:
-    """The HTTP Event Collector; the secret is its token. A `raw` address gets the payload alone."""
+    """The HTTP Event Collector; the secret is its token. A `raw` address gets only the payload."""
     token = [("Authorization", f"Splunk {secret}")] if secret else []
     if urlsplit(url).path.rstrip("/").endswith("/raw"):
         return json_post(url, payload(message), *token)
@@ -85,8 +82,8 @@ def splunk(message: Message, url: str, secret: str, now_ms: int) -> Post:
 
 
 def pagerduty(message: Message, url: str, secret: str, _now_ms: int) -> Post:
-    """The Events API v2; the secret is the routing key. The end of an incident resolves what its
-    start triggered.
+    """The Events API v2; the secret is the routing key. The end of an incident resolves its
+    start.
     """
     alert = message.alert
     event: dict[str, Any] = {
@@ -108,12 +105,12 @@ def pagerduty(message: Message, url: str, secret: str, _now_ms: int) -> Post:
 
 
 def answered_2xx(status: int, _body: bytes) -> str:
-    """What is wrong with an answer; empty: it was delivered."""
+    """What is wrong with an answer; empty when it was delivered."""
     return "" if 200 <= status < 300 else f"the receiver answered {status}"
 
 
 def answered_code_0(status: int, body: bytes) -> str:
-    """For services that answer 200 and say inside whether it worked (Feishu, Splunk)."""
+    """For services that answer 200 and report failures in the body (Feishu, Splunk)."""
     problem = answered_2xx(status, body)
     if problem:
         return problem

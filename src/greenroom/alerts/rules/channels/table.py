@@ -1,4 +1,4 @@
-"""The table of channels, and which channel an address belongs to."""
+"""The table of channels, and the lookup by URL."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,12 +13,9 @@ GENERIC = "generic"
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One channel.
-
-    `write` makes (message, url, secret, now_ms) into a request; `problem` says what is wrong with
-    (status, body) of its answer. `hosts` and `paths` recognise an address. `published` is the
-    `type` that clients of Cloudflare know it by. `secret_url`: what follows the host in the URL is
-    a secret.
+    """`write` makes a request of (message, url, secret, now_ms); `problem` judges (status, body) of
+    its answer. `hosts` and `paths` recognize a URL. `published` is Cloudflare's `type`.
+    `secret_url`: what follows the host in the URL is a secret.
     """
 
     name: str
@@ -120,7 +117,7 @@ CHANNELS: Mapping[str, Channel] = {row.name: row for row in _ROWS}
 
 
 def channel_of(url: str) -> Channel:
-    """The channel that an address is recognised as; the generic one otherwise."""
+    """The generic channel when the URL matches no other."""
     parts = urlsplit(url)
     host, path = (parts.hostname or "").lower(), parts.path or "/"
     for row in _ROWS:
@@ -132,9 +129,7 @@ def channel_of(url: str) -> Channel:
 
 
 def shown_url(channel: Channel, url: str) -> str:
-    """The URL as it may be shown: without path and query where they are a secret, and never with an
-    `api_key` or a token in the query.
-    """
+    """Hides path and query where they are secret, and always an `api_key` or token in the query."""
     parts = urlsplit(url)
     if channel.secret_url:
         return f"{parts.scheme}://{parts.netloc}/***"

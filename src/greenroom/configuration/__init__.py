@@ -1,3 +1,1 @@
-"""Everything that operators configured, as one value at one revision: records, changes, audit log,
-store.
-"""
+"""What operators configured, as one value at one revision: records, changes, audit log, store."""

@@ -1,4 +1,4 @@
-"""The audit log as the API returns it: newest first, with the values before and after."""
+"""The audit log in the API: newest first, with the values before and after."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from greenroom.web.api_shapes import Json, Shown
 from greenroom.web.time_format import moment as written
 
 CHUNK = 1_000
-"""Entries passed over at once on the way to a later page."""
+"""Entries skipped at once on the way to a later page."""
 
 _TEXT = {"type": "string"}
 _VALUES = {"type": ["object", "null"]}
@@ -62,7 +62,7 @@ LOG = ApiSchema(
 
 
 def page(store: ConfigStore, skip: int, count: int) -> list[Json]:
-    """`count` entries behind the `skip` newest ones."""
+    """`count` entries after the `skip` newest ones."""
     before = None
     while skip > 0:
         passed = store.audit(min(skip, CHUNK), before)
@@ -74,7 +74,7 @@ def page(store: ConfigStore, skip: int, count: int) -> list[Json]:
 
 
 def show(entry: AuditEntry) -> Json:
-    """One entry. Secrets were left out when it was written."""
+    # Secrets were left out when the entry was written.
     return {
         "id": str(entry.number),
         "when": written(entry.at_ms),

@@ -1,5 +1,5 @@
-"""The copy of the last good configuration, with which an edge starts when the configuration store
-cannot be reached.
+"""The copy of the last good configuration, for starts while the configuration store is
+unreachable.
 """
 
 import contextlib
@@ -16,21 +16,21 @@ from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import KINDS, SEALED_KINDS, Configuration, Entry
 
 VERSION = 1
-"""Of the form of the file. A file of another version counts as none: the store has everything."""
+"""Of the file format. Other versions are ignored: the store has everything."""
 
 
 class ConfigCopy:
-    """One file: the SHA-256 of what follows on a line, then JSON. A kill at any instant leaves the
-    old file or the new one.
+    """One file: the SHA-256 of the rest on a line, then JSON. A kill at any instant leaves the old
+    file or the new one.
     """
 
     def __init__(self, path: Path, seals: FieldSeals | None = None) -> None:
-        """`seals` keep secrets sealed in the file, too; None: they are written as they are."""
+        """`seals` keep secrets sealed in the file; None writes them as they are."""
         self.path = path
         self._seals = seals or NoSeals()
 
     def save(self, configuration: Configuration) -> None:
-        """Returns when it is on the disk itself. Raises StorageFailed; the old copy then stays."""
+        """Returns when it is on disk. Raises StorageFailed and keeps the old copy."""
         kept = {
             kind: [self._sealed(kind, entry) for entry in configuration.index_of(kind).values()]
             for kind in KINDS
@@ -56,7 +56,7 @@ class ConfigCopy:
             ) from error
 
     def load(self) -> Configuration | None:
-        """None when there is no copy that can be used."""
+        """None without a usable copy."""
         try:
             digest, _, body = self.path.read_bytes().partition(b"\n")
         except OSError:

@@ -1,7 +1,7 @@
-"""Data centers as operators see them, and their word that nothing runs in one any more.
+"""Data centers in the API, and giving up one in which nothing runs any more.
 
-Only the coordinator's process knows how long each has been silent and what it holds; the word may
-be said to any process.
+Only the coordinator's process knows how long each has been silent and what it holds; any process
+accepts the request to give one up.
 """
 
 from collections.abc import Iterable
@@ -55,21 +55,20 @@ DATA_CENTER = ApiSchema(
 
 
 def longest_ms(rooms: Iterable[Room]) -> int:
-    """How long after it is given up its last session must have ended."""
+    """Time from giving up a data center to the end of its last session."""
     return (
         max((room.session_ms + room.renewal_age_ms for room in rooms), default=0) + ORPHAN_SLACK_MS
     )
 
 
 def listed(state: ProcessState) -> list[Json]:
-    """Every data center on the list."""
     sync = state.sync
     return [] if sync is None else [_shown(state, sync, name) for name in sync.data_centers]
 
 
 def givable(state: ProcessState, name: str) -> Json:
-    """What giving this one up frees, and when. Raises Refused for one that is heard, and for this
-    process's own.
+    """What giving up this data center frees, and when. Raises Refused for one that is heard, and
+    for this process's own.
     """
     sync = state.sync
     if sync is None or name not in sync.data_centers:
@@ -90,7 +89,7 @@ def givable(state: ProcessState, name: str) -> Json:
 
 
 async def give_up(view: DataCenterView | None, state: ProcessState, name: str) -> Json:
-    """Gives it up: what that frees, and when. In the event loop. Raises Refused."""
+    """Gives it up and returns what that frees, and when. In the event loop. Raises Refused."""
     found = givable(state, name)
     if view is None:
         raise Refused(ApiFault(Code.UNAVAILABLE, "no gateway is running"))
@@ -102,7 +101,7 @@ async def give_up(view: DataCenterView | None, state: ProcessState, name: str) -
 
 
 def noted(config_service: ConfigService, author: str, found: Json) -> None:
-    """For the audit log. Blocks."""
+    """Writes the audit log. Blocks."""
     config_service.store.note(
         KIND, found["name"], author=author, now_ms=config_service.clock.now_ms(), after=found
     )

@@ -1,4 +1,4 @@
-"""The configuration as API calls get it."""
+"""The configuration service as a dependency of API calls."""
 
 from typing import Annotated
 
@@ -9,7 +9,6 @@ from greenroom.web.routing import Depends
 
 
 def config_service_of(request: Request) -> ConfigService:
-    """The configuration service of this application."""
     found: ConfigService = request.app.state.config_service
     return found
 

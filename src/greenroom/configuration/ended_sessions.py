@@ -1,8 +1,8 @@
-"""All sessions of a room are ended by an operator. An extension: Cloudflare has no such call.
+"""Ends all sessions of a room. An extension of Cloudflare's API.
 
-The room remembers when, and every ledger ends what it holds when it hears of it
-(`admission.ledger.ending`). The moment only grows, also where the clock of this machine was set
-back, because a ledger obeys later ones only.
+The room stores the time, and every ledger that reads it ends its sessions
+(`admission.ledger.ending`). The time only grows, even when the clock was set back, because ledgers
+ignore earlier times.
 """
 
 from dataclasses import replace
@@ -19,9 +19,7 @@ from greenroom.model.configuration import Configuration
 
 
 def end_sessions(zone_id: str, room_id: str) -> ConfigChange:
-    """Every visitor who is inside now comes as a new one. Raises Refused for a room of a
-    configuration file.
-    """
+    """Active visitors become new ones. Raises Refused for a room of a configuration file."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)

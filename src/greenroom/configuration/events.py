@@ -53,7 +53,7 @@ TIMES = {
     "event_end_time": "event_end_ms",
     "prequeue_start_time": "prequeue_start_ms",
 }
-"""The API's name of each time and the record's."""
+"""API name of each time -> field of the record."""
 
 _API_NAMES = {ours: name for name, ours in TIMES.items()}
 _TIME = {"type": "string", "format": "date-time"}
@@ -90,11 +90,11 @@ EVENT = ApiSchema.of(
 DETAILS = ApiSchema(
     tuple(api_field for api_field in EVENT.fields if not api_field.name.startswith("turnstile"))
 )
-"""The event as it would count now: what it leaves open is answered with the room's values."""
+"""The event in effect: null fields have the room's values."""
 
 
 def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) -> Entry[Event]:
-    """Raises Refused when there is no such event of this room."""
+    """Raises Refused when the room has no such event."""
     room_of(known, zone_id, room_id)
     return entry_of(known.events, "event", event_id, room_id)
 
@@ -102,7 +102,7 @@ def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) ->
 def show(
     entry: Entry[Event], form: ApiSchema = EVENT, inherited: Mapping[str, Any] | None = None
 ) -> Json:
-    """An event as the API answers it; `inherited` stands in for nulls."""
+    """`inherited` replaces nulls."""
     event = entry.record
     values = {item.name: getattr(event, item.name) for item in fields(Event)}
     values |= {name: value for name, value in (inherited or {}).items() if values[name] is None}
@@ -114,14 +114,12 @@ def show(
 
 
 def details(known: Configuration, entry: Entry[Event]) -> Json:
-    """The event's own settings, and the room's as they are now where it has none."""
+    """The event with the room's current values where it has none."""
     room: Room = known.rooms[entry.parent].record
     return show(entry, DETAILS, {name: getattr(room, name) for name in OVERRIDES})
 
 
 def create(zone_id: str, room_id: str, document: Any) -> ConfigChange:
-    """A new event."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
         return _put(known, zone_id, room_id, at.new_id(), document)
@@ -147,7 +145,7 @@ def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool
 
 
 def delete(zone_id: str, room_id: str, event_id: str) -> ConfigChange:
-    """Takes an event away; one that is running ends."""
+    """A running event ends."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(event_of(known, zone_id, room_id, event_id), "event")
@@ -188,9 +186,7 @@ def _put(
 
 
 def _in_ms(values: Mapping[str, Any]) -> dict[str, Any]:
-    """As the record holds it: times in milliseconds; one that is missing or wrong is left out or
-    None.
-    """
+    """Times in milliseconds; a wrong one is None, a missing one left out."""
     kept = {name: value for name, value in values.items() if name not in TIMES}
     return kept | {TIMES[name]: milliseconds(values[name]) for name in TIMES if name in values}
 

@@ -12,11 +12,11 @@ HEADER_MAX = 8_192
 METHOD_MAX = 24
 CLIENT_MAX = 64
 CLIENT = "203.0.113.1"
-"""The visitor's address when none is said: one that is reserved for examples and is nowhere."""
+"""The default visitor address, reserved for examples."""
 
 
 class ExplainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A described request; headers as (name, value), in order."""
+    """Headers are (name, value), in order."""
 
     url: str
     method: str = "GET"
@@ -25,18 +25,16 @@ class ExplainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def explanation_schemas(template: str) -> dict[str, Any]:
-    """The schemas of an answer by name; `template` is where they will be found, with `{name}` in
-    it.
-    """
+    """Schemas by name; `template` locates them, with `{name}` in it."""
     _, components = msgspec.json.schema_components([Explanation], ref_template=template)
     return components
 
 
 class Explains(Protocol):
-    """Gives access to the running configuration. Call it inside the event loop."""
+    """Call it in the event loop."""
 
     def explain(self, asked: ExplainRequest) -> Explanation:
-        """Never raises; a request that would be refused is explained as that."""
+        """Never raises; explains a request that would be refused as refused."""
 
 
 def as_plain(explanation: Explanation) -> dict[str, Any]:

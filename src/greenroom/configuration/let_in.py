@@ -1,9 +1,8 @@
-"""An operator lets more visitors in at once: both limits are higher by their number for a minute.
+"""Admits more visitors at once: raises both limits by their number for one minute.
 
-A minute, because that is what `new_users_per_minute` counts over: so they are that many beyond the
-limits, once. Every component sees it as two changes of limits at known moments, as events make
-them: nothing is exceeded but by what was asked for, and shown, and no visitor is sent away
-afterwards (docs/explanation/admission.md).
+One minute is the window of `new_users_per_minute`, so exactly that many exceed the limits, once.
+Every component sees two changes of limits at known moments, as with events: only the requested and
+displayed excess occurs, and no visitor is sent away afterwards (docs/explanation/admission.md).
 """
 
 from dataclasses import replace
@@ -24,8 +23,8 @@ LET_IN_MOST = 100_000
 
 
 def let_in(zone_id: str, room_id: str, count: int | None) -> ConfigChange:
-    """`count` more visitors, once. Raises Refused for a room of a configuration file, and while the
-    last time is not over.
+    """Admits `count` more visitors once. Raises Refused for a room of a configuration file, and
+    during an earlier minute.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:

@@ -1,6 +1,4 @@
-"""Items of a list, changed in bulk: every change is an operation that is completed when it is
-answered.
-"""
+"""Items of a list, changed in bulk. Operations are complete when they are answered."""
 
 import base64
 import threading
@@ -42,18 +40,14 @@ from greenroom.web.time_format import plain_moment
 
 PER_PAGE_MAX = 500
 FAULTS_MAX = 100
-"""Wrong items that are told at once; a file of the wrong kind would be wrong a hundred thousand
-times.
-"""
+"""Reported faults of one request; a wrong file could have a hundred thousand."""
 
 OPERATIONS_MAX = 1_000
-"""Finished operations that are remembered: clients ask within seconds."""
+"""Finished operations that are kept: clients ask within seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hostname:
-    """A host name as lists write it."""
-
     url_hostname: str = spec(
         "host name; a leading `*.` matches every name below it", low=1, high=255
     )
@@ -117,14 +111,13 @@ ITEM_DELETION: Json = {
 
 
 class Operations:
-    """Finished changes by id, in the process that made them."""
+    """Finished changes by id, in this process."""
 
     def __init__(self) -> None:
         self._done: OrderedDict[str, int] = OrderedDict()
         self._guard = threading.Lock()
 
     def add(self, operation_id: str, at_ms: int) -> Json:
-        """The answer to a change."""
         with self._guard:
             self._done[operation_id] = at_ms
             if len(self._done) > OPERATIONS_MAX:
@@ -132,7 +125,7 @@ class Operations:
         return {"operation_id": operation_id}
 
     def get(self, operation_id: str) -> Json:
-        """Raises Refused when it is not known."""
+        """Raises Refused for an unknown id."""
         with self._guard:
             at_ms = self._done.get(operation_id)
         if at_ms is None:
@@ -141,9 +134,7 @@ class Operations:
 
 
 class Slice(NamedTuple):
-    """Some items in their order, and the cursors of what comes before and after them (empty:
-    nothing does).
-    """
+    """Items in order, with the cursors before and after them (empty at an end)."""
 
     items: Sequence[Entry[ListItem]]
     before: str
@@ -151,7 +142,7 @@ class Slice(NamedTuple):
 
 
 class Catalogue:
-    """The items of lists in their order, sorted once for every change and not for every page."""
+    """Items of lists in order, sorted once for every change instead of every page."""
 
     def __init__(self) -> None:
         self._sorted: OrderedDict[
@@ -162,9 +153,7 @@ class Catalogue:
     def slice(
         self, known: Configuration, list_id: str, cursor: str, per_page: int, search: str
     ) -> Slice:
-        """`cursor` names the item before the first one wanted; one that cannot be understood is
-        taken for none.
-        """
+        """Starts after the item of `cursor`; an invalid cursor counts as none."""
         kind = list_of(known, list_id).record.kind
         found = [
             pair
@@ -199,7 +188,6 @@ class Catalogue:
 
 
 def show(kind: str, entry: Entry[ListItem]) -> Json:
-    """An item as the API answers it."""
     record = entry.record
     value: Any = record.value
     if kind == "asn":
@@ -218,7 +206,7 @@ def show(kind: str, entry: Entry[ListItem]) -> Json:
 
 
 def item_of(known: Configuration, list_id: str, item_id: str) -> Json:
-    """One item. Raises Refused when there is none."""
+    """Raises Refused when there is none."""
     kind = list_of(known, list_id).record.kind
     entry = known.list_items.get(item_id)
     if entry is None or entry.parent != list_id:
@@ -227,8 +215,8 @@ def item_of(known: Configuration, list_id: str, item_id: str) -> Json:
 
 
 def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigChange:
-    """These items too, or (`whole`) exactly these. An item that is there already keeps its id and
-    gets the new comment.
+    """Adds these items or (`whole`) replaces all. An existing item keeps its id and gets the new
+    comment.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -258,9 +246,7 @@ def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigCh
 
 
 def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
-    """Takes the items away that are named by their ids; none when no items are named, as official
-    clients may do.
-    """
+    """Removes items by their ids; none when no items are named, as official clients may do."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(list_of(known, list_id), "list")
@@ -287,8 +273,8 @@ def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
 
 
 def _wanted(kind: str, documents: Any) -> dict[str, str]:
-    """Value -> comment of every item sent; of equal ones the last counts. Raises Refused with every
-    fault up to a limit.
+    """Value -> comment; the last duplicate counts. Raises Refused with every fault up to
+    FAULTS_MAX.
     """
     if not isinstance(documents, list):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of items"))
@@ -305,7 +291,7 @@ def _wanted(kind: str, documents: Any) -> dict[str, str]:
 
 
 def _item(kind: str, document: Any) -> tuple[str, str, list[ApiFault]]:
-    """(value, comment, faults) of one item as it was sent."""
+    """(value, comment, faults)."""
     if not isinstance(document, dict):
         return "", "", [ApiFault(Code.INVALID, "must be an object")]
     values, faults = read_as(ITEM, document)
@@ -361,7 +347,7 @@ def _address(text: str) -> tuple[int, int, int]:
 
 
 _ORDERS: dict[str, Callable[[str], Any]] = {"ip": _address, "asn": int, "hostname": str}
-"""What items are sorted by."""
+"""Sort keys."""
 
 
 def _matches(kind: str, value: str, search: str) -> bool:
@@ -382,9 +368,7 @@ def _cursor(value: str) -> str:
 
 
 def _cursor_key(kind: str, cursor: str) -> Any:
-    """The sort value of a cursor; None for any other text, and for a cursor that begins at the
-    first item.
-    """
+    """The sort key of a cursor; None if it is invalid or begins at the first item."""
     try:
         found = base64.b64decode(
             cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True

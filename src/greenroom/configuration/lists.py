@@ -1,4 +1,4 @@
-"""Named lists that rules use as `$name`, and the rules that refer to them."""
+"""Named lists that rules use as `$name`, and references to them."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,7 +31,7 @@ from greenroom.web.refusals import (
 from greenroom.web.time_format import plain_moment
 
 LISTS_MAX = 200
-"""Every edge compiles all of them, whether a rule refers to them or not."""
+"""Every edge compiles all of them."""
 
 _TIME = {"type": "string", "format": "date-time"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -54,7 +54,7 @@ LIST = ApiSchema.of(
 )
 
 FIXED = ("name", "kind")
-"""What cannot be changed once a list is made: rules rely on it."""
+"""Fields that never change, because rules rely on them."""
 
 
 def list_of(known: Configuration, list_id: str) -> Entry[RuleList]:
@@ -63,7 +63,6 @@ def list_of(known: Configuration, list_id: str) -> Entry[RuleList]:
 
 
 def show(known: Configuration, entry: Entry[RuleList]) -> Json:
-    """A list as the API answers it."""
     items = known.list_items.of(entry.id)
     record = entry.record
     return LIST.show(
@@ -83,7 +82,7 @@ def show(known: Configuration, entry: Entry[RuleList]) -> Json:
 
 
 def references(known: Configuration, name: str) -> int:
-    """How many rules need the list of this name: those that are wrong without it."""
+    """The number of rules that are wrong without this list."""
     lists = memberships(known)
     without = {other: membership for other, membership in lists.items() if other != name}
     expressions = [
@@ -100,7 +99,7 @@ def references(known: Configuration, name: str) -> int:
 
 
 def create(document: Any) -> ConfigChange:
-    """A new list, without items."""
+    """Creates an empty list."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(LIST, document, list_field_problems)
@@ -117,7 +116,7 @@ def create(document: Any) -> ConfigChange:
 
 
 def edit(list_id: str, document: Any) -> ConfigChange:
-    """Another description; name and kind stay."""
+    """Changes the description only."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
@@ -137,7 +136,7 @@ def edit(list_id: str, document: Any) -> ConfigChange:
 
 
 def delete(list_id: str) -> ConfigChange:
-    """Takes a list away with its items, unless a rule refers to it."""
+    """Deletes a list and its items, unless a rule refers to it."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)

@@ -1,8 +1,6 @@
-"""What the rooms of an installation have taken: names and cookie suffixes in their zones, hosts
-with paths, and cookies.
+"""What rooms occupy: names and cookie suffixes in their zones, hosts with paths, and cookies.
 
-Building it reads every room. A change of one room does that once; what makes many rooms at once
-keeps one and adds each room to it.
+Building it reads every room. Bulk changes keep one and add each new room.
 """
 
 from greenroom.model.configuration import Configuration, Entry
@@ -13,8 +11,6 @@ from greenroom.request.routing import Coverage
 
 
 class RoomClaims:
-    """Who has what. Rooms can be added; none is ever taken out."""
-
     def __init__(self) -> None:
         self._names: set[tuple[str, str]] = set()
         self._suffixes: set[tuple[str, str]] = set()
@@ -23,7 +19,7 @@ class RoomClaims:
 
     @classmethod
     def of(cls, known: Configuration, without: str = "") -> "RoomClaims":
-        """Those of all rooms of a configuration, except the one with the id `without`."""
+        """Claims of all rooms except the one with the id `without`."""
         claims = cls()
         for entry in known.rooms.values():
             if entry.id != without:
@@ -31,7 +27,7 @@ class RoomClaims:
         return claims
 
     def add(self, entry: Entry[Room], zone: Zone) -> None:
-        """A room as it is now, and its zone."""
+        """The room as it is now."""
         room = entry.record if entry.read_only else in_zone(entry.record, zone)
         self._names.add((entry.parent, room.name))
         self._suffixes.add((entry.parent, room.cookie_suffix))
@@ -40,19 +36,15 @@ class RoomClaims:
         self._cookies.claim(entry, room)
 
     def has_name(self, zone_id: str, name: str) -> bool:
-        """Whether a room of this zone has this name."""
         return (zone_id, name) in self._names
 
     def has_suffix(self, zone_id: str, suffix: str) -> bool:
-        """Whether a room of this zone has this cookie suffix."""
         return (zone_id, suffix) in self._suffixes
 
     def covering(self, route: Route, any_case: bool) -> Entry[Room] | None:
-        """The room that has this host and path; None when it is free."""
+        """The room that covers this host and path."""
         return self._coverage.holder(route, any_case)
 
     def with_cookie(self, room: Room, zone: Zone) -> tuple[Entry[Room], str] | None:
-        """The room whose cookie would overwrite one of this room's, and which one; None when no
-        cookie is taken.
-        """
+        """A room with a conflicting cookie, and the cookie."""
         return self._cookies.holder(in_zone(room, zone))

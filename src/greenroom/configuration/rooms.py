@@ -1,6 +1,4 @@
-"""Waiting rooms: the constraints on a room by itself, in its zone, and with respect to all other
-rooms.
-"""
+"""Waiting rooms: constraints on a room by itself, in its zone, and among all rooms."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -49,12 +47,10 @@ from greenroom.web.time_format import moment as written
 from greenroom.web.time_format import written_time
 
 ROOMS_MAX = 5_000
-"""Rooms of an installation: every edge compiles all of them when it starts."""
+"""Every edge compiles all of them at start."""
 
 SeesZone = Callable[[str], bool]
-"""Whether the author of a change may see the zone with this id. Messages name no room of a zone
-that they may not see.
-"""
+"""Whether the author of a change may see this zone. Messages name no room of a hidden zone."""
 
 _TIME = {"type": "string", "format": "date-time"}
 _TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
@@ -103,13 +99,12 @@ ROOM = ApiSchema.of(
 
 
 def room_of(known: Configuration, zone_id: str, room_id: str) -> Entry[Room]:
-    """Raises Refused when there is no such room in this zone."""
+    """Raises Refused when the zone has no such room."""
     zone_of(known, zone_id)
     return entry_of(known.rooms, "waiting room", room_id, zone_id)
 
 
 def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
-    """A room as the API answers it."""
     upcoming = next_event(known, entry.id, now_ms)
     values = {item.name: getattr(entry.record, item.name) for item in fields(Room)}
     return ROOM.show(
@@ -130,7 +125,7 @@ def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
 
 
 def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
-    """The event that starts next; suspended ones never do."""
+    """The next event that starts; ignores suspended ones."""
     coming = (
         entry.record
         for entry in known.events.of(room_id)
@@ -140,17 +135,16 @@ def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
 
 
 def own_zone_only(_zone_id: str) -> bool:
-    """Sees no other zone than the one of the room."""
     return False
 
 
 def create(
     zone_id: str, document: Any, sees: SeesZone = own_zone_only, claims: RoomClaims | None = None
 ) -> ConfigChange:
-    """A new room. A refusal names the room of another zone that is in the way only to those who see
-    that zone.
+    """Creates a room. A refusal names a conflicting room of another zone only to those who see that
+    zone.
 
-    `claims`: those of all rooms, where the caller keeps them.
+    `claims`: those of all rooms, if the caller has them.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -166,7 +160,7 @@ def create(
 def change(
     zone_id: str, room_id: str, document: Any, whole: bool, sees: SeesZone = own_zone_only
 ) -> ConfigChange:
-    """Replaces a room (PUT), or updates some of its fields (PATCH). `sees` as for `create`."""
+    """Replaces a room (PUT), or updates some of its fields (PATCH)."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)
@@ -186,7 +180,7 @@ def change(
 
 
 def delete(zone_id: str, room_id: str) -> ConfigChange:
-    """Takes a room away, with its events and rules."""
+    """Deletes a room with its events and rules."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
@@ -237,9 +231,7 @@ def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
 def limit_faults(
     zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()
 ) -> list[ApiFault]:
-    """What the zone says about the two limits and the length of a session; for rooms and their
-    events.
-    """
+    """Violations of the zone's limits and session durations, for rooms and their events."""
     faults = []
     for name in ("total_active_users", "new_users_per_minute"):
         value = values.get(name)
@@ -314,7 +306,7 @@ def _zone_faults(
 
 
 def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route]]:
-    """Each route with its pointer; those that are wrong already are left out."""
+    """(pointer, route), without those that are wrong already."""
     found = (
         []
         if "host" in wrong or "path" in wrong
@@ -329,7 +321,7 @@ def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route
 
 
 def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: SeesZone) -> str:
-    """Another room, for those who see `zone`, and the zones that they see besides."""
+    """Describes another room to those who see `zone`, with the other zones they see."""
     if other.parent == zone.id:
         return f"waiting room {other.record.name}"
     if sees(other.parent):

@@ -1,5 +1,5 @@
-"""Bypass rules of a room: expressions are checked when they are saved; a position is given by
-number or by neighbour.
+"""Bypass rules of a room. Expressions are checked when saved; a position is a number or a
+neighbor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,22 +66,20 @@ POSITION: Json = {
 
 
 def rules_of(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule, ...]:
-    """The rules of a room in their order."""
+    """In order."""
     room_of(known, zone_id, room_id)
     entry = known.rules.get(room_id)
     return entry.record.rules if entry else ()
 
 
 def show(rules: Sequence[Rule]) -> list[Json]:
-    """Rules as the API answers them: always all of them."""
+    """The API always answers all rules."""
     return [
         RULE.show({item.name: getattr(rule, item.name) for item in fields(Rule)}) for rule in rules
     ]
 
 
 def append(zone_id: str, room_id: str, document: Any) -> ConfigChange:
-    """One more rule, behind the others."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
         values, faults = _read(document, memberships(known))
@@ -96,7 +94,7 @@ def append(zone_id: str, room_id: str, document: Any) -> ConfigChange:
 
 
 def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
-    """Exactly these rules from now on. A rule that is there already keeps its id and version."""
+    """Replaces all rules. An existing rule keeps its id and version."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
@@ -126,7 +124,7 @@ def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
 
 
 def edit(zone_id: str, room_id: str, rule_id: str, document: Any) -> ConfigChange:
-    """One rule with some fields changed, and moved when `position` says so."""
+    """Changes fields of a rule, and moves it if `position` is sent."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
@@ -149,8 +147,6 @@ def edit(zone_id: str, room_id: str, rule_id: str, document: Any) -> ConfigChang
 
 
 def delete(zone_id: str, room_id: str, rule_id: str) -> ConfigChange:
-    """Takes one rule away."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
         place = _place_of(rules, rule_id)
@@ -160,7 +156,7 @@ def delete(zone_id: str, room_id: str, rule_id: str) -> ConfigChange:
 
 
 def memberships(known: Configuration) -> Mapping[str, ListMembership]:
-    """Every list by name, good for checking expressions: their items do not matter for that."""
+    """Lists by name for checking expressions, which does not need their items."""
     return compile_lists(known.lists.records())
 
 
@@ -189,7 +185,7 @@ def _made(values: Json, at: ChangeContext) -> Rule:
 
 
 def _changed(rule: Rule, values: Json, at: ChangeContext) -> Rule:
-    """The same rule when nothing is different, else its next version."""
+    """The next version of a rule, or the same one if nothing changed."""
     if replace(rule, **values) == rule:
         return rule
     return replace(
@@ -198,7 +194,7 @@ def _changed(rule: Rule, values: Json, at: ChangeContext) -> Rule:
 
 
 def _kept(values: Json, document: Json, left: list[Rule], at: ChangeContext) -> Rule:
-    """The rule of this id, or one that says the same, taken out of `left`; else a new one."""
+    """Takes the rule with this id or content out of `left`, or makes a new one."""
     found = next((rule for rule in left if rule.id == document.get("id")), None)
     found = found or next((rule for rule in left if replace(rule, **values) == rule), None)
     if found is None:
@@ -215,8 +211,8 @@ def _place_of(rules: Sequence[Rule], rule_id: str) -> int:
 
 
 def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list[ApiFault]]:
-    """Where among the others the rule goes; `place` when the question is wrong. Of three words two
-    may be null.
+    """The rule's index among the others; `place` for an invalid position. Of three fields two may
+    be null.
     """
     if isinstance(asked, dict):
         asked = {word: value for word, value in asked.items() if value is not None}

@@ -1,9 +1,8 @@
-"""Seals the secret fields of records on their way to a disk, and opens them on the way back.
+"""Seals the secret fields of records for storage, and opens them again.
 
-In memory the secrets are as they were entered, so the use-cases compare and send them without
-knowing of keys. A field whose key is not on this machine stays sealed: everything else goes on,
-what needs the secret says what is missing (`unreadable`), and writing the record back changes
-nothing.
+In memory secrets are plain, so use-cases need no keys. A field whose key is missing on this machine
+stays sealed: whatever needs the secret reports it (`unreadable`), and writing the record back
+changes nothing.
 """
 
 from dataclasses import replace
@@ -16,19 +15,15 @@ from greenroom.ports import SecretBox
 
 
 class FieldSeals(Protocol):
-    """What a store needs to keep secrets."""
-
     def sealed(self, kind: str, record: Any) -> Any:
-        """The record as it may be stored. Raises StorageFailed when there is no key and none can be
-        made.
-        """
+        """The record for storage. Raises StorageFailed without a key, if none can be made."""
 
     def opened(self, kind: str, record: Any) -> Any:
-        """The record as it was before; a field that cannot be opened here stays sealed."""
+        """The original record; fields that cannot be opened here stay sealed."""
 
 
 class SealedFields:
-    """With the keys of one box."""
+    """Uses the keys of one box."""
 
     def __init__(self, box: SecretBox) -> None:
         self._box = box
@@ -55,7 +50,7 @@ class SealedFields:
 
 
 class NoSeals:
-    """Stores secrets as they are: for tests, and for readers that need none."""
+    """Stores secrets as they are: for tests, and readers that need none."""
 
     def sealed(self, _kind: str, record: Any) -> Any:
         return record
@@ -70,7 +65,7 @@ def unreadable(kind: str, record: Any) -> bool:
 
 
 def unsealed(kind: str, record: Any) -> bool:
-    """Whether a secret of this record is as it was entered."""
+    """Whether a secret of this record is plain."""
     return any(not is_sealed(text) for _, text in _secrets(kind, record))
 
 
@@ -79,7 +74,7 @@ def _secrets(kind: str, record: Any) -> list[tuple[str, str]]:
 
 
 def _owner(kind: str, record_id: str, name: str) -> str:
-    """What a secret is bound to, so that it opens nowhere else. Secrets of accounts were the first,
+    """What a secret is bound to, so that it opens nowhere else. Secrets of accounts were the first
     and are bound to the id alone.
     """
     return record_id if kind == "account" else f"{kind} {record_id} {name}"

@@ -1,9 +1,8 @@
-"""Applies changes: reads the configuration, plans a change on it, and writes the change while that
-configuration is the newest.
+"""Applies changes: plans a change on the newest configuration and writes it while that revision is
+current.
 
 A plan sees the whole configuration at one revision, so a name that is free during planning is free
-when it is written. After a conflict the change is planned again; only a store that changes
-constantly makes it fail.
+when written. A conflict repeats the plan; only a store that changes constantly makes it fail.
 """
 
 import secrets
@@ -24,37 +23,37 @@ from greenroom.web.refusals import (
 )
 
 ATTEMPTS = 5
-"""Plans made for one change before its author is told that others are always quicker."""
+"""Plans of one change before it is refused for conflicts."""
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
 
 
 class ChangeContext(NamedTuple):
-    """When a change is planned, and where ids come from."""
+    """The time of a plan, and a source of ids."""
 
     now_ms: int
     new_id: Callable[[], str]
 
 
 class PlannedChange(NamedTuple):
-    """What to write, and what to answer once it is written."""
+    """What to write, and what to answer then."""
 
     changes: list[Change]
     answer: Callable[[Configuration], Any]
 
 
 ConfigChange = Callable[[Configuration, ChangeContext], PlannedChange]
-"""Raises Refused, with every fault, when it cannot be done."""
+"""Raises Refused with every fault."""
 
 
 def opaque_id() -> str:
-    """32 hexadecimal characters, as ids are published."""
+    """32 hexadecimal characters, as published."""
     return secrets.token_hex(16)
 
 
 class ConfigService:
-    """Looks and changes. Blocks on the store: call it in a thread. Everything may raise Refused and
+    """Blocks on the store: call it in a thread. Every method may raise Refused and
     StorageFailed.
     """
 
@@ -66,11 +65,11 @@ class ConfigService:
         self._new_id = new_id
 
     def look(self, ask: Callable[[Configuration], T]) -> T:
-        """What this makes of the newest configuration."""
+        """Calls `ask` with the newest configuration."""
         return ask(self.store.read())
 
     def trial(self, plan: ConfigChange) -> Any:
-        """What the plan would answer, without writing anything. Raises Refused as `change` does."""
+        """The plan's answer without writing. Raises Refused as `change` does."""
         known = self.store.read()
         moment = ChangeContext(self.clock.now_ms(), self._new_id)
         planned = plan(known, moment)
@@ -78,7 +77,7 @@ class ConfigService:
         return planned.answer(known)
 
     def change(self, author: str, plan: ConfigChange) -> Any:
-        """Does what is planned, in the name of `author`; the plan's answer."""
+        """Plans and writes a change by `author`; returns the plan's answer."""
         for _ in range(ATTEMPTS):
             known = self.store.read()
             moment = ChangeContext(self.clock.now_ms(), self._new_id)
@@ -101,8 +100,8 @@ class ConfigService:
 
 
 def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:
-    """The entry with this id, and of this parent when one is given. Raises Refused when there is
-    none; `what` names it for people.
+    """The entry with this id, and of `parent` if given. Raises Refused, with `what` as its name for
+    people.
     """
     entry = index.get(id)
     if entry is None or parent not in (None, entry.parent):
@@ -111,7 +110,7 @@ def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None
 
 
 def refuse_read_only(entry: Entry[Any], what: str) -> None:
-    """What stands in a file is changed in the file."""
+    """Raises Refused: entries of a file are changed in the file."""
     if entry.read_only:
         raise Refused(
             ApiFault(

@@ -1,4 +1,4 @@
-"""The state of a running greenroom: one frozen snapshot, taken on request."""
+"""The state of a running greenroom: a frozen snapshot, taken on request."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol, Self
@@ -13,12 +13,11 @@ from greenroom.model.visit import Estimate
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """One room's figures at this moment. All go up and down.
+    """Gauges of one room.
 
-    `last_minute` is how many were admitted within the last 60 seconds. `estimate` is for a visitor
-    who joins the line now; None means unknown. `storage_failed`: admissions are stopped because the
-    ledger cannot be written. `confirms`: new visitors have to show their ticket before they are let
-    in.
+    `last_minute`: admissions of the last 60 seconds. `estimate`: for a visitor who joins now; None
+    if unknown. `storage_failed`: admissions are stopped because the ledger cannot be written.
+    `confirms`: new visitors must show their ticket before they are admitted.
     """
 
     active: int = 0
@@ -32,7 +31,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class DrawState(msgspec.Struct, frozen=True):
-    """A draw to be held, or held: what is public of it. Times are Unix milliseconds."""
+    """The public part of a draw. Times are Unix milliseconds."""
 
     id: str
     event_id: str
@@ -44,10 +43,9 @@ class DrawState(msgspec.Struct, frozen=True):
 
 
 class RoomState(msgspec.Struct, frozen=True):
-    """One room: what was asked for, what is, and how its requests were answered so far, by result.
+    """One room: its settings, its state, and its answered requests by result.
 
-    `now` is what its events make of it at this moment; `draws` are those announced, the next one
-    first.
+    `now` is the room with its event in effect; `draws` are those announced, the next one first.
     """
 
     room: Room
@@ -60,8 +58,8 @@ class RoomState(msgspec.Struct, frozen=True):
 
 
 class ConfigState(msgspec.Struct, frozen=True):
-    """Whether the file on disk is what runs. `problems` say why not; `pending` are changes that
-    need a restart.
+    """Whether the file on disk is in use. `problems` say why not; `pending` changes need a
+    restart.
     """
 
     file: str = ""
@@ -73,11 +71,11 @@ class ConfigState(msgspec.Struct, frozen=True):
 
 
 class StoreState(msgspec.Struct, frozen=True):
-    """Whether the newest revision of the configuration store is what runs.
+    """Whether the newest revision of the configuration store is in use.
 
-    `revision` is the one that runs, -1 before the first; `tried` the newest one that was tried.
-    `problems` say why it is not taken over; `from_copy`: begun with the copy in the data directory.
-    Times are Unix milliseconds.
+    `revision` is in use, -1 before the first; `tried` is the newest one that was tried, and
+    `problems` why it was refused. `from_copy`: started with the copy in the data directory. Times
+    are Unix milliseconds.
     """
 
     name: str = ""
@@ -91,7 +89,7 @@ class StoreState(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     def of_revision(self, revision: int, now_ms: int, *, from_copy: bool = False) -> Self:
-        """The state once this revision runs."""
+        """The state with this revision in use."""
         problems = self.problems if from_copy else ()
         taken = self.taken + (self.revision >= 0)
         changed = {
@@ -104,23 +102,23 @@ class StoreState(msgspec.Struct, frozen=True):
         return structs.replace(self, **changed, problems=problems)
 
     def refused(self, revision: int, problems: tuple[Problem, ...]) -> Self:
-        """The state once this revision could not be used: counted once, however often it is tried."""
+        """The state with this revision refused; counts it once, however often it is tried."""
         again = revision == self.tried and problems == self.problems
         return structs.replace(
             self, tried=revision, problems=problems, refusals=self.refusals + (not again)
         )
 
     def lost(self) -> Self:
-        """The state while the store does not answer."""
+        """The store does not answer."""
         return structs.replace(self, reachable=False)
 
     def reached(self) -> Self:
-        """The state once it answers again."""
+        """The store answers again."""
         return structs.replace(self, reachable=True)
 
 
 class TripState(msgspec.Struct, frozen=True):
-    """What this process asked of Redis for its visitors, since its start."""
+    """Redis round trips of this process for visitors, since its start."""
 
     questions: int = 0
     trips: int = 0  # round trips: many questions share one
@@ -129,7 +127,7 @@ class TripState(msgspec.Struct, frozen=True):
 
 
 class LostState(msgspec.Struct, frozen=True):
-    """What a data center holds, in all rooms, that the coordinator has not heard for some seconds."""
+    """What a silent data center holds in all rooms."""
 
     held: int  # units in use for as long as it counts as alive
     returning: int  # units that are free when its last session must have ended
@@ -137,12 +135,12 @@ class LostState(msgspec.Struct, frozen=True):
 
 
 class SyncState(msgspec.Struct, frozen=True):
-    """How this process stands with the coordinator of all data centers.
+    """The relation of this process to the coordinator of all data centers.
 
     `syncing`: this process syncs its data center, so `answered_s` (seconds since the newest answer,
-    None: there was none yet) speaks for all of it; `leader`: this process is the coordinator, and
-    `silent_s` says how long each data center has been silent. `figures_known`: this process has
-    read its rooms in the last seconds.
+    None before the first) is the data center's; `leader`: this process is the coordinator, and
+    `silent_s` has the silence of each data center. `figures_known`: this process has read its rooms
+    in the last seconds.
     """
 
     data_center: str
@@ -162,9 +160,7 @@ class SyncState(msgspec.Struct, frozen=True):
 
 
 class HealthState(msgspec.Struct, frozen=True):
-    """The health checks as this process knows them. `checks`: (name, zone, status) of each; the
-    rest is about this process alone.
-    """
+    """`checks`: (name, zone, status) of each; the rest is about this process alone."""
 
     checks: tuple[tuple[str, str, str], ...] = ()
     leads: bool = False
@@ -178,7 +174,7 @@ class HealthState(msgspec.Struct, frozen=True):
 
 
 class AnalyticsState(msgspec.Struct, frozen=True):
-    """How recording is doing, since the start. `problem` is empty while all is well."""
+    """Since the start. `problem` is empty while all is well."""
 
     waiting_minutes: int = 0
     dropped_minutes: int = 0
@@ -190,14 +186,14 @@ class AnalyticsState(msgspec.Struct, frozen=True):
 
 
 class NotificationState(msgspec.Struct, frozen=True):
-    """Messages that are not delivered yet, as this process counted them a moment ago."""
+    """Undelivered messages, as this process last counted them."""
 
     waiting: int = 0
     oldest_s: float = 0.0  # age of the oldest that is due, 0 when there is none
 
 
 class ProcessState(msgspec.Struct, frozen=True):
-    """The whole picture. `phase` is starting, serving or draining; times are Unix milliseconds."""
+    """`phase` is starting, serving or draining; times are Unix milliseconds."""
 
     version: str
     phase: str
@@ -226,14 +222,12 @@ class ProcessState(msgspec.Struct, frozen=True):
 
 
 class Observed(Protocol):
-    """Provides the current state."""
-
     def state(self) -> ProcessState:
-        """Cheap enough to be asked every second."""
+        """Cheap enough to call every second."""
 
 
 class DataCenterView(Protocol):
-    """What operators may say about the data centers. Belongs to the event loop."""
+    """Belongs to the event loop."""
 
     async def give_up(self, data_center: str) -> None:
         """Nothing runs there any more. Raises StorageFailed."""

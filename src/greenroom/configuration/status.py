@@ -1,4 +1,4 @@
-"""The state of a running greenroom as plain values, for JSON and for people."""
+"""The state of a running greenroom as plain values, for JSON and people."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from greenroom.web.time_format import plain_moment
 
 
 def status(state: ProcessState) -> dict[str, Any]:
-    """Nothing in it is secret: no visitor, no ticket, no address of a visitor."""
+    """Contains no secrets: no visitor, no ticket, no address of a visitor."""
     config = state.config
     return {
         "version": state.version,
@@ -42,8 +42,8 @@ def status(state: ProcessState) -> dict[str, Any]:
 
 
 def announced(state: RoomState) -> list[dict[str, Any]]:
-    """The public data of a room's draws: with the commitment every visitor can verify a draw
-    afterwards.
+    """The public data of a room's draws, with the commitment that lets every visitor verify
+    a draw.
     """
     return [
         {

@@ -1,4 +1,4 @@
-"""Writes plain values as TOML that people like to read; the standard library only reads it."""
+"""Writes plain values as readable TOML, which the standard library can only read."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,10 @@ import tomli_w
 
 
 def toml_text(document: Mapping[str, Any]) -> str:
-    """The document as TOML, with texts of several lines as such. A null is left out: TOML has none.
+    r"""Writes texts with several lines as such, and omits nulls, which TOML lacks.
 
-    What is read back is the same. In several lines TOML would make `\\n` of `\\r\\n`, so a document
-    with such a text has none of those.
+    Reading it gives the same document. TOML may turn `\r\n` in several lines into `\n`, so a
+    document with such a text has single lines only.
     """
     plain = _without_nulls(document)
     return tomli_w.dumps(plain, multiline_strings=not _has_crlf(plain))

@@ -1,4 +1,4 @@
-"""Zones: the domains that rooms belong to, and the settings that all rooms of a zone share."""
+"""Zones: the domains of rooms, and the settings that the rooms of a zone share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -42,25 +42,25 @@ from greenroom.web.refusals import (
 from greenroom.web.time_format import moment as written
 
 WIDEST_TRUST = 8
-"""Prefix of the widest network that a zone may trust: trusted proxies have no limit of connections
-per address, for any host.
+"""Prefix of the widest trusted network: trusted proxies have no limit of connections per address,
+for any host.
 """
 
 ACCOUNT_NAME = "greenroom"
 ZONES_MAX = 1_000
-"""More than one installation serves; keeps a script gone wrong from filling the store."""
+"""Keeps a runaway script from filling the store."""
 
 CRAWLERS = "search_engine_crawler_bypass"
 NOT_HERE = ("account_id", CRAWLERS)
-"""Fields of a zone that are asked for elsewhere."""
+"""Fields of a zone that have calls of their own or need none."""
 
 OriginProblems = Callable[[str, str], list[Problem]]
-"""(pointer, URL) -> what is wrong with the URL of an origin."""
+"""(pointer, URL of an origin) -> problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """`{"id": ...}`; there is one account, so anything else in it is not looked at."""
+    """`{"id": ...}`, whose value is ignored: there is one account."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         wanted = value.get("id") if isinstance(value, dict) else value
@@ -90,18 +90,15 @@ _NOTHING = {"type": ["string", "null"]}
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A field that clients may send and that changes nothing."""
+    """Accepted and ignored."""
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
-        """Anything goes."""
         return value
 
     def show(self, value: Any) -> Any:
-        """As it is."""
         return value
 
     def schema(self, _rule: Spec, /) -> Json:
-        """Any value."""
         return {}
 
 
@@ -158,7 +155,6 @@ def zone_of(known: Configuration, zone_id: str) -> Entry[Zone]:
 
 
 def show_account() -> Json:
-    """The one account."""
     return {
         "id": ACCOUNT_ID,
         "name": ACCOUNT_NAME,
@@ -168,7 +164,6 @@ def show_account() -> Json:
 
 
 def show(entry: Entry[Zone]) -> Json:
-    """A zone as the API answers it."""
     values = {item.name: getattr(entry.record, item.name) for item in fields(Zone)}
     created, modified = written(entry.created_ms), written(entry.modified_ms)
     return ZONE.show(
@@ -195,8 +190,6 @@ def show(entry: Entry[Zone]) -> Json:
 
 
 def create(document: Any, origin_problems: OriginProblems) -> ConfigChange:
-    """A new zone."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         zone = _checked(known, document, origin_problems, at.new_id())
         if len(known.zones) >= ZONES_MAX:
@@ -207,7 +200,7 @@ def create(document: Any, origin_problems: OriginProblems) -> ConfigChange:
 
 
 def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> ConfigChange:
-    """A zone with some fields changed; its name stays."""
+    """The name never changes."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = zone_of(known, zone_id)
@@ -227,7 +220,7 @@ def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Config
 
 
 def delete(zone_id: str) -> ConfigChange:
-    """Takes a zone away, and every room of it."""
+    """Deletes a zone and its rooms."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(zone_of(known, zone_id), "zone")
@@ -237,7 +230,6 @@ def delete(zone_id: str) -> ConfigChange:
 
 
 def settings(entry: Entry[Zone]) -> Json:
-    """The zone's settings for waiting rooms."""
     return {CRAWLERS: entry.record.search_engine_crawler_bypass}
 
 
@@ -297,9 +289,7 @@ def _checked(
 
 
 def is_wide(network: str) -> bool:
-    """Whether a network has more addresses than those of one zone's proxies can be; malformed ones
-    are judged elsewhere.
-    """
+    """Whether a network exceeds the proxies of one zone; malformed ones are judged elsewhere."""
     try:
         return ip_network(network).prefixlen < WIDEST_TRUST
     except ValueError:
@@ -307,9 +297,7 @@ def is_wide(network: str) -> bool:
 
 
 def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:
-    """Rooms of the zone that need another suffix or path before their paths can be matched without
-    regard to case.
-    """
+    """Rooms of the zone whose suffixes or paths conflict once case is ignored."""
     claims = RoomClaims()
     for entry in known.rooms.values():
         if entry.parent != zone.id:
@@ -346,8 +334,8 @@ _OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "ends_with": str.endswith,
     "contains": lambda name, wanted: wanted in name,
 }
-"""Words before a colon in the `name` filter; names are lower case, so with or without
-`_case_sensitive` differs only in what is wanted.
+"""Prefixes of the `name` filter. Names are lower case, so `_case_sensitive` matters only for the
+wanted text.
 """
 
 
@@ -363,19 +351,19 @@ def name_filter(text: str) -> ZoneFilter:
 
 
 def always(_entry: Entry[Zone]) -> bool:
-    """Lets every zone through: what is the same for all of them was asked for, and fits."""
+    """For filters on what all zones share, when it matches."""
     return True
 
 
 def never(_entry: Entry[Zone]) -> bool:
-    """Lets none through: it does not fit."""
+    """For filters on what all zones share, when it does not match."""
     return False
 
 
 def selected(
     known: Configuration, filters: Sequence[ZoneFilter], every: bool, descending: bool
 ) -> list[Entry[Zone]]:
-    """Zones that all (`every`) or any of the filters let through, by name."""
+    """Zones that match all (`every`) or any of the filters, by name."""
     chosen = [
         entry
         for entry in known.zones.values()

@@ -1,4 +1,4 @@
-"""What clients ask before anything else: which account there is, and whether the token is any good."""
+"""Calls that clients make first: the account, and verification of the token."""
 
 from starlette.responses import Response
 

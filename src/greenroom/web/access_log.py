@@ -1,4 +1,4 @@
-"""Middleware of the API: every request gets an id, a log line, and a response in the envelope even
+"""Middleware of the API: gives every request an id, a log line, and an enveloped response even
 after an internal error.
 """
 
@@ -16,25 +16,24 @@ from greenroom.web.envelope import broken, refused
 log = structlog.get_logger("greenroom.api")
 
 CALLER = "greenroom.caller"
-"""Where in the scope the author is noted, for the log."""
+"""Key in the scope for the author, for the log."""
 
 AGENT_REPORTS = "/probe_agents/"
 """In the path of calls that every agent makes every few seconds."""
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing; logged at debug level."""
+"""Logged at debug level."""
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Front:
-    """Bodies, headers and query strings are never logged: secrets may be in them."""
+    """Never logs bodies, headers or query strings: secrets may be in them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,9 +1,9 @@
-"""The external form of a record: JSON to values, values to JSON, and the JSON schema of both, from
-one table of fields.
+"""The external form of a record: JSON to values, values to JSON, and the JSON schema, from one
+table of fields.
 
-A form is made from a record's own described fields. What JSON writes differently (a list of
-objects, a time) has a Shape. Fields that Cloudflare does not have are in an object `greenroom`, so
-that they cannot be mistaken for published ones.
+The table comes from the record's described fields. Shapes handle what JSON writes differently (a
+list of objects, a time). Fields that Cloudflare does not have are in an object `greenroom`, apart
+from published ones.
 """
 
 import re
@@ -27,20 +27,18 @@ from greenroom.web.refusals import (
 )
 
 EXTENSION = "greenroom"
-"""The object that holds what Cloudflare does not have."""
+"""The object of fields that Cloudflare does not have."""
 
 NEEDED: Any = object()
-"""Default of a field that must be given."""
+"""Default of a required field."""
 
 UNSET: Any = object()
-"""Default of a field that may be left out and then has no value at all."""
+"""Default of an optional field without a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiField:
-    """One field from outside. `default` is the record's own value; NEEDED means that it must be
-    given.
-    """
+    """One external field. `default` is the record's own value, or NEEDED."""
 
     name: str
     rule: Spec
@@ -49,11 +47,11 @@ class ApiField:
 
     @property
     def required(self) -> bool:
-        """Whether it must be given when something is made or replaced."""
+        """Whether creating or replacing needs it."""
         return self.default is NEEDED and not self.rule.read_only
 
     def means_default(self, value: Any) -> bool:
-        """Whether this is how clients leave the field out: null, and what older clients send."""
+        """Null, and what older clients send for a field that was not set."""
         if value is None:
             return self.default is not NEEDED
         absent = self.shape.absent if isinstance(self.shape, Plain) else ()
@@ -62,7 +60,7 @@ class ApiField:
 
 @dataclass(frozen=True, slots=True)
 class ApiSchema:
-    """A table of fields. What is `read_only` may be sent back, and is not looked at."""
+    """`read_only` fields may be sent back and are ignored."""
 
     fields: tuple[ApiField, ...]
 
@@ -74,7 +72,7 @@ class ApiSchema:
         more: Sequence[ApiField] = (),
         without: Sequence[str] = (),
     ) -> "ApiSchema":
-        """Of every described field of a record; `more` are fields that are computed and only shown."""
+        """Every described field of a record; `more` are computed fields."""
         described, known = specs(record), shapes or {}
         own = [
             ApiField(
@@ -89,10 +87,9 @@ class ApiSchema:
         return cls((*own, *more))
 
     def read(self, document: Json, problems: list[Problem], unknown: list[Problem]) -> Json:
-        """The values of a whole document, defaults filled in, by name; what is missing is left out.
+        """The values of a whole document with defaults; missing ones are left out.
 
-        The record itself says what is out of bounds; here only what JSON got wrong becomes a
-        problem. Names that that are not known go to `unknown`.
+        Reports only wrong JSON; the record checks its bounds. Unknown names go to `unknown`.
         """
         ours = document.get(EXTENSION) if self.has_ours else None
         if ours is None:
@@ -129,11 +126,11 @@ class ApiSchema:
 
     @property
     def has_ours(self) -> bool:
-        """Whether some of it is not Cloudflare's."""
+        """Whether it has extensions."""
         return any(api_field.rule.extension for api_field in self.fields)
 
     def show(self, values: Mapping[str, Any]) -> Json:
-        """The whole document, in the order of the table."""
+        """In the order of the table."""
         shown: Json = {}
         ours: Json = {}
         for api_field in self.fields:
@@ -144,8 +141,8 @@ class ApiSchema:
         return shown | ({EXTENSION: ours} if ours else {})
 
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The record's problems where the sender finds the field: extensions are inside their
-        object.
+        """Moves the record's problems to where the sender finds the field: extensions are inside
+        their object.
         """
         ours = {api_field.name for api_field in self.fields if api_field.rule.extension}
         return [
@@ -158,7 +155,7 @@ class ApiSchema:
         ]
 
     def schema(self, what: str) -> Json:
-        """The JSON schema of a `whole` (POST, PUT), of an `edit` (PATCH) or of an `answer`."""
+        """The JSON schema of a `whole` (POST, PUT), an `edit` (PATCH) or an `answer`."""
         answer = what == "answer"
         groups: dict[bool, Json] = {}
         for ours in (False, True):
@@ -205,9 +202,7 @@ def computed(
     choices: tuple[Any, ...] = (),
     example: Any = None,
 ) -> ApiField:
-    """A field that no record holds: shown, and ignored when it is sent back, unless it is
-    `writable`; then it may be left out.
-    """
+    """A field that no record holds: shown, and ignored when sent unless `writable`."""
     rule = Spec(
         meaning, extension=extension, read_only=not writable, choices=choices, example=example
     )
@@ -215,7 +210,7 @@ def computed(
 
 
 def required(form: ApiSchema, *names: str) -> ApiSchema:
-    """The form with some defaults taken away: here these must be given."""
+    """The form with these fields required."""
     return ApiSchema(
         tuple(
             replace(api_field, default=NEEDED) if api_field.name in names else api_field
@@ -227,11 +222,10 @@ def required(form: ApiSchema, *names: str) -> ApiSchema:
 def read_as(
     form: ApiSchema, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None
 ) -> tuple[Json, list[ApiFault]]:
-    """The values of a document and everything wrong with it, the record's own rules (`problems_of`)
-    included.
+    """The values of a document and all its faults, with those of the record (`problems_of`).
 
-    What JSON got wrong is said once: the record is not asked about a field that is wrong already.
-    Raises Refused when the document is no object at all.
+    A field that JSON got wrong is not checked again by the record. Raises Refused when the document
+    is not an object.
     """
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
@@ -265,8 +259,8 @@ def _field(pointer: str) -> str:
 
 
 def overlaid(document: Mapping[str, Any], edit: Any) -> Any:
-    """A document with an edit laid over it: objects are merged, everything else is replaced; null
-    leaves the field out.
+    """Merges an edit into a document: objects merge, everything else is replaced; null removes the
+    field.
     """
     if not isinstance(edit, dict):
         return edit
@@ -284,7 +278,7 @@ def _default(item: Any) -> Any:
 
 
 def _with_nulls(schema: Json) -> Json:
-    """The schema of a body, in which null stands for every field that may be left out."""
+    """Lets null stand for every optional field of a body."""
     found = dict(schema)
     if "properties" in schema:
         needed = schema.get("required", ())

@@ -1,6 +1,4 @@
-"""How one value of the API is written in JSON: strings, choices, lists, records inside records,
-times.
-"""
+"""How the API writes one value in JSON: strings, choices, lists, nested records, times."""
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -15,15 +13,15 @@ Json = dict[str, Any]
 
 
 class Shape(Protocol):
-    """How one kind of value is written in JSON."""
+    """The JSON form of one kind of value."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """The value as the record holds it; what is wrong is added to `problems`, and then the
-        answer is of no use.
+        """The record's value; adds to `problems` what is wrong, and then the result is
+        meaningless.
         """
 
     def show(self, value: Any) -> Any:
-        """The value as JSON holds it."""
+        """The JSON value."""
 
     def schema(self, rule: Spec, /) -> Json:
         """The JSON schema of what `read` accepts."""
@@ -31,11 +29,10 @@ class Shape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A string, a number or a truth value. `caseless`: capitals do not matter, and are answered in
-    lower case.
+    """A string, number or boolean. `caseless` lowers capitals.
 
-    `format` says in a word what the schema would otherwise say in a long pattern. `absent` are
-    values that mean the default: what older clients send for a field that was not set.
+    `format` replaces a long pattern in the schema. `absent` values mean the default: what older
+    clients send for a field that was not set.
     """
 
     kind: type
@@ -44,17 +41,15 @@ class Plain:
     absent: tuple[Any, ...] = ()
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
-        """Whether the value is within bounds is for the record to say."""
+        # The record checks the bounds.
         if self.kind is int and isinstance(value, float) and value.is_integer():
             return int(value)  # JSON knows one kind of number only
         return value.lower() if self.caseless and isinstance(value, str) else value
 
     def show(self, value: Any) -> Any:
-        """As it is."""
         return value
 
     def schema(self, rule: Spec) -> Json:
-        """Bounds included."""
         if self.format:
             return _plain_schema(self.kind, replace(rule, pattern=""), self.caseless) | {
                 "format": self.format
@@ -65,18 +60,16 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a few values that are not all of one kind, such as false, true and "auto"."""
+    """One of a few values of mixed types, such as false, true and "auto"."""
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
-        """Which values there are is for the record to say."""
+        # The record checks the values.
         return value
 
     def show(self, value: Any) -> Any:
-        """As it is."""
         return value
 
     def schema(self, rule: Spec) -> Json:
-        """The values."""
         kinds = dict.fromkeys(_TYPES[type(choice)] for choice in rule.choices)
         return {"type": list(kinds), "enum": list(rule.choices)}
 
@@ -92,18 +85,16 @@ class Nested:
         return read_nested(self.record, pointer, value, problems)
 
     def show(self, value: Any) -> Any:
-        """An object."""
         return {item.name: getattr(value, item.name) for item in fields(self.record)}
 
     def schema(self, _rule: Spec) -> Json:
-        """Of the inner record."""
         return _record_schema(self.record)
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
     """A list of strings, or of records when `record` is given. `pattern` only describes the
-    strings; the record's rules check them.
+    strings; the record checks them.
     """
 
     record: type | None = None
@@ -111,7 +102,6 @@ class Several:
     pattern: str = ""
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
-        """A tuple."""
         if not isinstance(value, list):
             problems.append(Problem(pointer, f"must be a list, not {value!r:.60}"))
             return ()
@@ -125,7 +115,6 @@ class Several:
         )
 
     def show(self, value: Any) -> Any:
-        """A list."""
         return (
             list(value)
             if self.record is None
@@ -133,7 +122,6 @@ class Several:
         )
 
     def schema(self, rule: Spec) -> Json:
-        """Of the list and its items."""
         strings: Json = {"type": "string", **({"enum": list(self.choices)} if self.choices else {})}
         if self.pattern:
             strings["pattern"] = self.pattern
@@ -146,7 +134,7 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class MomentField:
-    """A time in ISO 8601; the record holds the very text, so that it comes back as it was written."""
+    """A time in ISO 8601, kept as text so that it comes back as written."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
         """The text itself, when it names a moment."""
@@ -157,11 +145,9 @@ class MomentField:
         return value
 
     def show(self, value: Any) -> Any:
-        """As it was written."""
         return value
 
     def schema(self, rule: Spec) -> Json:
-        """Date, time and zone."""
         return {
             "type": ["string", "null"] if rule.nullable else "string",
             "format": "date-time",
@@ -171,20 +157,17 @@ class MomentField:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A value that is made here and never read."""
+    """A value that is shown and never read."""
 
     described: Json
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
-        """Never called: the shape is only shown."""
         return value
 
     def show(self, value: Any) -> Any:
-        """As it is."""
         return value
 
     def schema(self, _rule: Spec, /) -> Json:
-        """As it was given."""
         return self.described
 
 
@@ -214,7 +197,7 @@ def read_nested(record: type, pointer: str, value: Any, problems: list[Problem])
 
 
 def given_values(record: type, value: Json) -> Json:
-    """The object without the fields that null leaves out: those that have a default."""
+    """Leaves out nulls of fields that have a default."""
     optional = {
         item.name
         for item in fields(cast(Any, record))
@@ -226,7 +209,7 @@ def given_values(record: type, value: Json) -> Json:
 
 
 def unknown_name(pointer: str, name: str, known: Sequence[str]) -> Problem:
-    """An unknown name, with a suggestion."""
+    """Reports an unknown name, with a suggestion."""
     near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
     return Problem(pointer, "unknown field" + (f"; did you mean {near[0]}?" if near else ""))
 

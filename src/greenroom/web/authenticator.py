@@ -1,5 +1,5 @@
-"""Authentication of API calls: tokens are compared in constant time, and an address with too many
-failures has to wait.
+"""Authenticates API calls: compares tokens in constant time, and delays addresses with too many
+failures.
 """
 
 import hmac
@@ -21,23 +21,21 @@ GRANTS: dict[str, tuple[str, ...]] = {
     "probe": ("probe",),
     "any": SCOPES,
 }
-"""What is asked for -> the scopes that allow it: who may change things may look at them."""
+"""What is asked for -> the scopes that allow it."""
 
 
 KNOWN_MAX = 1_000
-"""Pairs of a client and a good token that are remembered."""
+"""Pairs of a client and a good token that are cached."""
 
 
 class Credentials(NamedTuple):
-    """What came with a request. `email` is None when it was a bearer token."""
+    """`email` is None for a bearer token."""
 
     secret: str
     email: str | None = None
 
 
 class Caller(NamedTuple):
-    """An authenticated caller."""
-
     token: Token
 
     @property
@@ -46,12 +44,11 @@ class Caller(NamedTuple):
         return f"token {self.token.name} ({self.token.id})"
 
     def sees(self, zone_id: str) -> bool:
-        """Whether the token is good for this zone."""
         return not self.token.zone_ids or zone_id in self.token.zone_ids
 
     def require(self, asked: str, zone_id: str | None) -> None:
-        """Raises Refused unless the token may do this in this zone; None: it concerns the whole
-        account.
+        """Raises Refused unless the token allows this in the zone, or for the whole account
+        (None).
         """
         if not set(GRANTS[asked]) & set(self.token.scopes):
             raise Refused(ApiFault(Code.DENIED, f"the token lacks the scope {asked}"))
@@ -66,10 +63,8 @@ class Caller(NamedTuple):
 
 
 class Authenticator:
-    """Lets in who has a good token."""
-
     def __init__(self, store: ConfigStore, clock: Clock, sessions: SessionStore) -> None:
-        """`sessions` keeps the count of failures, for all processes together."""
+        """`sessions` counts failures for all processes together."""
         self._store = store
         self._clock = clock
         self._failures = StoredFailures(sessions, clock, "token")
@@ -77,12 +72,11 @@ class Authenticator:
         self._guard = threading.Lock()
 
     def open(self, credentials: Credentials | Refused, client: str) -> Caller:
-        """The caller behind these credentials (or why there are none). Raises Refused,
-        StorageFailed; wrong ones of a `client` are counted.
+        """Raises Refused, StorageFailed; counts wrong credentials of a `client`.
 
-        A request without any is no guess: it is refused and not counted, or pages that forget the
-        header would lock out their own network. Nor is a token that was good from there before, so
-        that it costs one read.
+        A request without credentials is refused and not counted, or pages that forget the header
+        would lock out their own network. Nor is a token that was good from there before, so that a
+        revoked one costs one read.
         """
         if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
             raise credentials
@@ -131,7 +125,7 @@ def _too_many(wait_s: int) -> Refused:
 
 
 def known_token(known: Configuration, credentials: Credentials, now_ms: int) -> Token | None:
-    """The living token with this secret. Takes as long whether there is one or not."""
+    """The valid token with this secret, in constant time."""
     wanted = secret_hash(credentials.secret)
     found = None
     for token in known.tokens.records():

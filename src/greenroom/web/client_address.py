@@ -1,5 +1,5 @@
-"""Who calls the API: the other end of the connection, or what a trusted proxy says about it; never
-what a caller says about itself.
+"""The address of an API caller: the peer, or what a trusted proxy says; never what a caller says of
+itself.
 """
 
 from collections.abc import Callable
@@ -9,28 +9,25 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from greenroom.decision.forwarded import ForwardedPolicy
 
 LOCAL = "127.0.0.1"
-"""For a program of this machine that speaks for itself over a Unix socket, which has no address."""
+"""For programs on this machine that connect by Unix socket, which has no address."""
 
 
 class WithClientAddress:
-    """Middleware: puts the caller's address and scheme into the scope, read like those of a
-    visitor.
-    """
+    """Middleware: puts the caller's address and scheme into the scope, read like a visitor's."""
 
     def __init__(
         self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], *, by_socket: bool = False
     ) -> None:
-        """`policy` is asked for each request, so that a reload counts at once.
+        """`policy` is called for each request, so that a reload takes effect at once.
 
-        `by_socket`: the listener is a Unix socket. Every program that can open it is trusted as a
-        proxy, and is on this machine.
+        `by_socket`: the listener is a Unix socket; every program that can open it is trusted as a
+        proxy on this machine.
         """
         self._app = app
         self._policy = policy
         self._by_socket = by_socket
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] == "http" and (self._by_socket or scope.get("client")):
             peer, port = (LOCAL, 0) if self._by_socket else scope["client"]
             policy = self._policy()

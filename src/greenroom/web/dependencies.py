@@ -18,10 +18,10 @@ from greenroom.web.routing import (
 )
 
 BODY_MAX = 8 << 20
-"""Bytes of a body: a page of one megabyte in which every character is escaped still fits."""
+"""Bytes: a page of one megabyte in which every character is escaped."""
 
 ITEMS_BODY_MAX = 32 << 20
-"""Bytes of a body with the items of a list: the largest list with a comment on each item."""
+"""Bytes: the largest list with a comment on each item."""
 
 PER_PAGE = 25
 PER_PAGE_MAX = 1_000
@@ -39,9 +39,8 @@ def check_account(account_id: str) -> None:
 class May(RouteGuard):
     """The caller, if the token allows this (`read`, `edit` or `analytics`) in the zone of the path.
 
-    The account of the path must be the one there is. Without a zone in the path it concerns the
-    whole account, and a token for single zones is refused, unless `filtered`: then the answer shows
-    only what the token is good for.
+    Without a zone in the path, a token for single zones is refused unless `filtered`: then the
+    answer shows only those zones. The path's account must exist.
     """
 
     def __init__(self, scope: str, filtered: bool = False) -> None:
@@ -49,7 +48,6 @@ class May(RouteGuard):
         self.filtered = filtered
 
     def __call__(self, request: Request) -> Caller:
-        """Raises Refused."""
         authenticator: Authenticator = request.app.state.authenticator
         client = request.client.host if request.client else ""
         caller = authenticator.open(credentials_of(request), client)
@@ -65,7 +63,7 @@ class May(RouteGuard):
 
 
 def permission_of(route: ApiRoute) -> May:
-    """What a route asks of a token."""
+    """What a route requires of a token."""
     if not isinstance(route.guard, May):
         raise TypeError(
             f"the guard of {route.path} must be a May, not {type(route.guard).__name__}"
@@ -102,13 +100,13 @@ def credentials_of(request: Request) -> Credentials | Refused:
 
 
 class JsonBody:
-    """A dependency: the bytes of the body, at most `largest` of them."""
+    """The body, at most `largest` bytes."""
 
     def __init__(self, largest: int) -> None:
         self.largest = largest
 
     async def __call__(self, request: Request) -> bytes:
-        """Raises Refused as soon as there are too many, or are said to come."""
+        """Raises Refused as soon as more bytes arrive or are announced."""
         large = ApiFault(Code.TOO_LARGE, f"the body is larger than {self.largest} bytes")
         declared = request.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > self.largest:
@@ -123,7 +121,7 @@ class JsonBody:
 
 
 def parsed(body: bytes) -> Any:
-    """Strict JSON; refused are also characters that no database can keep."""
+    """Strict JSON, without characters that no database can keep."""
     try:
         document = msgspec.json.decode(body)
         has_nul = b"\\u0000" in body and _has_nul(document)
@@ -163,8 +161,8 @@ JsonItems = Annotated[Any, Depends(_items)]
 
 
 class PageQuery:
-    """A dependency: which page of a list is wanted. Pages behind the last one are empty, and that
-    is how clients find the end.
+    """The wanted page of a list. Pages after the last one are empty, which is how clients find the
+    end.
     """
 
     def __init__(

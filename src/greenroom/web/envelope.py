@@ -1,4 +1,4 @@
-"""The envelope of every response: success or errors around a result, as published."""
+"""The published envelope of responses: success or errors around a result."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ JSON = "application/json"
 
 
 NOTICE = 1000
-"""Code of every message beside a result: it is for people."""
+"""Code of messages for people beside a result."""
 
 
 def answered(
     result: Any, info: Mapping[str, Any] | None = None, messages: Sequence[str] = ()
 ) -> Response:
-    """A result, with `result_info` for lists; `messages` are for people."""
+    """`info` is the `result_info` of lists; `messages` are for people."""
     notices = [{"code": NOTICE, "message": message} for message in messages]
     body = {"success": True, "errors": [], "messages": notices, "result": result}
     return Response(
@@ -33,14 +33,14 @@ def answered(
 
 
 def answered_bare() -> Response:
-    """That it was done, and nothing else: where the published answer has no result."""
+    """Success where the published answer has no result."""
     return Response(
         msgspec.json.encode({"success": True, "errors": [], "messages": []}), media_type=JSON
     )
 
 
 def refused(refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
-    """Every fault; the status is never 2xx, because clients look at nothing else."""
+    """All faults; the status is never 2xx, because clients look at nothing else."""
     body = {
         "success": False,
         "errors": [_error(fault) for fault in refusal.faults],
@@ -58,7 +58,7 @@ def _error(fault: ApiFault) -> dict[str, Any]:
 
 
 def broken(error: Exception) -> Refused:
-    """For what should not have happened; the answer tells nothing of the inside."""
+    """For internal errors; reveals nothing of the inside."""
     if isinstance(error, (StorageFailed, InvalidConfig)):
         return Refused(
             ApiFault(
@@ -74,7 +74,7 @@ def broken(error: Exception) -> Refused:
 
 
 def no_route(status: int, method: str, path: str) -> Refused:
-    """For what the routing itself turns away."""
+    """For what the routing itself refuses."""
     if status == CODES[Code.NO_METHOD].status:
         return Refused(ApiFault(Code.NO_METHOD, f"Method {method} is not available for that URI."))
     return Refused(

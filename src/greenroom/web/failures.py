@@ -1,8 +1,8 @@
-"""Wrong tokens, passwords and codes, counted in the session store: all processes that share it have
-one count, and a restart keeps it.
+"""Counts wrong tokens, passwords and codes in the session store, for all its processes and over
+restarts.
 
-An attempt counts before it is judged, and is taken back when it was right: however many are made at
-once, no more are judged.
+An attempt counts before it is judged and is taken back if right, so concurrent attempts cannot
+exceed the limit.
 """
 
 import hashlib
@@ -15,20 +15,16 @@ from greenroom.model.session import FAILED, SessionRow
 from greenroom.ports import Clock, SessionStore
 
 FAILURES_MAX = 20
-"""Wrong credentials from one address within FAILURES_MS; a program with an old token is told so, a
-guesser gets nowhere.
-"""
+"""Failures of one address within FAILURES_MS."""
 
 FAILURES_MS = 60_000
 NETWORK_BITS = 64
-"""Of an IPv6 address: one subscriber has a whole network of that size, and with every address of it
-a new budget.
+"""Of an IPv6 address: one subscriber has a whole network of that size, and each address of it would
+have its own budget.
 """
 
 KEPT_MAX = 10_000
-"""Addresses, accounts and devices whose attempts are remembered; the one heard of longest ago is
-forgotten first.
-"""
+"""Addresses, accounts and devices whose attempts are kept; the least recent is forgotten first."""
 
 
 class StoredFailures:
@@ -42,8 +38,8 @@ class StoredFailures:
         most: int = FAILURES_MAX,
         within_ms: int = FAILURES_MS,
     ) -> None:
-        """`most` of them within `within_ms`, counted from the first one; then a client has to wait
-        for the rest of that time.
+        """`most` failures within `within_ms` of the first one; then a client waits for the rest of
+        that time.
         """
         self._store = store
         self._clock = clock
@@ -59,10 +55,9 @@ class StoredFailures:
 
     @contextmanager
     def attempt(self, *clients: str, refusal: Callable[[int], Exception]) -> Iterator[None]:
-        """Around the judging of an attempt; what is raised inside leaves it counted.
+        """Wraps the check of an attempt; an exception inside leaves it counted.
 
-        Raises `refusal` with the seconds to wait, and counts nothing, when one of the clients may
-        not try now.
+        Raises `refusal` with the seconds to wait, and counts nothing, when a client must wait.
         """
         reserved: list[tuple[str, int]] = []
         for client in clients:
@@ -77,8 +72,8 @@ class StoredFailures:
             self.release(*each)
 
     def reserve(self, client: str) -> int:
-        """Counts an attempt; or the seconds until this client may try again, and nothing is
-        counted.
+        """Counts an attempt, or returns the seconds until this client may try again without
+        counting.
         """
         wait_s = self.wait_s(client)  # a read: who is refused writes nothing
         if wait_s:
@@ -98,7 +93,7 @@ class StoredFailures:
         return self.wait_s(client) or 1
 
     def release(self, client: str, since_ms: int) -> None:
-        """Takes an attempt back that was reserved at `since_ms`."""
+        """Takes back an attempt reserved at `since_ms`."""
         self._store.uncount(FAILED, self._hash(client), since_ms)
 
     def _hash(self, client: str) -> str:

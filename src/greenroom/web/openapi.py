@@ -1,4 +1,4 @@
-"""What routes say of themselves: the keywords from which the OpenAPI document is made."""
+"""Keywords with which routes describe themselves for the OpenAPI document."""
 
 from http import HTTPStatus
 from typing import Any
@@ -23,7 +23,7 @@ _ON_CHANGE = (Code.TOO_LARGE, Code.CHANGED_MEANWHILE)
 
 
 def schema_of(name: str) -> Json:
-    """A reference to a schema by its name; `[Name]` is a list of them."""
+    """A reference to a schema; `[Name]` is a list."""
     if name.startswith("["):
         return {"type": "array", "items": schema_of(name.strip("[]"))}
     return {"$ref": f"#/components/schemas/{name}"}
@@ -38,12 +38,10 @@ def told(
     change: bool = False,
     bodiless: bool = False,
 ) -> dict[str, Any]:
-    """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is
-    Page or Cursor for lists.
+    """Names are schemas; `info` is Page or Cursor for lists.
 
-    `answer` empty: only that it was done.
-    `bodiless`: the body may be left out. `may`: what the token has to allow, where it does not
-    matter who asks.
+    `answer` empty: no result. `bodiless`: the body is optional. `may`: what the token must allow,
+    for routes that ignore the caller.
     """
     codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
     statuses = sorted({CODES[code].status for code in codes})

@@ -1,4 +1,4 @@
-"""Refusals of the API: one table of codes, and the error that carries all faults at once."""
+"""Refusals of the API: the table of codes, and the error that carries all faults."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from greenroom.errors import GreenroomError, Problem
 
 
 class Code(IntEnum):
-    """What went wrong, as a number that programs can compare. CODES says what each one means."""
+    """Stable numbers; CODES has their meanings."""
 
     BAD_HEADERS = 6003
     NO_ROUTE = 7000
@@ -42,7 +42,7 @@ class Code(IntEnum):
 
 
 class Meaning(NamedTuple):
-    """The HTTP status that goes with a code, and what it means."""
+    """The HTTP status of a code, and what it means."""
 
     status: int
     text: str
@@ -109,7 +109,7 @@ CODES: dict[Code, Meaning] = {
 
 
 class ApiFault(NamedTuple):
-    """One reason. `pointer` is a JSON pointer into what was sent, empty for the whole of it."""
+    """`pointer` is a JSON pointer into what was sent, empty for the whole."""
 
     code: Code
     message: str
@@ -119,8 +119,7 @@ class ApiFault(NamedTuple):
 class Refused(GreenroomError):
     """Nothing was changed; carries every fault found.
 
-    `status` replaces the one of the first fault's code; `retry_after_s`: who asks again before then
-    is refused again.
+    `status` replaces that of the first fault's code; `retry_after_s`: earlier retries are refused.
     """
 
     def __init__(self, *faults: ApiFault, status: int = 0, retry_after_s: int = 0) -> None:
@@ -143,7 +142,7 @@ def refuse_if(faults: Iterable[ApiFault]) -> None:
 
 
 def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[ApiFault]:
-    """Problems of the model as faults of this code; what is missing has a code of its own."""
+    """Problems of the model with this code; missing fields have their own code."""
     return [
         ApiFault(
             Code.REQUIRED if found.reason.startswith("is required") else code,
@@ -155,7 +154,7 @@ def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[Ap
 
 
 def within(faults: Iterable[ApiFault], pointer: str) -> list[ApiFault]:
-    """Faults of one part of what was sent, as faults of the whole."""
+    """Moves faults of a part to where it is in the whole."""
     return [
         ApiFault(fault.code, f"{pointer.strip('/')}: {fault.message}", f"{pointer}{fault.pointer}")
         for fault in faults
@@ -163,7 +162,7 @@ def within(faults: Iterable[ApiFault], pointer: str) -> list[ApiFault]:
 
 
 def said(problem: Problem) -> str:
-    """One sentence that names the field, for those who show only the message."""
+    """One sentence with the field's name, for clients that show only the message."""
     place = f" (line {problem.line})" if problem.line else ""
     return f"{problem.pointer}{place}: {problem.reason}" if problem.pointer else problem.reason
 
@@ -174,7 +173,6 @@ def pointed(dotted: str) -> str:
 
 
 def not_found(what: str, id: str) -> Refused:
-    """There is no such thing, or not there."""
     return Refused(
         ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r}; the identifier may be wrong")
     )

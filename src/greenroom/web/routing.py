@@ -40,25 +40,25 @@ Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
 VALUE_SHOWN_MAX = 80
-"""Characters of a wrong value that are repeated in the answer."""
+"""Characters of a wrong value that the answer repeats."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 
 
 class RouteGuard(ABC):
-    """A dependency that refuses callers who may not. It is asked in a thread, before anything else
-    of the request is read.
+    """Refuses callers without permission. Runs in a thread, before anything else of the request is
+    read.
     """
 
     @abstractmethod
     def __call__(self, request: Request) -> Any:
-        """What it found out, usually about the caller. Raises Refused."""
+        """Usually returns the caller. Raises Refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Depends:
     """The value is what this function returns. An `async def` function may read the body, and takes
-    the Request only.
+    only the Request.
     """
 
     function: Function
@@ -66,8 +66,8 @@ class Depends:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The value is a parameter of the query string, within these bounds. `alias` is its name there,
-    where Python cannot spell it.
+    """A parameter of the query string, within these bounds. `alias` is its name there, if Python
+    cannot spell it.
     """
 
     alias: str = ""
@@ -81,15 +81,12 @@ class Query:
 
     @property
     def meta(self) -> msgspec.Meta:
-        """The bounds as msgspec wants them."""
         return msgspec.Meta(
             **{name: getattr(self, name) for name in self.__slots__ if name != "alias"}
         )
 
 
 class QueryParameter:
-    """One parameter of the query string: its name, its type with bounds, its default."""
-
     def __init__(self, name: str, annotation: Any, default: Any) -> None:
         base, *marks = get_args(annotation)
         queries = [mark for mark in marks if isinstance(mark, Query)]
@@ -103,7 +100,7 @@ class QueryParameter:
         self._item = _bare(get_args(_bare(self.kind))[0]) if self.many else _bare(self.kind)
 
     def value(self, request: Request, faults: list[ApiFault]) -> Any:
-        """What the request says, or the default; a wrong value is added to the faults."""
+        """The request's value or the default; adds a wrong value to the faults."""
         sent = request.query_params.getlist(self.name)
         if not sent:
             if self.default is inspect.Parameter.empty:
@@ -128,7 +125,7 @@ class QueryParameter:
         return {"true": True, "false": False}.get(text, text) if self._item is bool else text
 
     def described(self) -> dict[str, Any]:
-        """As OpenAPI has it."""
+        """For OpenAPI."""
         schema = msgspec.json.schema(self.kind)
         for values in (schema, schema.get("items", {})):
             if "enum" in values:
@@ -146,15 +143,13 @@ def _bare(kind: Any) -> Any:
 
 @dataclass
 class _Given:
-    """What is known of one request so far."""
-
     request: Request
     made: dict[Function, Any] = field(default_factory=dict)
     query: dict[QueryParameter, Any] = field(default_factory=dict)
 
 
 class _Call:
-    """A function and where each of its arguments comes from."""
+    """A function and the source of each argument."""
 
     def __init__(self, function: Function, path_names: Iterable[str]) -> None:
         self.function = function
@@ -167,14 +162,12 @@ class _Call:
         }
 
     def inner(self) -> "Iterator[_Call]":
-        """The dependencies of all depths."""
         for source in self.sources.values():
             if isinstance(source, _Call):
                 yield source
                 yield from source.inner()
 
     def queries(self) -> Iterator[QueryParameter]:
-        """The query parameters of all depths, in order."""
         for source in self.sources.values():
             if isinstance(source, QueryParameter):
                 yield source
@@ -182,7 +175,7 @@ class _Call:
                 yield from source.queries()
 
     def result(self, given: _Given) -> Any:
-        """Calls the function; each dependency is called once for a request."""
+        """Calls the function; each dependency runs once in a request."""
         made = given.made
         if self.function not in made:
             made[self.function] = self.function(
@@ -220,7 +213,7 @@ def _argument(source: _Source, given: _Given) -> Any:
 
 
 class ApiRoute(Route):
-    """One call of the API: one method on one path."""
+    """One method on one path."""
 
     def __init__(
         self,
@@ -234,8 +227,8 @@ class ApiRoute(Route):
         body: dict[str, Any] | None = None,
         outbound: bool = False,
     ) -> None:
-        """`responses` and `body` are what the document says about them. `outbound`: the function
-        waits for another server.
+        """`responses` and `body` are for the OpenAPI document. `outbound`: the function waits for
+        another server.
 
         Raises TypeError when a parameter has no source.
         """
@@ -262,7 +255,7 @@ class ApiRoute(Route):
         ]
 
     async def answer(self, request: Request) -> Response:
-        """The guard, the query, the body, the function. Raises Refused."""
+        """Runs the guard, the query, the body, the function. Raises Refused."""
         given = _Given(request, {self.guard: await run_in_threadpool(self.guard, request)})
         faults: list[ApiFault] = []
         given.query = {query: query.value(request, faults) for query in self.queries}
@@ -283,7 +276,7 @@ class ApiRoute(Route):
 
 
 class Router:
-    """Calls that share the beginning of their paths and their heading in the document."""
+    """Calls that share a path prefix and a heading in the document."""
 
     def __init__(self, *, tags: Sequence[str], prefix: str = "") -> None:
         self.tags = tuple(tags)
@@ -291,7 +284,7 @@ class Router:
         self.routes: list[ApiRoute] = []
 
     def add(self, method: str, path: str, **keywords: Any) -> Callable[[F], F]:
-        """A decorator for the function that answers; `keywords` are those of ApiRoute."""
+        """Decorates the function that answers; `keywords` are those of ApiRoute."""
 
         def taken(function: F) -> F:
             self.routes.append(

@@ -1,4 +1,4 @@
-"""Times as the API writes and reads them: ISO 8601 with a zone."""
+"""Times in the API: ISO 8601 with a zone."""
 
 import re
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def milliseconds(text: Any) -> int | None:
-    """Unix milliseconds of a time with its zone; None when it is not one, or lies before 1970."""
+    """Unix milliseconds; None for other text, or before 1970."""
     if not isinstance(text, str) or not _TIME.fullmatch(text):
         return None
     try:
@@ -24,7 +24,7 @@ def milliseconds(text: Any) -> int | None:
 
 
 def moment(unix_ms: int) -> str:
-    """`2021-01-01T11:00:00.123000Z`: a time the server made, with six digits as published."""
+    """`2021-01-01T11:00:00.123000Z`: a time made by the server, with six digits as published."""
     at = datetime.fromtimestamp(unix_ms // 1000, UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{unix_ms % 1000:03d}000Z"
 
@@ -37,9 +37,7 @@ def plain_moment(unix_ms: int) -> str:
 
 
 def written_time(event: Event, name: str) -> str | None:
-    """One of an event's three times as it was written; formatted again when the text is not kept,
-    or is another moment.
-    """
+    """An event's time as written; formatted when the text is not kept or is another moment."""
     at_ms = getattr(event, name)
     if at_ms is None:
         return None

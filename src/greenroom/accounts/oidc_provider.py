@@ -1,13 +1,12 @@
-"""Signing in through an OpenID Connect provider: authorization code flow with PKCE, state and
-nonce.
+"""Sign-in through an OpenID Connect provider: authorization code flow with PKCE, state and nonce.
 
-State, nonce and code verifier are derived from one random secret, which only the browser keeps, in
-a cookie. So an answer that was made for another browser, or for an earlier sign-in, fits neither
-the cookie nor the nonce in the ID token, and its code cannot be redeemed.
+State, nonce and code verifier are derived from one random secret that only the browser keeps, in a
+cookie. An answer made for another browser or an earlier sign-in fits neither the cookie nor the
+nonce in the ID token, and its code cannot be redeemed.
 
-Requests to the provider pass the outbound guard. The issuer is written in the configuration file,
-so its own host may be private; every other host that its documents name has to pass `[outbound]`.
-Redirects are not followed.
+Requests to the provider pass the outbound guard. The issuer's own host may be private, because it
+is in the configuration file; other hosts that its documents name must pass `[outbound]`. Redirects
+are not followed.
 """
 
 import asyncio
@@ -41,15 +40,13 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 LIMITS = RequestLimits(total_s=6.0, connect_s=3.0, body_max=256 * 1024)
 KEEP_MS = 3_600_000
-"""How long the provider's documents are used before they are fetched again."""
+"""Age at which the provider's documents are fetched again."""
 
 RETRY_MS = 5_000
-"""After a failure the provider is asked again after so long: people who wait get its reason, the
-provider gets no storm.
-"""
+"""Between requests after a failure: people get its reason, the provider no storm."""
 
 NEW_KEYS_MS = 30_000
-"""Keys that do not fit are fetched again at most this often."""
+"""Between fetches of keys because none fits."""
 
 KEYS_MAX = 100
 WORDS_MAX = 200
@@ -64,7 +61,7 @@ ENDPOINTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The provider's documents, fetched at `at_ms`."""
+    """Fetched at `at_ms`."""
 
     document: Mapping[str, Any]
     keys: tuple[Mapping[str, Any], ...]
@@ -72,7 +69,7 @@ class _Known:
 
 
 class OidcProvider:
-    """One provider, asked from one event loop. Methods raise Refused with words for the person who
+    """One provider, used from one event loop. Methods raise Refused with words for the person who
     signs in.
     """
 
@@ -83,7 +80,7 @@ class OidcProvider:
         clock: Clock,
         listening: Listening = tuple,
     ) -> None:
-        """`listening` gives greenroom's own listeners, which are never asked."""
+        """`listening` gives greenroom's own listeners, which are never called."""
         self.settings = settings
         self._outbound = outbound
         self._clock = clock
@@ -94,7 +91,7 @@ class OidcProvider:
         self._tls = tls_context(settings.authorities) if settings.authorities else None
 
     async def begin(self, secret: str, redirect_uri: str) -> str:
-        """Where to send a browser that keeps `secret`."""
+        """The URL for a browser that keeps `secret`."""
         known = await self._documents()
         return await asyncio.to_thread(
             self._authorization_url, known.document["authorization_endpoint"], secret, redirect_uri
@@ -121,7 +118,7 @@ class OidcProvider:
         )
 
     async def finish(self, answer: Mapping[str, str], secret: str, redirect_uri: str) -> OidcPerson:
-        """The person, from the query with which the provider sent the browser back."""
+        """The person, from the query of the provider's redirect."""
         entry = self.settings.entry
         sent = answer.get("state", "")
         if not secret or not hmac.compare_digest(
@@ -154,7 +151,7 @@ class OidcProvider:
         return oidc_person(self.settings, claims)
 
     async def leaving(self, back: str) -> str:
-        """Where a browser signs out of the provider too; empty when the provider has no such place."""
+        """The provider's sign-out URL, or empty."""
         known = await self._documents()
         endpoint = known.document.get("end_session_endpoint", "")
         if not endpoint:
@@ -239,7 +236,7 @@ class OidcProvider:
         return told
 
     async def _documents(self, *, newer_keys: bool = False) -> _Known:
-        """The provider's documents, no older than KEEP_MS; `newer_keys`: those in use did not fit."""
+        """At most KEEP_MS old; `newer_keys`: the present keys did not fit."""
         async with self._guard:
             known, now_ms = self._known, self._clock.now_ms()
             most_ms = NEW_KEYS_MS if newer_keys else KEEP_MS
@@ -299,7 +296,7 @@ class OidcProvider:
         return told
 
     async def _ask_now(self, request: Request) -> OutboundAnswer:
-        """For a person who waits."""
+        # A person waits for the answer.
         try:
             return await self._ask(request)
         except GreenroomError as error:
@@ -322,7 +319,7 @@ class OidcProvider:
 
 
 def derived(secret: str, what: str) -> str:
-    """One of the three values of a sign-in: 43 characters that tell nothing about the others."""
+    """One of the three values of a sign-in: 43 characters that reveal nothing about the others."""
     made = hmac.new(
         secret.encode("utf-8", "replace"), f"greenroom oidc {what}".encode(), hashlib.sha256
     ).digest()

@@ -1,8 +1,7 @@
-"""What a provider says about a person: its ID token is taken apart, its signature and every claim
-checked, or it is refused in words.
+"""Verifies ID tokens: signature and every claim.
 
-Only asymmetric signatures count. So a token without a signature, and one that was "signed" with the
-public key as a shared secret, are both refused, in spite of what their header says.
+Only asymmetric signatures count, whatever the header says, so a token without a signature or one
+"signed" with the public key as a shared secret is refused.
 """
 
 import hmac
@@ -26,20 +25,20 @@ ALGORITHMS = (
     "EdDSA",
 )
 LEEWAY_S = 60
-"""How far the provider's clock may be from that of this machine."""
+"""Tolerated difference of the provider's clock."""
 
 FRESH_S = 600
-"""How old a token may be: it was made for this sign-in, a moment ago."""
+"""Maximum age: the token was made for this sign-in."""
 
 SUBJECT_MAX = 255
 
 
 class IdTokenRefused(GreenroomError):
-    """The token does not prove who the person is; the message says what is wrong with it."""
+    """The message says what is wrong with the token."""
 
 
 class UnknownKey(IdTokenRefused):
-    """Its signature belongs to no key that we know: the provider may have changed its keys."""
+    """No known key made the signature: the provider may have new keys."""
 
 
 def verified_claims(
@@ -51,7 +50,7 @@ def verified_claims(
     access_token: str,
     now_ms: int,
 ) -> dict[str, Any]:
-    """The claims of an ID token for this sign-in. `keys` are those of the provider's JWKS. Raises
+    """The claims of an ID token for this sign-in. `keys` are from the provider's JWKS. Raises
     IdTokenRefused.
     """
     from authlib.oidc.core import CodeIDToken  # type: ignore[import-untyped]

@@ -1,7 +1,7 @@
-"""Passwords: what is allowed, and their argon2id hashes.
+"""Password rules and argon2id hashes.
 
-A hash takes about 50 ms and 64 MB on purpose, so only a few are computed at once: a flood of
-guesses waits and costs no more memory.
+A hash takes about 50 ms and 64 MB on purpose. Only a few run at once, so a flood of guesses waits
+and costs no more memory.
 """
 
 import threading
@@ -13,16 +13,14 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from greenroom.model.account import PASSWORD_LEAST, PASSWORD_LONGEST
 
 AT_ONCE = 2
-"""Hashes computed at the same time: 128 MB."""
+"""Concurrent hashes: 128 MB."""
 
 _hasher = PasswordHasher()
 _slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 def password_problem(password: str) -> str | None:
-    """What is wrong with a new password. Length is all that is asked for, as NIST SP 800-63B
-    advises.
-    """
+    """Checks only the length, as NIST SP 800-63B advises."""
     if len(password) < PASSWORD_LEAST:
         return f"must be at least {PASSWORD_LEAST} characters, not {len(password)}"
     if len(password) > PASSWORD_LONGEST:
@@ -31,15 +29,13 @@ def password_problem(password: str) -> str | None:
 
 
 def hash_password(password: str) -> str:
-    """For the store, with a salt of its own."""
+    """Salted."""
     with _slots:
         return _hasher.hash(password)
 
 
 def password_fits(password: str, hashed: str) -> bool:
-    """Whether the password belongs to the hash; takes as long when there is no hash. Longer ones
-    than may be set never fit.
-    """
+    """Takes as long without a hash. Longer passwords than may be set never fit."""
     if len(password) > PASSWORD_LONGEST:
         return False
     with _slots:
@@ -51,5 +47,5 @@ def password_fits(password: str, hashed: str) -> bool:
 
 @cache
 def _nothing() -> str:
-    """The hash of something that cannot be typed."""
+    """A hash that no password fits."""
     return _hasher.hash("\0")

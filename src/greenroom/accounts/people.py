@@ -1,6 +1,4 @@
-"""Local accounts of the dashboard: made, changed and removed by admins, and on the command line of
-the machine.
-"""
+"""Local accounts of the dashboard, for admins and the command line."""
 
 import re
 from collections.abc import Sequence
@@ -22,14 +20,14 @@ from greenroom.web.refusals import (
 )
 
 ACCOUNTS_MAX = 1_000
-"""More people than work with one installation; keeps a script gone wrong from filling the store."""
+"""Keeps a runaway script from filling the store."""
 
 
 def add(
     name: str, role: str, zones: Sequence[str], password: str, *, first: bool = False
 ) -> ConfigChange:
-    """A new account; answers it. `zones` are ids or names, none for all. `first`: only while there
-    is no account at all.
+    """Answers the account. `zones` are ids or names, none for all. `first`: only while there is no
+    account.
     """
     hashed = hash_password(password) if password_problem(password) is None else ""
 
@@ -96,9 +94,7 @@ def edit(
 
 
 def turn_on_two_step(name: str, secret: str, recovery: Sequence[str]) -> ConfigChange:
-    """From now on the account needs a code of the app with this secret; `recovery` are the hashes
-    of its recovery codes.
-    """
+    """`recovery` are hashes of recovery codes."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         account = _existing(known, name).record
@@ -118,7 +114,7 @@ def turn_on_two_step(name: str, secret: str, recovery: Sequence[str]) -> ConfigC
 
 
 def turn_off_two_step(name: str) -> ConfigChange:
-    """The password alone is enough again; also for an account whose phone is lost."""
+    """Also for an account whose phone is lost."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         return _put(
@@ -135,7 +131,7 @@ def turn_off_two_step(name: str) -> ConfigChange:
 
 
 def use_recovery_code(account_id: str, hashed: str) -> ConfigChange:
-    """Takes this recovery code away. Raises Refused when it is not there (any more)."""
+    """Uses up a recovery code. Raises Refused when there is no such code."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         account = _existing(known, account_id).record
@@ -153,7 +149,7 @@ def use_recovery_code(account_id: str, hashed: str) -> ConfigChange:
 
 
 def remove(name: str) -> ConfigChange:
-    """Takes the account of this name or id away; answers what it was. The last admin stays."""
+    """Answers the account, found by name or id. Refuses the last admin."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         account = _existing(known, name).record
@@ -164,7 +160,7 @@ def remove(name: str) -> ConfigChange:
 
 
 def find(known: Configuration, name: str) -> Account | None:
-    """The account of this user name or id."""
+    """By user name or id."""
     entry = known.accounts.get(name)
     return (
         entry.record
@@ -174,7 +170,7 @@ def find(known: Configuration, name: str) -> Account | None:
 
 
 def every(known: Configuration) -> list[Entry[Account]]:
-    """All accounts, by name."""
+    """By name."""
     return sorted(known.accounts.values(), key=lambda entry: entry.record.name)
 
 

@@ -11,7 +11,8 @@ from greenroom.web.authenticator import make_token
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 TOKENS_MAX = 1_000
-"""Every request is compared with all of them, so that response times reveal nothing about a guess.
+"""Every request is compared with all of them, so that response times reveal nothing about a
+guess.
 """
 
 DAY_MS = 86_400_000
@@ -24,8 +25,8 @@ def create(
     email: str = "",
     days: int | None = None,
 ) -> ConfigChange:
-    """A new token; answers (secret, token). `zones` are ids or names, none for all. The secret
-    cannot be had again.
+    """Answers (secret, token). `zones` are ids or names, none for all. The secret is never shown
+    again.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -60,7 +61,7 @@ def create(
 
 
 def revoke(name: str) -> ConfigChange:
-    """Takes the token of this name or id away; it is refused from the next request on."""
+    """By name or id; refused from the next request on."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         found = next(
@@ -74,7 +75,7 @@ def revoke(name: str) -> ConfigChange:
 
 
 def every(known: Configuration) -> list[Entry[Token]]:
-    """All tokens, oldest first."""
+    """Oldest first."""
     return list(known.tokens.values())
 
 

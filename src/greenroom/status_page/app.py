@@ -1,4 +1,4 @@
-"""Serves status pages. Everything is computed at most once in ten seconds, for any number of
+"""Serves status pages. Facts are computed at most once in ten seconds, for any number of
 requests.
 """
 
@@ -18,7 +18,7 @@ from greenroom.status_page.render import CSP, atom, document, html
 from greenroom.status_page.view import StatusFacts, view
 
 FRESH_S = 10
-"""How long an answer is good, here and in every cache on the way."""
+"""Lifetime of an answer, here and in caches on the way."""
 
 HEADERS = {
     "Cache-Control": f"public, max-age={FRESH_S}",
@@ -32,8 +32,8 @@ Ask = Callable[[], Awaitable[StatusFacts]]
 
 
 class FactsCache:
-    """The newest facts; asked for once at a time, and again only when they are FRESH_S old. While
-    that fails the old ones go on.
+    """Fetches facts once at a time, and only when they are FRESH_S old. Old facts stay while that
+    fails.
     """
 
     def __init__(self, ask: Ask, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -44,8 +44,8 @@ class FactsCache:
         self._asked_s = 0.0
 
     async def get(self) -> StatusFacts:
-        """At most FRESH_S old, if they can be had. Raises what asking raises when there never were
-        any.
+        """At most FRESH_S old, if possible. Raises the fetch's exception if there never
+        were any.
         """
         async with self._guard:
             if self._facts is None or self._monotonic() - self._asked_s >= FRESH_S:

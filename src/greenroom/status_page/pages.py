@@ -1,5 +1,5 @@
-"""Public status pages that are kept in the store, beside those of the configuration file. Not one
-of Cloudflare's resources.
+"""Status pages in the store, beside those of the configuration file. An extension of Cloudflare's
+API.
 """
 
 from dataclasses import fields, replace
@@ -38,7 +38,6 @@ PAGE = ApiSchema.of(
 
 
 def show(entry: Entry[StatusPage]) -> Json:
-    """A page as the API answers it."""
     values = {item.name: getattr(entry.record, item.name) for item in fields(StatusPage)}
     return PAGE.show(values | {"read_only": entry.read_only})
 
@@ -49,8 +48,6 @@ def page_of(known: Configuration, page_id: str) -> Entry[StatusPage]:
 
 
 def create(document: Any) -> ConfigChange:
-    """A new page."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(PAGE, document, page_problems)
         faults += _taken(known, "", values)
@@ -63,8 +60,6 @@ def create(document: Any) -> ConfigChange:
 
 
 def change(page_id: str, document: Any) -> ConfigChange:
-    """Other values for the fields that are sent."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = page_of(known, page_id)
         refuse_read_only(entry, "status page")
@@ -76,8 +71,6 @@ def change(page_id: str, document: Any) -> ConfigChange:
 
 
 def delete(page_id: str) -> ConfigChange:
-    """Removes a page."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(page_of(known, page_id), "status page")
         return PlannedChange([Remove("status_page", page_id)], lambda _after: {"id": page_id})

@@ -1,4 +1,4 @@
-"""A status page as HTML that needs no script, as JSON, and as an Atom feed."""
+"""A status page as HTML without scripts, as JSON, and as an Atom feed."""
 
 import base64
 import hashlib
@@ -19,13 +19,13 @@ CSP = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""Nothing but the page itself and its own style."""
+"""Allows only the page and its own style."""
 
 REFRESH_S = 60
 
 
 def html(found: StatusView, feed: str, data: str, *, refreshes: bool = True) -> str:
-    """The page. `feed` and `data` are where the other forms are."""
+    """`feed` and `data` are URLs of the other forms."""
     refresh = f'<meta http-equiv="refresh" content="{REFRESH_S}">' if refreshes else ""
     lines = "".join(map(_line, found.lines)) or '<li class="soft">Nothing is shown here yet.</li>'
     going_on = [story for story in found.stories if story.open]
@@ -84,7 +84,7 @@ def _day_words(day: Day) -> str:
 
 
 def _percent(part: float) -> str:
-    """Rounded down: 100 % is only what never failed."""
+    """Rounds down: 100 % is only what never failed."""
     return f"{int(part * 10_000) / 100:g} %"
 
 
@@ -116,7 +116,6 @@ def _span(story: Story) -> str:
 
 
 def document(found: StatusView) -> dict[str, Any]:
-    """The page for programs."""
     return {
         "title": found.title,
         "status": found.state,
@@ -151,7 +150,7 @@ def _note(note: NoteFacts) -> dict[str, str]:
 
 
 def atom(found: StatusView, page: str, feed: str) -> str:
-    """The incidents for feed readers; `page` and `feed` are whole URLs."""
+    """`page` and `feed` are whole URLs."""
     entries = "".join(
         f"<entry><id>{escape(f'{page}#{story.id}')}</id><title>{escape(story.title)}</title><updated>{_time(story.updated_ms)}</updated>"
         f"<published>{_time(story.began_ms)}</published>"
@@ -174,7 +173,7 @@ def _told(story: Story) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML cannot hold."""
+    """Removes characters that XML cannot hold."""
     return "".join(
         each for each in text if each in "\t\n\r" or (each >= " " and each not in "\ufffe\uffff")
     )

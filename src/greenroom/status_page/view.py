@@ -1,8 +1,7 @@
-"""What a status page says, worked out from facts: pure, so that every sentence can be tested
-without a server.
+"""Computes the content of a status page from facts. Pure.
 
-The page is public. It says what works and when it did not, and no more: no reasons, addresses,
-limits or numbers of visitors.
+The page is public: it says what works and when it did not, but no reasons, addresses, limits or
+numbers of visitors.
 """
 
 import math
@@ -19,18 +18,14 @@ PUBLIC_INCIDENTS: Mapping[str, str] = {
     "health_check_status_notification": "{subject} was not working",
     "greenroom_admissions_stopped": "Entry to {subject} was paused",
 }
-"""Type of alert -> what the incident is called on the page. All other types are the operators'
-business alone.
-"""
+"""Public name of incidents by type of alert; other types are never shown."""
 
 GOOD, BUSY, BAD, UNKNOWN = "good", "busy", "bad", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFacts:
-    """A health check: its status, and its days as (good, total) probes and mean response time of
-    the good ones.
-    """
+    """A health check with days as (good, total) probes and mean response time of the good ones."""
 
     id: str
     name: str
@@ -42,10 +37,8 @@ class CheckFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
-    """A room: whether visitors wait, for how long, and whether it lets anyone in.
-
-    `holds`: every new visitor waits, also while no one does yet; `opens_ms`: until then, when that
-    is known.
+    """A room. `holds`: every new visitor waits, even while there are none; `opens_ms`: until then,
+    if known.
     """
 
     id: str
@@ -61,8 +54,6 @@ class RoomFacts:
 
 @dataclass(frozen=True, slots=True)
 class NoteFacts:
-    """What an operator wrote, about an incident or by itself."""
-
     id: str
     incident: str
     title: str
@@ -72,7 +63,7 @@ class NoteFacts:
 
 @dataclass(frozen=True, slots=True)
 class StatusFacts:
-    """Everything that all pages are made of, at one moment."""
+    """The facts of all pages at one moment."""
 
     now_ms: int
     rooms: Sequence[RoomFacts] = ()
@@ -83,7 +74,7 @@ class StatusFacts:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One bar. `part` is how much of the day it worked, None when nothing is known."""
+    """One bar. `part` is the share of the day it worked, None if unknown."""
 
     day: str
     part: float | None
@@ -91,8 +82,6 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """One thing on the page."""
-
     name: str
     state: str
     words: str
@@ -103,7 +92,7 @@ class StatusLine:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """An incident with its notes, or a message of the operator."""
+    """An incident with its notes, or an operator's message."""
 
     id: str
     title: str
@@ -114,19 +103,17 @@ class Story:
 
     @property
     def message(self) -> bool:
-        """Whether it is a message of the operator, and no incident."""
+        """An operator's message instead of an incident."""
         return self.id.startswith("note:")
 
     @property
     def updated_ms(self) -> int:
-        """When something was last said about it."""
+        """Time of the newest note."""
         return max([self.began_ms, self.ended_ms or 0, *(note.at_ms for note in self.notes)])
 
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """One page."""
-
     title: str
     state: str
     words: str
@@ -136,7 +123,6 @@ class StatusView:
 
 
 def view(settings: PageSettings, facts: StatusFacts) -> StatusView:
-    """The page with these settings."""
     rooms = [
         found for found in facts.rooms if _shown(settings.rooms, found.name, found.zone, settings)
     ]
@@ -170,7 +156,6 @@ def _overall(lines: Iterable[StatusLine]) -> tuple[str, str]:
 
 
 def moment(at_ms: int) -> str:
-    """A time as people read it."""
     return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%d %B %Y, %H:%M} UTC"
 
 

@@ -1,3 +1,1 @@
-"""What the control listener answers: the management API, GraphQL, health, metrics and the state of
-the rooms.
-"""
+"""The control listener: management API, GraphQL, health, metrics and the state of the rooms."""

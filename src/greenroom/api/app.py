@@ -1,5 +1,5 @@
-"""The control listener: health for load balancers, metrics for Prometheus, the state of the rooms
-for people and scripts.
+"""The control listener: health for load balancers, metrics for Prometheus, room states for people
+and scripts.
 """
 
 import json
@@ -24,7 +24,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def under_prefix(api: ASGIApp) -> Mount:
-    """The management API at its place; paths with a line break are its business too."""
+    """Also takes paths with a line break."""
     mount = Mount(PREFIX, api)
     mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
     return mount
@@ -36,11 +36,10 @@ def control_app(
     more: Iterable[BaseRoute] = (),
     dashboard: ASGIApp | None = None,
 ) -> Starlette:
-    """The application of the control listener; `more` are routes of other services, such as the
-    demo.
+    """`more` are routes of other services, such as the demo.
 
-    The dashboard has all paths that nothing else has. At `/` programs that do not accept HTML get
-    the list of the other paths.
+    The dashboard has all remaining paths. At `/` programs that do not accept HTML get a list of the
+    other paths.
     """
 
     async def healthz(_request: Request) -> Response:
@@ -90,5 +89,5 @@ async def _aborted(_request: Request, _error: Exception) -> Response:
 
 class _Indented(JSONResponse):
     def render(self, content: Any) -> bytes:
-        """For eyes as well as for programs."""
+        # Indented for people.
         return json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n"

@@ -1,5 +1,5 @@
-"""Draws on the control listener: those announced, those held as files to publish, and the page that
-checks them.
+"""Draws on the control listener: announced ones, files of those held, and the page that verifies
+them.
 """
 
 from collections.abc import Callable
@@ -18,17 +18,17 @@ VERIFY_PAGE = "verify_draw.html"
 
 
 class PublishedDraws(Protocol):
-    """Where draws that were held are kept; both raise StorageFailed."""
+    """Methods raise StorageFailed."""
 
     def listed(self) -> list[str]:
-        """Their ids, newest first."""
+        """Ids, newest first."""
 
     def file(self, draw_id: str) -> bytes | None:
-        """One of them, as it is to be published."""
+        """As it is to be published."""
 
 
 def verify_page() -> str:
-    """The page that verifies a draw in a browser; it needs no server and loads nothing."""
+    """The page that verifies a draw in a browser without any server."""
     return (resources.files("greenroom.pages") / VERIFY_PAGE).read_text("utf-8")
 
 

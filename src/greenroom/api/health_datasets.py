@@ -1,8 +1,7 @@
 """Answers `healthCheckEventsAdaptive` and `...Groups` from the event log of the health checks.
 
-The log is asked for a span of time, and for one check or region where the filter names one;
-everything else of the filter, the groups and the order are worked out here, over at most EVENTS_MAX
-events.
+The log is read for a time span, and for one check or region if the filter names one; the rest of
+the filter, groups and order are computed here, over at most EVENTS_MAX events.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ from greenroom.health.view import HealthView
 from greenroom.model.probe import CheckEvent
 
 EVENTS_MAX = 50_000
-"""Events that one query may look at, about 50 MB: a day of 30 checks, an hour of 800."""
+"""Events of one query, about 50 MB: a day of 30 checks, an hour of 800."""
 
 DAY_S = 86_400
 NAME = "healthCheckEventsAdaptive"
@@ -97,8 +96,6 @@ class _Span(NamedTuple):
 
 
 def health_answers(view: HealthView, now_ms: Callable[[], int]) -> dict[str, DatasetAnswer]:
-    """What `endpoint.graphql_routes` needs for the datasets of health checks."""
-
     def answer(query: DatasetQuery) -> DatasetRows:
         found = [
             values
@@ -149,8 +146,8 @@ NO_BEGIN_MS = -(1 << 50)
 
 
 def _span(where: Where, now_ms: int, limits: DatasetLimits) -> _Span:
-    """What the filter says about `datetime` for every row; without a begin the last day. Raises
-    Refused when it is too old or long.
+    """The required range of `datetime`, by default the last day. Raises Refused when it is too old
+    or long.
     """
     begin, end = NO_BEGIN_MS, now_ms + 1
     for part in _parts(where):
@@ -172,7 +169,7 @@ def _span(where: Where, now_ms: int, limits: DatasetLimits) -> _Span:
 
 
 def _values(event: CheckEvent) -> EventValues:
-    """One event under the published names; times are Unix seconds, as filters have them."""
+    """Published names; times are Unix seconds, as in filters."""
     at_s = event.at_ms // 1000
     return {
         "datetime": at_s,
@@ -249,9 +246,7 @@ def _nested(group: EventValues, query: DatasetQuery) -> dict[str, Any]:
 def _ordered(
     rows: Iterable[EventValues], query: DatasetQuery, value: Callable[[EventValues, str, str], Any]
 ) -> list[EventValues]:
-    """Newest first unless something else is asked: the log comes that way, and sorting keeps the
-    order of equals.
-    """
+    """Newest first by default: sorting is stable, and the log has that order."""
     found = list(rows)
     for one in reversed(query.order):
         found.sort(key=lambda row: value(row, one.aggregate, one.name), reverse=one.descending)

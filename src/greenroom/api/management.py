@@ -70,29 +70,28 @@ ROUTERS = (
     audit.router,
     explain.router,
 )
-"""Literal segments before ids: `settings` and `preview` stand where a room's id would."""
+"""Literal segments come before ids: `settings` and `preview` stand where a room's id would."""
 
 
 NO_DATASETS: Mapping[str, DatasetAnswer] = MappingProxyType({})
 
 ROUTES = tuple(route for router in ROUTERS for route in router.routes)
-"""Every call that asks for a token."""
+"""Every call that requires a token."""
 
 
 ALL_DATASETS = (*DATASETS, HEALTH_EVENTS, HEALTH_GROUPS)
-"""What GraphQL can be asked for."""
 
 
 def all_answers(
     datasets: Mapping[str, DatasetAnswer], health: HealthView | None, clock: Clock
 ) -> dict[str, DatasetAnswer]:
-    """Those of rooms, and those of health checks where they run."""
+    """Rooms, and health checks where they run."""
     return {**datasets, **(health_answers(health, clock.now_ms) if health else {})}
 
 
 @cache
 def api_document() -> dict[str, Any]:
-    """The OpenAPI document; nothing in it depends on an installation."""
+    """Independent of the installation."""
     return document(ROUTES, PREFIX)
 
 
@@ -108,10 +107,9 @@ def management_api(
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
     center_view: DataCenterView | None = None,
 ) -> ASGIApp:
-    """The whole API, its front included.
+    """The whole API with its front.
 
-    `sessions` counts wrong tokens; `datasets` answers what GraphQL is asked, by the name of the
-    dataset.
+    `sessions` counts wrong tokens; `datasets` answers GraphQL by name of the dataset.
     """
     return Front(
         management_app(
@@ -141,7 +139,6 @@ def management_app(
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
     center_view: DataCenterView | None = None,
 ) -> Starlette:
-    """The routes with what they need."""
     previews = Previews(clock)
     without_token = [*preview_routes(previews, clock), Route("/openapi.json", _openapi)]
     graphql = graphql_routes(store, clock, ALL_DATASETS, all_answers(datasets, health, clock))
@@ -183,9 +180,7 @@ async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """Every method of the path; where a literal segment (`settings`) replaces an id, those of the
-    literal one.
-    """
+    """Every method of the path; a literal segment (`settings`) wins over an id."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     alone = [route for route in request.app.routes if isinstance(route, Route)]
     matching = [route for route in alone if route.path_regex.match(path)]
@@ -203,7 +198,7 @@ def _allowed(request: Request) -> str:
 
 
 async def _broken(_request: Request, error: Exception) -> Response:
-    """The toolkit raises it again behind the answer; the front logs it."""
+    # The toolkit raises the error again after the answer; the front logs it.
     return refused(broken(error))
 
 

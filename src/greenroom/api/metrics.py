@@ -1,4 +1,4 @@
-"""The metrics of a running greenroom: one row here is one metric at /metrics and one line in its
+"""The metrics of a running greenroom: a row is a metric at /metrics and a line in its
 documentation.
 """
 
@@ -25,9 +25,7 @@ Sample = tuple[tuple[str, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """One metric. `read` gives its samples: the values of `labels`, and the number. Counters only
-    ever grow.
-    """
+    """`read` gives samples: the values of `labels`, and the number. Counters only grow."""
 
     name: str
     kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
@@ -55,9 +53,7 @@ def _room(
 
 
 def _labelled(state: ProcessState) -> Iterator[tuple[str, RoomState]]:
-    """Each room with its name; where rooms of two zones have the same one, its host and path tell
-    them apart.
-    """
+    """Rooms with unique names; those with equal names in two zones get host and path."""
     names = Counter(state.room.name for state in state.rooms)
     for found in state.rooms:
         room = found.room
@@ -117,7 +113,7 @@ def _requests(state: ProcessState) -> Iterator[Sample]:
 
 
 def _settings(state: RoomState) -> Room:
-    """Those in force: of the event whose time it is, or the room's own."""
+    """The settings in force, of the room or its current event."""
     return state.now.room if state.now else state.room
 
 
@@ -478,7 +474,7 @@ follow.
 def deprecated_rows(
     rows: Iterable[MetricRow], names: Mapping[str, str] = DEPRECATED
 ) -> tuple[MetricRow, ...]:
-    """The same metrics under their old names. Raises KeyError when a new name is not among `rows`."""
+    """The same metrics under their old names. Raises KeyError for an unknown new name."""
     by_name = {row.name: row for row in rows}
     return tuple(
         replace(by_name[new], name=old, help=f"deprecated: use `{new}`")
@@ -487,13 +483,10 @@ def deprecated_rows(
 
 
 EXPORTED: tuple[MetricRow, ...] = (*METRICS, *deprecated_rows(METRICS))
-"""What `/metrics` shows of the process, its rooms and its data center; the gateway's counters come
-with `gateway_rows`.
-"""
+"""Without the gateway's counters, which come with `gateway_rows`."""
 
 
 def gateway_rows(help: Iterable[tuple[str, str]], gauges: frozenset[str]) -> tuple[MetricRow, ...]:
-    """A row for everything the gateway counts."""
     return tuple(_gateway_row(name, text, name in gauges) for name, text in help)
 
 
@@ -509,7 +502,7 @@ def _gateway_row(name: str, help: str, is_gauge: bool) -> MetricRow:
 
 
 class Exposition(Collector):
-    """Renders the state in the Prometheus text format on each scrape."""
+    """Renders the state for each scrape."""
 
     def __init__(self, observed: Observed, rows: Iterable[MetricRow]) -> None:
         self._observed = observed
@@ -519,11 +512,10 @@ class Exposition(Collector):
         self._registry.register(self)
 
     def describe(self) -> list[Metric]:
-        """Nothing up front: the picture may not be taken before the start is over."""
+        # Nothing up front: no state may be taken before the start is over.
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """One family for each row."""
         state = self._observed.state()
         for row in self._rows:
             family = row.kind(row.name, row.help, labels=row.labels)

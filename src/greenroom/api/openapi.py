@@ -1,4 +1,4 @@
-"""The OpenAPI document, from the parameters of the routes and the schemas of bodies and responses."""
+"""The OpenAPI document, from route parameters and the schemas of bodies and responses."""
 
 import inspect
 import re
@@ -58,9 +58,7 @@ FORMS: dict[str, ApiSchema] = {
     "StatusPage": PAGE,
     "AuditEntry": LOG,
 }
-"""Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit
-(PATCH).
-"""
+"""Resources by schema name; Create (POST, PUT) or Edit (PATCH) may follow it."""
 
 _SUFFIXES = {"": "answer", "Create": "whole", "Edit": "edit"}
 _INFO = {
@@ -205,7 +203,6 @@ SECURITY = {
 
 
 def schemas() -> dict[str, Json]:
-    """Every schema by its name."""
     found = {
         f"{name}{suffix}": form.schema(what)
         for name, form in FORMS.items()
@@ -232,7 +229,7 @@ def schemas() -> dict[str, Json]:
 
 
 def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
-    """The whole OpenAPI 3.1 document; only schemas that are used are in it."""
+    """The OpenAPI 3.1 document with only the schemas that are used."""
     paths: dict[str, Json] = {}
     for route in routes:
         for method in route.methods or ():
@@ -267,7 +264,7 @@ def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
 
 
 def _operation(route: ApiRoute, method: str) -> Json:
-    """One call: its docstring says what it does, its parameters are those that are checked."""
+    """The docstring becomes the description."""
     description = inspect.getdoc(route.function) or ""
     in_path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}

@@ -1,5 +1,5 @@
-"""Previews: a template is kept for an hour under an address that needs no token, and shown in any
-requested state.
+"""Previews: a template is kept for an hour at an address without a token, and shown in any
+state.
 """
 
 import threading
@@ -28,10 +28,10 @@ from greenroom.web.refusals import (
 from greenroom.web.routing import Router
 
 PREVIEW_MS = 3_600_000
-"""How long a preview can be looked at."""
+"""Lifetime of a preview."""
 
 PREVIEWS_BYTES = 16 << 20
-"""Of all templates together; the oldest goes first."""
+"""Of all templates; the oldest goes first."""
 
 PREVIEW_PATH = "/preview"
 
@@ -51,7 +51,6 @@ class Previews:
         self._guard = threading.Lock()
 
     def keep(self, template: str) -> str:
-        """The id under which it can be found from now on."""
         preview_id = str(uuid.uuid4())
         with self._guard:
             self._kept[preview_id] = _Kept(template, self._clock.now_ms() + PREVIEW_MS)
@@ -62,7 +61,7 @@ class Previews:
         return preview_id
 
     def get(self, preview_id: str) -> str | None:
-        """The template, or None when its time is over or there never was one."""
+        """None when it expired or never existed."""
         with self._guard:
             kept = self._kept.get(preview_id)
         return kept.template if kept and kept.until_ms > self._clock.now_ms() else None

@@ -1,5 +1,5 @@
-"""Shows a previewed template, or the built-in page, in any state that the query asks for: as HTML,
-or as JSON for apps.
+"""Shows a previewed template, or the built-in page, in any state of the query: as HTML, or as JSON
+for apps.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from greenroom.pages.variables import WAIT_MINUTES_MAX
 from greenroom.ports import Clock
 
 BUILT_IN = "built-in"
-"""Stands where an id would and shows the built-in page."""
+"""In place of an id, shows the built-in page."""
 
 WELCOME = b"<!doctype html><html lang=en><meta charset=utf-8><title>Welcome</title><h1>Welcome</h1>"
 
@@ -27,7 +27,7 @@ SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
 
 
 def state_of(query: Mapping[str, str]) -> PreviewState | list[str]:
-    """The state in these parameters, or everything that is wrong with them."""
+    """The state in these parameters, or all their problems."""
     wrong = [
         f"{name}: unknown parameter; known parameters: {', '.join(PARAMETERS)}"
         for name in query
@@ -77,8 +77,8 @@ PARAMETERS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     ),
     "language": ("language", _one_of(LANGUAGES), "one of the published languages"),
 }
-"""Query parameter -> field of PreviewState, how it is read, what it must be. All except the
-extension `language` are as published.
+"""Query parameter -> field of PreviewState, how it is read, what it must be. As published, except
+the extension `language`.
 """
 
 

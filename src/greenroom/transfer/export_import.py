@@ -1,13 +1,12 @@
 """The whole configuration as one document: export, import and apply.
 
-The document is made of what the API speaks: a zone holds its rooms, a room its events and rules,
-beside them stand the lists, the policies and their destinations, and the status pages. Defaults and
-what only the store knows are left out, and tokens, silences and notes altogether. A secret is
-written as MASK: where the store knows it, it stays, and elsewhere it has to be written in its
-place.
+The document uses the API's forms: a zone holds its rooms, a room its events and rules; beside them
+are lists, policies and their destinations, and status pages. It omits defaults, what only the store
+knows, tokens, silences and notes. A secret is written as MASK and stays where the store knows it;
+elsewhere it must be filled in.
 
-To make it true, the wanted configuration is built beside the known one (`wanted_configuration`),
-and what differs is one write: nothing at all the second time.
+Applying builds the plan's configuration (`wanted_configuration`) and writes the differences at
+once, so a second time changes nothing.
 """
 
 from collections.abc import Iterable
@@ -37,11 +36,11 @@ from greenroom.web.api_shapes import Json
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 UNTOLD = frozenset({"token", "account"})
-"""Kinds that are neither exported nor changed: a reader of the document must not gain access."""
+"""Neither exported nor changed: readers of the document must not gain access."""
 
 
 def exported(known: Configuration) -> Json:
-    """The document; what stands in a configuration file is not part of it."""
+    """Without what stands in a configuration file."""
     own = [entry for entry in known.zones.values() if not entry.read_only]
     return {
         "lists": [_list(known, entry) for entry in known.lists.values() if not entry.read_only],
@@ -132,7 +131,7 @@ def _room(known: Configuration, entry: Entry[Any]) -> Json:
 
 
 def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
-    """Only fields that can be written, and only values that differ from the default."""
+    """Only writable fields that differ from the default."""
     ours = shown.get(EXTENSION, {})
     brief: Json = {}
     inner: Json = {}
@@ -152,10 +151,10 @@ def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
 def make_true(
     document: Any, origin_problems: OriginProblems, *, only_into_empty: bool = False
 ) -> ConfigChange:
-    """What the document says and nothing else from now on; answers with a line for each step.
-    Raises Refused with every fault.
+    """Makes the configuration equal to the document; answers a line for each step. Raises Refused
+    with every fault.
 
-    `only_into_empty`: refused when there is something already that would be changed or taken away.
+    `only_into_empty`: refused when it would change or delete something.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -185,7 +184,7 @@ def make_true(
 
 
 def differences(known: Configuration, wanted: Configuration, now_ms: int) -> list[Change]:
-    """What turns the one into the other; what stands in a file is not written."""
+    """The changes from `known` to `wanted`, without what stands in a file."""
     gone = {
         (kind, key)
         for kind in KINDS

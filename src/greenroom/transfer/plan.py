@@ -1,9 +1,7 @@
-"""The configuration that a document wants, built beside the known one with the very use-cases of
-the API.
+"""Builds the configuration of a document with the use-cases of the API.
 
-So nothing gets in this way that the API would refuse. What the document does not speak of stays.
-Each thing costs the same, however many there are: one draft grows, and what rooms have taken is
-kept beside it.
+So it can contain nothing that the API would refuse. Sections that the document omits stay. The cost
+is linear: one draft grows, together with its room claims.
 """
 
 import json
@@ -52,12 +50,12 @@ BESIDE_ZONES = {
     "status_pages": "status_page",
 }
 SECTIONS = ("lists", "zones", *BESIDE_ZONES)
-"""What a document may have at its top. One that is left out is not touched."""
+"""Top-level keys. A missing one leaves its section unchanged."""
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 MASK = "***"
-"""What a secret is in a document."""
+"""Stands for a secret in a document."""
 
 MOST: Mapping[str, int] = {
     "list": lists.LISTS_MAX,
@@ -69,8 +67,8 @@ MOST: Mapping[str, int] = {
     "alert_policy": alert_policies.POLICIES_MAX,
     "status_page": PAGES_MAX,
 }
-"""The most of each kind in an installation, with those of a configuration file. What a document has
-beyond them is only counted.
+"""Limits of an installation, configuration file included. Excess entries of a document are only
+counted.
 """
 
 _PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
@@ -80,7 +78,7 @@ _PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
 
 
 class _Building:
-    """The wanted configuration while it grows, and everything that was refused on the way."""
+    """The draft, and the faults so far."""
 
     def __init__(self, known: Configuration, at: ChangeContext, untouched: Configuration) -> None:
         self.known = known
@@ -97,7 +95,7 @@ class _Building:
         self._ids: dict[str, dict[tuple[str, str], list[str]]] = {}
 
     def do(self, pointer: str, plan: ConfigChange, key: str = "") -> bool:
-        """Carries a plan out on what was made so far; `key` is the id of what it makes."""
+        """Applies a plan to the draft; `key` is the id that it creates."""
         new_id: Callable[[], str] = (lambda: key) if key else self.at.new_id
         try:
             self.take(plan(self.made, ChangeContext(self.at.now_ms, new_id)).changes)
@@ -107,13 +105,11 @@ class _Building:
         return True
 
     def take(self, changes: Iterable[Change]) -> None:
-        """Answers without a network request."""
+        """Makes no network request."""
         carry_out(changes, self.draft, self.at.now_ms)
 
     def id_of(self, kind: str, document: Any, parent: str = "") -> str:
-        """The id it has, or had under its name; else the one in the document if nothing else has
-        it; else a new one.
-        """
+        """The existing id, also by name; else the document's id if it is free; else a new one."""
         if not isinstance(document, dict):
             return self.at.new_id()
         made, given = self.made.index_of(kind), document.get("id")
@@ -128,7 +124,7 @@ class _Building:
         return str(given) if fine else self.at.new_id()
 
     def _known_ids(self, kind: str) -> dict[tuple[str, str], list[str]]:
-        """(parent, name) -> the ids of what has this name, oldest first."""
+        """(parent, name) -> ids, oldest first."""
         if kind not in self._ids:
             ids = self._ids[kind] = {}
             for entry in self.known.index_of(kind).values():
@@ -139,9 +135,7 @@ class _Building:
     def parts(
         self, pointer: str, document: Mapping[str, Any], name: str, kind: str
     ) -> Iterator[tuple[str, Any]]:
-        """(pointer, part) of a list inside a document, without what is beyond MOST; a fault when it
-        is not a list.
-        """
+        """(pointer, part) of a list in the document, up to MOST; a fault when it is not a list."""
         found = document.get(name)
         if name not in document or (found is None and pointer):
             return  # null at the top would take everything of the kind away
@@ -160,7 +154,7 @@ class _Building:
                 yield f"{pointer}/{name}/{index}", part
 
     def too_many(self) -> list[ApiFault]:
-        """One fault for each kind of which there would be more than MOST."""
+        """One fault for each kind above MOST."""
         return [
             ApiFault(
                 Code.TOO_MANY,
@@ -172,9 +166,7 @@ class _Building:
 
 
 def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
-    """By what a document without ids means the same thing again: its name, or the address of a
-    status page.
-    """
+    """The identity of a document without id: its name, or the address of a status page."""
     if kind == "status_page":
         return f"{document.get('host') or ''}{document.get('path') or '/'}"
     return document.get(NAMED_BY.get(kind, "name"))
@@ -183,7 +175,7 @@ def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
 def wanted_configuration(
     known: Configuration, document: Any, at: ChangeContext, origin_problems: OriginProblems
 ) -> Configuration:
-    """The configuration with what the document says. Raises Refused with every fault."""
+    """Raises Refused with every fault."""
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the document must be a table with zones and lists"))
     try:
@@ -230,9 +222,7 @@ def _without_orphans(made: Configuration) -> Configuration:
 
 
 def _untouched(known: Configuration, document: Json) -> Configuration:
-    """What the document does not speak of: tokens, what stands in a file, and the sections that it
-    leaves out.
-    """
+    """What the document does not cover: tokens, entries of a file, and missing sections."""
     spoken: dict[str, tuple[str, ...]] = {
         "lists": ("list", "list_item"),
         "zones": ("zone", "room", "event", "rules", "health_check"),
@@ -286,7 +276,7 @@ def _make_zone(
 
 
 def _sees_all(_zone_id: str) -> bool:
-    """Who imports may see the whole account."""
+    """Importers may see the whole account."""
     return True
 
 
@@ -319,7 +309,7 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
 
 
 def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChange:
-    """What is secret and is not written down stays what it was before."""
+    """Secrets that the document masks stay as they were."""
     old = before.webhooks.get(key)
     told = (
         {name: value for name, value in document.items() if (name, value) != ("secret", MASK)}
@@ -343,7 +333,7 @@ def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChang
 
 
 def _make_service(before: Configuration, key: str, document: Any) -> ConfigChange:
-    """As `_make_webhook`."""
+    """Masked keys stay as they were."""
     old = before.pagerduty_services.get(key)
     masked = isinstance(document, dict) and document.get("routing_key") == MASK
 
@@ -376,7 +366,7 @@ _MAKERS: Mapping[str, Callable[[Configuration, str, Any], ConfigChange]] = {
 
 
 def _without(document: Any, *names: str) -> Any:
-    """What the use-case of the thing itself reads."""
+    """The input of the thing's own use-case."""
     return (
         {name: value for name, value in document.items() if name not in ("id", *names)}
         if isinstance(document, dict)

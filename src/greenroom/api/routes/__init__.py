@@ -1,1 +1,1 @@
-"""The routes of the management API, one file for each kind of thing."""
+"""Routes of the management API."""

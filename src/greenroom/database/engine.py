@@ -1,5 +1,5 @@
-"""Connections to the two databases, with settings under which committed data is durable and no
-query waits forever.
+"""Connections to SQLite and PostgreSQL, with settings that make commits durable and bound every
+wait.
 """
 
 import contextlib
@@ -17,15 +17,15 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 
 BUSY_S = 5
-"""How long a writer waits for another one before it gives up: writes take milliseconds."""
+"""How long a writer waits for another one: writes take milliseconds."""
 
 BUSY_RETRY_S = 0.01
 
 CONNECT_S = 3
-"""How long a database may take to answer at all."""
+"""Until a database must answer at all."""
 
 STATEMENT_MS = 15_000
-"""How long a single statement may take: reading everything takes well under a second."""
+"""For one statement: reading everything takes well under a second."""
 
 SCHEMES = {
     "sqlite": "sqlite+pysqlite",
@@ -37,7 +37,7 @@ _WRITES = "greenroom_writes"
 
 
 def read_url(written: str) -> URL:
-    """The address of a database. Raises InvalidConfig when it is not supported."""
+    """Raises InvalidConfig for an unsupported address."""
     try:
         url = make_url(written)
     except (ArgumentError, ValueError):
@@ -58,14 +58,12 @@ def read_url(written: str) -> URL:
 
 
 def shown(url: URL) -> str:
-    """The address for people: without the password, and without what only SQLAlchemy wants to know."""
+    """The address for people: no password, no SQLAlchemy details."""
     return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
 def connect(url: URL) -> Engine:
-    """An engine for this database; connects when it is first used. Raises StorageFailed when the
-    driver is missing.
-    """
+    """Connects on first use. Raises StorageFailed when the driver is missing."""
     try:
         return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
     except ModuleNotFoundError as error:
@@ -77,8 +75,8 @@ def connect(url: URL) -> Engine:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
-    """One transaction that commits with the block; a reader sees one moment. All database errors
-    become StorageFailed.
+    """Commits at the end of the block; a reader sees one moment. Database errors become
+    StorageFailed.
     """
     options: dict[str, Any] = {_WRITES: writes}
     if engine.dialect.name == "postgresql" and not writes:
@@ -93,8 +91,8 @@ def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
 
 
 def forget_old_pages(engine: Engine) -> None:
-    """Empties the log beside an SQLite file, which may still hold what was just replaced; unless
-    another process is reading it.
+    """Empties SQLite's write-ahead log, which may still hold what was just replaced, unless another
+    process is reading it.
     """
     if engine.dialect.name == "sqlite":
         connection = engine.raw_connection()
@@ -149,8 +147,8 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Changes a new file to WAL. SQLite's busy timeout does not count for this change, so processes
-    that start together wait here.
+    """Changes a new file to WAL. SQLite's busy timeout does not cover this, so processes that start
+    together wait here.
     """
     until = time.monotonic() + BUSY_S
     while True:

@@ -1,4 +1,4 @@
-"""Migrates a database to the tables of this version, and refuses one of a newer version."""
+"""Migrates a database to the tables of this version; refuses one of a newer version."""
 
 from pathlib import Path
 
@@ -10,9 +10,7 @@ from greenroom.database.tables import state
 from greenroom.errors import TooNew
 
 VERSIONS = ("0001", "0002", "0003", "0004")
-"""Every version of the tables, oldest first; each but the first is a step from the one before
-(migrations/versions).
-"""
+"""Oldest first; each but the first is a step from the one before (migrations/versions)."""
 
 NEWEST = VERSIONS[-1]
 
@@ -22,9 +20,7 @@ _FOLDER = Path(__file__).parent / "migrations"
 
 
 def version_of(connection: Connection) -> str:
-    """The version of the tables in this database; empty when there are none. Raises TooNew when we
-    do not know it.
-    """
+    """The version of the tables, empty without any. Raises TooNew for an unknown one."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or ""
@@ -38,8 +34,7 @@ def version_of(connection: Connection) -> str:
 
 
 def bring_forward(connection: Connection, target: str = NEWEST) -> None:
-    """Runs the missing steps inside the transaction of this connection: all of them, or none when
-    anything fails.
+    """Runs the missing steps in this connection's transaction, all or none.
 
     A second process waits and then finds nothing to do.
     """
@@ -53,7 +48,7 @@ def bring_forward(connection: Connection, target: str = NEWEST) -> None:
 
 
 def run_steps(connection: Connection, target: str) -> None:
-    """From the current version to `target`, step by step."""
+    """From the current version to `target`."""
     from alembic import (
         command,
     )  # takes longer to import than everything here takes to do, and is needed once for each upgrade
@@ -66,8 +61,8 @@ def run_steps(connection: Connection, target: str) -> None:
 
 
 def _make_new(connection: Connection) -> None:
-    """An empty database gets the newest tables at once; the tests see to it that the steps lead to
-    the same ones.
+    """Creates the newest tables in an empty database; tests ensure that the steps lead to the same
+    ones.
     """
     sessions.metadata.create_all(connection)
     connection.execute(insert(state).values(id=1, revision=0, forgotten=0))

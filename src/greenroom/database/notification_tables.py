@@ -1,4 +1,4 @@
-"""The tables of notifications, beside those of the configuration and in the same database."""
+"""The tables of notifications, in the database of the configuration."""
 
 from sqlalchemy import (
     BigInteger,
@@ -28,7 +28,7 @@ alerts = Table(
     UniqueConstraint("type", "correlation_id", "state", name="alerts_identity"),
     Index("alerts_at", "at_ms"),
 )
-"""Every alert once, as readable JSON."""
+"""Alerts as readable JSON."""
 
 told = Table(
     "told",
@@ -41,8 +41,8 @@ told = Table(
     Column("at_ms", BigInteger, nullable=False),
     Index("told_subject", "policy_id", "type", "subject", "at_ms"),
 )
-"""What every policy did with the start of every incident; `at_ms` is when it is told, which may lie
-ahead (postponed).
+"""Each policy's reaction to the start of each incident; `at_ms`, when it is sent, may lie ahead
+(postponed).
 """
 
 outbox = Table(
@@ -60,8 +60,8 @@ outbox = Table(
     Column("attempts", Integer, nullable=False),
     Index("outbox_destination", "destination", "number"),
 )
-"""Messages that are not delivered yet. Those of one destination go out in the order of their
-numbers, postponed ones apart.
+"""Undelivered messages. Those of one destination go out in order of their numbers, postponed ones
+apart.
 """
 
 history = Table(
@@ -82,7 +82,7 @@ history = Table(
     Column("problem", Text, nullable=False),
     Index("history_sent", "sent_ms"),
 )
-"""What was delivered or given up."""
+"""Delivered and given up."""
 
 destination_state = Table(
     "destination_state",
@@ -91,7 +91,7 @@ destination_state = Table(
     Column("last_success_ms", BigInteger),
     Column("last_failure_ms", BigInteger),
 )
-"""When each destination last took a message, and last did not."""
+"""Last success and failure of each destination."""
 
 sender = Table(
     "sender",
@@ -101,6 +101,6 @@ sender = Table(
     Column("beat", BigInteger, nullable=False),
     Column("active", Boolean, nullable=False),
 )
-"""One row: which process sends. `beat` grows while it lives, so that others see without a clock
-that it does not any more.
+"""One row: which process sends. `beat` grows while it lives, so that others need no clock to see
+that it died.
 """

@@ -1,4 +1,4 @@
-"""The table of dashboard sessions, beside those of the configuration and in the same database."""
+"""The table of dashboard sessions, in the database of the configuration."""
 
 from sqlalchemy import BigInteger, Column, Index, Table, Text
 
@@ -19,6 +19,6 @@ sessions = Table(
     Column("facts", Text, nullable=False, server_default=""),
     Index("sessions_kind", "kind", "seen_ms"),
 )
-"""Signed-in browsers, one-time links, known devices and what was used up, each under the hash of
-its secret.
+"""Signed-in browsers, one-time links, known devices and used codes, each under the hash of its
+secret.
 """

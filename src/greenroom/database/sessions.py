@@ -1,5 +1,5 @@
-"""Sessions of the dashboard in the configuration store's database, so that every process knows them
-and a restart keeps them.
+"""Dashboard sessions in the configuration store's database, shared by all processes and kept over
+restarts.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _COLUMNS = [sessions.c[name] for name in SessionRow.__struct_fields__]
 
 class SqlSessions:
     def __init__(self, transaction: Callable[..., AbstractContextManager[Connection]]) -> None:
-        """`transaction(writes=…)` is that of the configuration store."""
+        """`transaction(writes=…)` is the configuration store's."""
         self._transaction = transaction
 
     def add(self, row: SessionRow, most: int) -> None:
@@ -140,7 +140,7 @@ def _with(kind: str, secret_sha256: str) -> Select[Any]:
 
 
 def _locked(connection: Connection, kind: str, secret_sha256: str) -> SessionRow | None:
-    """The row, which no other transaction changes before this one ends."""
+    """Locks the row until this transaction ends."""
     return _first(connection, _with(kind, secret_sha256).with_for_update())
 
 

@@ -1,8 +1,7 @@
-"""The tables as the newest migration leaves them.
+"""The tables after the newest migration.
 
-What an operator wrote is one row of readable JSON: its meaning is in the records of `model`, which
-refuse to be invalid when they are read back. So a new field needs no migration (it gets its
-default), and a new kind of record needs no table.
+An operator's record is one row of readable JSON, and `model` validates it when it is read. So a new
+field needs no migration (it gets its default), and a new kind of record no table.
 """
 
 from sqlalchemy import (
@@ -21,7 +20,7 @@ from sqlalchemy import (
 metadata = MetaData()
 
 AutoNumber = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite counts by itself in a plain INTEGER primary key only."""
+"""SQLite generates numbers only in a plain INTEGER primary key."""
 
 state = Table(
     "state",
@@ -47,7 +46,7 @@ entries = Table(
     Column("body", Text, nullable=False),
     UniqueConstraint("kind", "id", name="entries_kind_id"),
 )
-"""Everything written down, in the order it came."""
+"""In order of writing."""
 
 audit = Table(
     "audit",
@@ -65,4 +64,4 @@ audit = Table(
     Column("after", Text),
     Index("audit_revision", "revision"),
 )
-"""Every entry ever changed; also how a reader learns what is new since its last look."""
+"""Every change of an entry; tells readers what is new since they last looked."""

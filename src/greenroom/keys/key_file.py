@@ -1,4 +1,4 @@
-"""A file of keys that several processes share: mode 600, replaced as a whole, and never repaired by
+"""A key file that several processes share: mode 600, replaced as a whole, never repaired by
 guessing.
 """
 
@@ -21,14 +21,14 @@ SECRET_BYTES = 32
 FORMAT = 1
 
 KEYS_MAX = 64
-"""Keys in one file; more means that something makes them in a loop."""
+"""More means that something makes keys in a loop."""
 
 FILE_MAX_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key. `active_ms` is when it begins to seal; the secret shows in no repr."""
+    """`active_ms` is when it begins to seal; the secret shows in no repr."""
 
     id: bytes
     secret: bytes = field(repr=False)
@@ -38,27 +38,26 @@ class Key:
 
 
 KeyFileStamp = tuple[int, int, int]
-"""What identifies one version of a file."""
+"""Identifies one version of a file."""
 
 
 class KeysOnDisk:
-    """One such file. Methods raise StorageFailed when the disk refuses, InvalidConfig when it is
-    not keys or others can read it.
+    """Methods raise StorageFailed on disk errors, InvalidConfig when the file is not keys or others
+    can read it.
     """
 
     def __init__(self, path: Path, what: str, loss: str) -> None:
-        """`what` they are keys of, and what is lost with the file: both for messages."""
+        """For messages: `what` the keys seal, and the `loss` without the file."""
         self.path = path
         self._what = what
         self._loss = loss
 
     @property
     def exists(self) -> bool:
-        """Whether anything is there, a dangling link included: such a thing is not replaced."""
+        """Includes a dangling link, which is not replaced either."""
         return os.path.lexists(self.path)
 
     def stamp(self) -> KeyFileStamp:
-        """That of the present version."""
         try:
             found = os.stat(self.path)
         except OSError as error:
@@ -66,7 +65,7 @@ class KeysOnDisk:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def read(self) -> tuple[tuple[Key, ...], KeyFileStamp]:
-        """Keys by time of activation, one or more, and what identifies this version of the file."""
+        """One or more keys by time of activation, and the file's version."""
         stamp = self.stamp()
         try:
             with open(self.path, "rb") as file:
@@ -96,8 +95,8 @@ class KeysOnDisk:
 
     @contextlib.contextmanager
     def alone(self, *, wait: bool) -> Iterator[None]:
-        """One process at a time reads, changes and replaces the file. Without `wait` StorageFailed
-        when another one does.
+        """Locks the file for reading, changing and replacing it. Without `wait`, raises
+        StorageFailed when another process holds the lock.
         """
         with self.disk():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -112,7 +111,7 @@ class KeysOnDisk:
 
     @contextlib.contextmanager
     def disk(self) -> Iterator[None]:
-        """Errors of the disk inside become StorageFailed."""
+        """Disk errors inside become StorageFailed."""
         try:
             yield
         except OSError as error:
@@ -121,7 +120,7 @@ class KeysOnDisk:
             ) from error
 
     def write(self, keys: Iterable[Key]) -> None:
-        """Replaces the file, inside `alone`. OSError when the disk refuses."""
+        """Replaces the file, inside `alone`. Raises OSError."""
         text = (
             json.dumps(
                 {"format": FORMAT, "keys": [key_row(key) for key in keys]}, indent=1
@@ -157,7 +156,6 @@ class KeysOnDisk:
 
 
 def key_row(key: Key) -> dict[str, Any]:
-    """As it is written down."""
     return {
         "id": key.id.hex(),
         "secret": key.secret.hex(),
@@ -167,7 +165,7 @@ def key_row(key: Key) -> dict[str, Any]:
 
 
 def key_of(row: Any) -> Key | None:
-    """The key in such a row; None when there is none."""
+    """None when the row holds no key."""
     if not isinstance(row, dict):
         return None
     key_id, secret, created_ms, active_ms = (
@@ -191,7 +189,7 @@ def key_of(row: Any) -> Key | None:
 
 
 def by_activation(keys: Iterable[Key]) -> tuple[Key, ...]:
-    """In the order in which they begin to seal, the same in every process."""
+    """In the order of activation, the same in every process."""
     return tuple(sorted(keys, key=lambda key: (key.active_ms, key.id)))
 
 

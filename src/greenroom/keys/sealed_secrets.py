@@ -1,9 +1,9 @@
-"""Seals secrets that the configuration store keeps and greenroom has to read again, so that a copy
-of the database alone gives none away.
+"""Seals secrets that the configuration store keeps and greenroom reads again, so that a copy of the
+database alone reveals none.
 
-The key is in `secrets.json` in the data directory, made when the first secret is sealed. A rotation
-adds another one, and machines that share a Redis exchange their keys
-(`ledgers.redis.key_exchange`), so a file may hold several: the newest one seals, any opens.
+The key is in `secrets.json` in the data directory, made when the first secret is sealed. Rotations
+and machines that share a Redis (`ledgers.redis.key_exchange`) add keys: the newest one seals, any
+opens.
 """
 
 import base64
@@ -34,7 +34,7 @@ NONCE_BYTES = 12
 
 
 class SealedSecrets:
-    """The key file is read again whenever it has changed."""
+    """Reads the key file again when it has changed."""
 
     def __init__(
         self, data: Path, now_ms: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom
@@ -45,7 +45,7 @@ class SealedSecrets:
         self._read: tuple[tuple[Key, ...], KeyFileStamp] | None = None
 
     def seal(self, secret: str, of: str) -> str:
-        """Raises StorageFailed or InvalidConfig when there is no key and none can be made."""
+        """Raises StorageFailed or InvalidConfig without a key, if none can be made."""
         key, nonce = self._sealing(), self._entropy(NONCE_BYTES)
         box = key.cipher.encrypt(nonce, secret.encode(), of.encode())
         return f"sealed:{key.id.hex()}:{base64.urlsafe_b64encode(nonce + box).decode().rstrip('=')}"
@@ -66,8 +66,8 @@ class SealedSecrets:
             raise StorageFailed("it is damaged, or belongs to another record") from None
 
     def rotate(self) -> str:
-        """Makes another key, which seals from now on; the others still open. Its id. Raises
-        StorageFailed or InvalidConfig.
+        """Makes a new sealing key; older ones still open. Returns its id. Raises StorageFailed or
+        InvalidConfig.
         """
         with self._file.alone(wait=True):
             return self._add(self._keys()).id.hex()
@@ -97,8 +97,8 @@ class SealedSecrets:
 
 
 def exchange_secret_keys(data: Path, theirs: Iterable[Any]) -> list[dict[str, Any]]:
-    """Adds rows of the key files of other machines; returns all rows. What is no row is ignored,
-    and no key is ever forgotten.
+    """Adds rows of other machines' key files; returns all rows. Ignores invalid rows and never
+    forgets a key.
 
     Raises InvalidConfig or StorageFailed.
     """

@@ -1,13 +1,12 @@
 """The keys that seal tickets, in one file that several processes may share.
 
-A key is made, written down, and used for sealing only ACTIVATION_DELAY_MS later, when every process
-that shares the file has read it. It seals until a newer one takes over, and opens for
-KEY_OVERLAP_MS after that: by then every living ticket has been sealed again. A file that cannot be
-read as keys stops the start, because new keys in its place would throw every visitor out of the
-line.
+A key is written down ACTIVATION_DELAY_MS before it seals, when every process that shares the file
+has read it. It seals until a newer one takes over, and opens for KEY_OVERLAP_MS after that: by then
+every living ticket has been sealed again. A file that cannot be read as keys stops the start,
+because new keys would throw every visitor out of the line.
 
-Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3). Each process counts its
-own and asks for a new key at SEALS_MAX, which leaves room for sixteen processes on one file.
+Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3). Each process asks for a
+new key after SEALS_MAX, which leaves room for sixteen processes on one file.
 """
 
 import os
@@ -36,15 +35,13 @@ from greenroom.model.visit import PLACE_KEPT_MS
 KEY_FILE = "keys.json"
 
 KEY_AGE_MAX_MS = 24 * 3_600_000
-"""A key seals for a day at most, so that a stolen old copy of the file is soon worth nothing."""
+"""Limits what a stolen old copy of the file is worth."""
 
 SEALS_MAX = 1 << 28
-"""Seals by one process before it asks for a new key: a sixteenth of what one key bears."""
+"""Seals by one process before it asks for a new key: a sixteenth of what a key bears."""
 
 ACTIVATION_DELAY_MS = 15_000
-"""From writing a key down to sealing with it: fifteen times the second in which every process looks
-at the file.
-"""
+"""Fifteen times the interval at which processes look at the file."""
 
 KEY_OVERLAP_MS = SESSION_LONGEST * 60_000 + PLACE_KEPT_MS + 60_000
 """How long a replaced key still opens: the longest session, the time a place is kept, and a minute
@@ -52,14 +49,14 @@ for slow clocks.
 """
 
 RETRY_MS = 60_000
-"""Between two tries to write the file when the disk refuses."""
+"""Between two tries to write the file."""
 
 
 class KeyRing:
-    """The current key and the older ones that still open.
+    """The sealing key and those that still open.
 
     Call `tend` about once a second; the rest never touches the disk. `current` seals; `opening`
-    maps the id of every key that still opens to its cipher. Both are replaced, never changed.
+    maps key ids to ciphers. Both are replaced, never changed.
     """
 
     def __init__(
@@ -67,8 +64,8 @@ class KeyRing:
     ) -> None:
         """Reads `<data>/keys.json`, or makes it with a first key that is valid at once.
 
-        Raises InvalidConfig when the file is not keys or others can read it, StorageFailed when the
-        disk refuses.
+        Raises InvalidConfig when the file is not keys or others can read it, StorageFailed on disk
+        errors.
         """
         self._file = _file(data)
         self._entropy = entropy
@@ -88,14 +85,13 @@ class KeyRing:
         )
 
     def tend(self, now_ms: int, *, rotates: bool = True) -> bool:
-        """Reads the file again when another process changed it, activates, rotates and drops keys;
-        True when `current` changed.
+        """Rereads a changed file; activates, rotates and drops keys; True when `current` changed.
 
-        `rotates`: a new key may be made now. Not while other machines could not be told of it:
-        their visitors would be new visitors here.
+        `rotates`: a new key may be made. Not while other machines cannot be told: their visitors
+        would be new visitors here.
 
         Raises InvalidConfig or StorageFailed when the file is unusable or cannot be written; the
-        keys at hand stay in use, and writing is tried again after RETRY_MS.
+        present keys stay in use, and writing is retried after RETRY_MS.
         """
         before = self.current.id
         self.reload(now_ms)
@@ -114,16 +110,12 @@ class KeyRing:
         return self.current.id != before
 
     def rotate(self, now_ms: int) -> None:
-        """Publishes a new key now; it takes over after ACTIVATION_DELAY_MS. Raises StorageFailed
-        when it cannot be written.
-        """
+        """Publishes a new key, which takes over after ACTIVATION_DELAY_MS. Raises StorageFailed."""
         self._publish(now_ms, ACTIVATION_DELAY_MS, lambda _: True)
         self.reload(now_ms)
 
     def reload(self, now_ms: int) -> None:
-        """Takes up what the file says, if it changed, and what the time says. On an error the keys
-        at hand stay in use.
-        """
+        """Rereads a changed file and applies the time. On an error the present keys stay in use."""
         try:
             if self._file.stamp() != self._stamp:
                 self._listed, self._stamp = self._file.read()
@@ -177,7 +169,7 @@ class KeyRing:
 
 
 def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
-    """The keys of a data directory that open tickets, newest first. Raises InvalidConfig or
+    """The data directory's keys that open tickets, newest first. Raises InvalidConfig or
     StorageFailed.
     """
     file = _file(data)
@@ -193,12 +185,10 @@ def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
 
 
 def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:
-    """Adds rows of the key files of other machines; returns all rows that still open tickets, from
-    this and other machines.
+    """Adds rows of other machines' key files; returns all rows that still open tickets.
 
-    A key of this machine that they do not know yet and that seals here already waits until they do
-    (`_announced`). What is no row is ignored. Raises InvalidConfig or StorageFailed, as KeyRing
-    does.
+    A key of this machine that seals but is new to the others waits until they know it
+    (`_announced`). Ignores invalid rows. Raises InvalidConfig or StorageFailed, as KeyRing does.
     """
     file = _file(data)
     known = {key.id: key for key in map(key_of, theirs) if key is not None}
@@ -212,10 +202,9 @@ def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, A
 
 
 def _announced(key: Key, known: Mapping[bytes, Key], now_ms: int) -> Key:
-    """The key, which takes over from those that the others know only after ACTIVATION_DELAY_MS from
-    now.
+    """Delays the key until ACTIVATION_DELAY_MS from now if the others do not know it.
 
-    One that was made while they could not be told would seal tickets that they cannot open.
+    It would otherwise seal tickets that they cannot open.
     """
     sealing_ms = max(
         (other.active_ms for other in known.values() if other.active_ms <= now_ms), default=None
@@ -231,13 +220,11 @@ def _file(data: Path) -> KeysOnDisk:
 
 
 def _sealing(keys: tuple[Key, ...], now_ms: int) -> Key:
-    """The newest key whose time has come; the oldest one when the clock was set back before all of
-    them.
-    """
+    """The newest active key; the oldest one when the clock was set back before all of them."""
     return next((key for key in reversed(keys) if key.active_ms <= now_ms), keys[0])
 
 
 def _still_valid(keys: tuple[Key, ...], now_ms: int) -> tuple[Key, ...]:
-    """Without the keys whose successor took over longer ago than the overlap."""
+    """Without keys whose successor took over longer ago than the overlap."""
     replaced = [index for index, key in enumerate(keys) if key.active_ms <= now_ms - KEY_OVERLAP_MS]
     return keys[replaced[-1] :] if replaced else keys

@@ -1,6 +1,4 @@
-"""Requests that greenroom itself makes to addresses which others wrote down: webhooks, probes,
-icons. All of them pass one guard.
-"""
+"""Guarded requests to addresses that others wrote down: webhooks, probes, icons."""
 
 from greenroom.outbound.exchange import OutboundAnswer, Request, RequestLimits, exchange
 from greenroom.outbound.guard import Guard, GuardedBackend, Resolve, resolve_by_system, tls_context

@@ -1,6 +1,4 @@
-"""One HTTP request to a configured address: guarded, bounded in size and time, with redirects only
-where they are wanted.
-"""
+"""One guarded HTTP request, bounded in size and time, with redirects only where allowed."""
 
 import asyncio
 import ssl
@@ -19,9 +17,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to send. Headers come besides Host, Content-Length, Accept-Encoding and User-Agent,
-    which are set here.
-    """
+    """Host, Content-Length, Accept-Encoding and User-Agent are added."""
 
     method: str
     url: str
@@ -31,22 +27,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """How long and how much. `total_s` is for everything together: names, connections, redirects
-    and the whole body.
-    """
+    """`total_s` covers everything: names, connections, redirects and the whole body."""
 
     total_s: float = 10.0
     connect_s: float = 5.0
     body_max: int = 65_536
-    """Bytes of the answer's body that are read; the rest is left unread."""
+    """Bytes of the answer's body; the rest stays unread."""
     redirects: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundAnswer:
-    """What came back. The body is as it came: never decompressed, so a compressed bomb stays as
-    small as it was sent.
-    """
+    """The body is never decompressed, so a compressed bomb stays as small as it was sent."""
 
     status: int
     headers: Mapping[str, str]
@@ -61,11 +53,9 @@ USER_AGENT = "greenroom"
 async def exchange(
     guard: Guard, request: Request, limits: RequestLimits, tls: ssl.SSLContext | None = None
 ) -> OutboundAnswer:
-    """Sends the request and follows as many redirects as the limits allow, each one judged like the
-    first.
+    """Follows as many redirects as the limits allow, each judged like the first request.
 
-    Raises OutboundRefused when the settings do not allow it, OutboundFailed when there is no usable
-    answer.
+    Raises OutboundRefused when the settings forbid it, OutboundFailed without a usable answer.
     """
     target = read_target(request.url)
     try:
@@ -154,7 +144,7 @@ async def _bounded(response: httpcore.Response, most: int) -> tuple[bytes, bool]
 def _redirected(
     request: Request, status: int, before: OutboundTarget, after: OutboundTarget
 ) -> Request:
-    """As browsers do it. What the first server was given in headers is not for another one."""
+    """As browsers do. Headers for the first server are not sent to another one."""
     headers = request.headers
     if (before.scheme, before.host, before.port) != (after.scheme, after.host, after.port):
         headers = tuple(pair for pair in headers if pair[0].lower() in ("content-type", "accept"))

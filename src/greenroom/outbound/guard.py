@@ -1,9 +1,7 @@
-"""The guard where connections are made: a name is resolved, every address is judged, and the
-connection goes to a judged one.
+"""Guards connections: resolves a name, judges every address, and connects to a judged one.
 
-Nothing is resolved a second time, so a name that answers differently the next time (DNS rebinding)
-gains nothing. It is a network backend of httpcore: code built on it cannot connect past it,
-including redirects.
+Nothing is resolved twice, so DNS rebinding gains nothing. It is a network backend of httpcore: code
+built on it cannot connect past it, including redirects.
 """
 
 import asyncio
@@ -26,10 +24,10 @@ from greenroom.outbound.policy import (
 )
 
 ADDRESSES_MAX = 8
-"""Addresses of a name that are tried, in the order of the resolver."""
+"""Tried in the order of the resolver."""
 
 RESOLVE_S = 10.0
-"""How long a resolver may take when the caller sets no limit."""
+"""Limit for the resolver when the caller sets none."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """(host, port) -> addresses as text, best first. Raises OSError (socket.gaierror) when there are
@@ -38,15 +36,13 @@ none.
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    """What this machine says about a name: its hosts file, then DNS."""
+    """The hosts file, then DNS."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(sockaddr[0]) for _, _, _, _, sockaddr in found))
 
 
 class Guard:
-    """Judges hosts. `policy` may be replaced while it is in use; what is judged from then on is
-    judged by the new one.
-    """
+    """`policy` may be replaced while in use and applies from then on."""
 
     def __init__(
         self,
@@ -62,10 +58,8 @@ class Guard:
         self._listening = listening
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses to connect to, all of them allowed. Raises OutboundRefused when there are
-        only others.
-
-        Raises OSError (socket.gaierror) when the name has none at all.
+        """Allowed addresses. Raises OutboundRefused when there are only others, OSError
+        (socket.gaierror) when there are none.
         """
         reason = host_problem(host)
         if reason:
@@ -95,7 +89,7 @@ class Guard:
         return list(dict.fromkeys(allowed))
 
     async def check(self, target: OutboundTarget) -> list[str]:
-        """As `addresses`, for a whole target: scheme and port are judged too."""
+        """Judges scheme and port, then the addresses."""
         reason = self.policy.target_problem(target)
         if reason:
             raise OutboundRefused(f"{target.host}: {reason}")
@@ -103,12 +97,10 @@ class Guard:
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to allowed addresses only, one after the other until one answers; `reached` is that
-    one.
-    """
+    """Tries allowed addresses in order; `reached` is the one that answered."""
 
     def __init__(self, guard: Guard, *, outside: bool = False) -> None:
-        """`outside`: to public addresses only, because a redirect of a public server leads here."""
+        """`outside`: public addresses only, because a redirect of a public server leads here."""
         self._guard = guard
         self._outside = outside
         self._network = httpcore.AnyIOBackend()
@@ -122,9 +114,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """As httpcore has it; raises OutboundRefused besides, and httpcore.ConnectError for a name
-        that is not known.
-        """
+        """Raises OutboundRefused, and httpcore.ConnectError for an unknown name."""
         try:
             async with asyncio.timeout(timeout or RESOLVE_S):
                 found = await self._guard.addresses(host, port)
@@ -147,20 +137,18 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.AsyncNetworkStream:
-        """Never: a socket file is not an address that anyone may write down."""
+        # A socket file is not an address that anyone may write down.
         del path, timeout, socket_options
         raise OutboundRefused("socket files are not allowed")
 
     async def sleep(self, seconds: float) -> None:
-        """As httpcore has it."""
         await self._network.sleep(seconds)
 
 
 def tls_context(authorities: str = "") -> ssl.SSLContext:
-    """For servers that others run: TLS 1.2 and later, with the authorities of this machine, or
-    those in this PEM text instead.
+    """TLS 1.2 and later, with this machine's authorities or those of this PEM text.
 
-    ssl.SSLError or ValueError when it is not PEM.
+    Raises ssl.SSLError or ValueError when it is not PEM.
     """
     context = ssl.create_default_context(cadata=authorities or None)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -168,7 +156,7 @@ def tls_context(authorities: str = "") -> ssl.SSLContext:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong on the way, in a few words; never the URL, which may be a secret."""
+    """A short reason, never with the URL, which may be a secret."""
     if isinstance(error, (OutboundRefused, OutboundFailed)):
         return str(error)
     named = _REASONS.get(type(error))

@@ -1,5 +1,5 @@
-"""Whether an address and port is one of greenroom's own listeners, however the address is spelled
-and whichever of this machine's it is.
+"""Recognizes greenroom's own listeners, however the address is spelled and whichever of this
+machine's it is.
 """
 
 import os
@@ -12,13 +12,10 @@ from greenroom.outbound.policy import IpAddress, read_address, unwrapped
 ADDRESSES_REMEMBERED = 1_024
 
 Listening = Callable[[], Collection[tuple[str, int]]]
-"""The addresses (numeric, `0.0.0.0` and `::` for all) and ports of greenroom's listeners; of a Unix
-socket its file, and 0.
-"""
+"""(numeric address, port), `0.0.0.0` and `::` for all; for a Unix socket its file, and 0."""
 
 
 def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[str, int]]) -> bool:
-    """Whether a connection to this address and port arrives at one of these listeners."""
     found = unwrapped(address)
     for text, number in listening:
         if number != port:
@@ -35,7 +32,7 @@ def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[
 
 
 def is_same_file(one: str, other: str) -> bool:
-    """Whether both paths lead to the same file, which is there."""
+    """Whether both paths lead to the same existing file."""
     try:
         return os.path.samefile(one, other)
     except OSError:
@@ -44,9 +41,7 @@ def is_same_file(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=ADDRESSES_REMEMBERED)
 def is_this_machine(address: str) -> bool:
-    """Whether packets to this address stay on this machine: it is one that a socket can be bound to
-    here.
-    """
+    """Packets to it stay on this machine: a socket can be bound to it here."""
     read = read_address(address)
     if read is None or read.is_loopback or read.is_unspecified:
         return read is not None

@@ -1,6 +1,4 @@
-"""A picture that an operator names by its address, fetched once, when it is configured; greenroom
-serves the copy.
-"""
+"""Fetches an operator's picture once, when it is configured; greenroom serves the copy."""
 
 import base64
 
@@ -14,11 +12,10 @@ REDIRECTS = 3
 
 
 async def fetch_picture(guard: Guard, url: str, bytes_max: int) -> str:
-    """As a `data:` URL. Whether the bytes are what their type says is for `model.branding` to
-    judge.
+    """As a `data:` URL; `model.branding` checks that the bytes match their type.
 
-    Raises OutboundRefused when the settings do not allow the address, OutboundFailed when there is
-    no picture of at most `bytes_max`.
+    Raises OutboundRefused when the settings forbid the address, OutboundFailed without a picture of
+    at most `bytes_max`.
     """
     limits = RequestLimits(total_s=TOTAL_S, body_max=bytes_max, redirects=REDIRECTS)
     answer = await exchange(guard, Request("GET", url, (("Accept", ", ".join(TYPES)),)), limits)

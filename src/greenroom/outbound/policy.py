@@ -1,9 +1,9 @@
-"""Which URLs and addresses greenroom may talk to. Pure: what a name resolves to is an argument.
+"""Which URLs and addresses greenroom may connect to. Pure: resolved addresses are arguments.
 
-An address is judged by what a packet to it would reach. An IPv6 address that carries an IPv4
-address (mapped, compatible, NAT64, 6to4) is judged as that IPv4 address. A host is judged as it is
-written: forms that programs read in different ways (`2130706433`, `0x7f.1`, `0177.0.0.1`) are
-refused before anything is resolved.
+An address is judged by where its packets go: an IPv6 address that carries an IPv4 address (mapped,
+compatible, NAT64, 6to4) is judged as that IPv4 address. A host is judged as written: forms that
+programs read differently (`2130706433`, `0x7f.1`, `0177.0.0.1`) are refused before anything is
+resolved.
 """
 
 import re
@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from greenroom.errors import GreenroomError, InvalidConfig, Problem
 
 URL_MAX = 2_048
-"""Characters of a URL: the longest webhook address of a chat service has about 300."""
+"""The longest webhook address of a chat service has about 300."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -33,8 +33,8 @@ NEVER = (
     "ff00::/8",
     "::/128",
 )
-"""Networks that no setting allows: link-local addresses and the metadata services of clouds, and
-what is no single machine.
+"""No setting allows these: link-local addresses, metadata services of clouds, and what is no single
+machine.
 """
 
 PRIVATE = (
@@ -46,33 +46,32 @@ PRIVATE = (
     "::1/128",
     "fc00::/7",
 )
-"""Networks in which an operator's own servers usually are."""
+"""Where an operator's own servers usually are."""
 
 
 class OutboundRefused(GreenroomError):
-    """The settings do not allow this request; nothing was sent."""
+    """The settings forbid this request; nothing was sent."""
 
 
 class OutboundFailed(GreenroomError):
-    """The request was allowed, and there was no usable answer; the message says why, without the
-    path of the URL, which may be a secret.
+    """An allowed request had no usable answer. The message omits the path of the URL, which may be
+    a secret.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundPolicy:
-    """What is allowed. Public addresses always are; `allowed` adds networks that are not public,
-    `denied` takes networks away.
+    """Public addresses are allowed; `allowed` adds other networks, `denied` takes networks away.
 
     Raises InvalidConfig with every problem.
     """
 
     schemes: tuple[str, ...] = ("https", "http")
     ports: tuple[int, ...] = (443, 80)
-    """Empty: every port."""
+    """Empty allows every port."""
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
-    """Counts more than `allowed`."""
+    """Takes precedence over `allowed`."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -98,7 +97,7 @@ class OutboundPolicy:
             raise InvalidConfig(problems)
 
     def address_problem(self, address: IpAddress) -> str:
-        """Why nothing may be sent to this address; empty when it may."""
+        """Why nothing may be sent to this address, or empty."""
         found = unwrapped(address)
         if any(each in network for network in _networks(self.denied) for each in (address, found)):
             return f"{found} is in a network that the settings deny"
@@ -119,9 +118,7 @@ class OutboundPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutboundTarget:
-    """Where a URL leads: `host` as it was written in lower case, without the brackets of IPv6;
-    `path` with its query.
-    """
+    """`host` is in lower case, without the brackets of IPv6; `path` includes the query."""
 
     scheme: str
     host: str
@@ -135,20 +132,17 @@ class OutboundTarget:
 
     @property
     def url(self) -> str:
-        """The whole URL."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
     @property
     def authority(self) -> str:
-        """Host and port as the Host header has them; the usual port is left out."""
+        """The Host header; omits the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def read_target(url: str) -> OutboundTarget:
-    """The parts of a URL. Raises OutboundRefused for everything that two programs could read in two
-    ways.
-    """
+    """Raises OutboundRefused for everything that two programs could read differently."""
     if not isinstance(url, str) or not 1 <= len(url) <= URL_MAX:
         raise OutboundRefused(f"a URL must have 1 to {URL_MAX} characters")
     if not url.isascii() or re.search(r"[\x00-\x20\x7f\\<>\"^`{|}]", url):
@@ -179,9 +173,7 @@ def _read_host(parts: SplitResult) -> str:
 
 
 def host_problem(host: str, *, bracketed: bool = False) -> str:
-    """Why a host cannot be used as it is written; empty when it can. IPv6 addresses come without
-    brackets.
-    """
+    """Why a host cannot be used as written, or empty. IPv6 addresses come without brackets."""
     if bracketed or ":" in host:
         return (
             ""
@@ -200,7 +192,7 @@ def host_problem(host: str, *, bracketed: bool = False) -> str:
 
 
 def read_address(text: str) -> IpAddress | None:
-    """An address in its one usual form; None for everything else, zone indices (`%eth0`) included."""
+    """An address in its usual form; None otherwise, also with a zone index (`%eth0`)."""
     if "%" in text:
         return None
     try:
@@ -210,9 +202,7 @@ def read_address(text: str) -> IpAddress | None:
 
 
 def unwrapped(address: IpAddress) -> IpAddress:
-    """The address that packets would reach: the IPv4 address inside an IPv6 one, where there is
-    one.
-    """
+    """The IPv4 address inside an IPv6 one that packets would reach, or the address itself."""
     if isinstance(address, IPv4Address):
         return address
     for network, shift in _CARRIERS:
@@ -222,17 +212,17 @@ def unwrapped(address: IpAddress) -> IpAddress:
 
 
 def is_outside(address: str) -> bool:
-    """Whether this address (as text) is of the public Internet."""
+    """Whether an address (as text) is on the public Internet."""
     read = read_address(address)
     return read is not None and is_public(unwrapped(read))
 
 
 def outside_only(addresses: Sequence[str]) -> list[str]:
-    """Those of the public Internet: where a redirect of a public server may lead. Raises
-    OutboundRefused when there are none.
+    """Public addresses only, for redirects of a public server. Raises OutboundRefused when there
+    are none.
 
-    The settings may allow private addresses as first ones. Who runs the public server would
-    otherwise choose which of an operator's own servers is asked, and for what.
+    The settings may allow private addresses for the first request; otherwise the public server's
+    owner would choose which internal server is called, and for what.
     """
     found = [address for address in addresses if is_outside(address)]
     if not found:
@@ -243,7 +233,7 @@ def outside_only(addresses: Sequence[str]) -> list[str]:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether it is an address of the public Internet; `unwrapped` first."""
+    """Whether it is on the public Internet; apply `unwrapped` first."""
     if isinstance(address, IPv6Address):
         return (
             address in _GLOBAL_UNICAST

@@ -1,3 +1,1 @@
-"""Steps of the database from one version of its tables to the next; alembic runs them, forward
-only.
-"""
+"""Steps between versions of the tables; alembic runs them, forward only."""

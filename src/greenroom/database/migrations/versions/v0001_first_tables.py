@@ -10,9 +10,7 @@ _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Written out, not taken from `tables`: those describe the newest version, this one must stay
-    as it was.
-    """
+    # Not taken from `tables`: those describe the newest version, this one must stay as it was.
     op.create_table(
         "state",
         sa.Column("id", sa.Integer, sa.CheckConstraint("id = 1"), primary_key=True),

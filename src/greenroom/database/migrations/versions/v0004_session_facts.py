@@ -1,4 +1,4 @@
-"""What a session keeps of a person whom an OpenID Connect provider knows."""
+"""What a session keeps of an OpenID Connect person."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,4 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Sessions that are there have none."""
     op.add_column("sessions", sa.Column("facts", sa.Text, nullable=False, server_default=""))

@@ -244,7 +244,7 @@ def test_a_command_on_another_machine_stores_secrets_for_a_process_to_seal(tmp_p
 def test_an_alert_waits_while_the_key_is_missing_and_arrives_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.alerts.rules.retries.FIRST_MS", 100)
+    monkeypatch.setattr("greenroom.alerts.rules.outbox.FIRST_MS", 100)
     web = WebReceiver()
     store = store_of(tmp_path)
     having(store, hook(web.url), policy(webhook_ids=("w1",)))

@@ -91,8 +91,8 @@ def running(store: StoreWithOutbox, done, seconds: float = 60.0, **options) -> N
 
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries and waiting for a dead sender in tenths of the usual time."""
-    monkeypatch.setattr("greenroom.alerts.rules.retries.FIRST_MS", 100)
-    monkeypatch.setattr("greenroom.alerts.rules.retries.LONGEST_MS", 1_000)
+    monkeypatch.setattr("greenroom.alerts.rules.outbox.FIRST_MS", 100)
+    monkeypatch.setattr("greenroom.alerts.rules.outbox.LONGEST_MS", 1_000)
     monkeypatch.setattr(sender, "LOOK_S", 0.05)
     monkeypatch.setattr(
         delivery, "LIMITS", RequestLimits(total_s=1.0, connect_s=1.0, body_max=4_096)

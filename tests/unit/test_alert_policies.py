@@ -11,7 +11,7 @@ from greenroom.alerts.rules.matching import (
     filter_problems,
     verdicts,
 )
-from greenroom.alerts.rules.retries import (
+from greenroom.alerts.rules.outbox import (
     FIRST_MS,
     GIVE_UP_MS,
     LONGEST_MS,

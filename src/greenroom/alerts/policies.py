@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from greenroom.alerts.rules.matching import filter_problems
-from greenroom.alerts.rules.published import PUBLISHED_TYPES
 from greenroom.alerts.view import NotificationView
 from greenroom.configuration.service import (
     ChangeContext,
@@ -47,6 +46,38 @@ from greenroom.web.time_format import moment as written
 
 POLICIES_MAX = 500
 """Every alert is compared with all of them."""
+
+PUBLISHED_TYPES = tuple(
+    """
+abuse_report_alert access_custom_certificate_expiration_type advanced_ddos_attack_l4_alert
+advanced_ddos_attack_l7_alert advanced_http_alert_error bgp_hijack_notification
+billing_usage_alert block_notification_block_removed block_notification_new_block
+block_notification_review_rejected bot_traffic_basic_alert brand_protection_alert
+brand_protection_digest clickhouse_alert_fw_anomaly clickhouse_alert_fw_ent_anomaly
+cloudforce_one_request_notification cni_maintenance_notification custom_analytics
+custom_bot_detection_alert custom_ssl_certificate_event_type dedicated_ssl_certificate_event_type
+device_connectivity_anomaly_alert dos_attack_l4 dos_attack_l7 expiring_service_token_alert
+failing_logpush_job_disabled_alert fbm_auto_advertisement fbm_dosd_attack fbm_volumetric_attack
+health_check_status_notification hostname_aop_custom_certificate_expiration_type
+http_alert_edge_error http_alert_origin_error image_notification image_resizing_notification
+incident_alert load_balancing_health_alert load_balancing_pool_enablement_alert logo_match_alert
+magic_tunnel_health_check_event magic_wan_tunnel_health maintenance_event_notification
+mtls_certificate_store_certificate_expiration_type pages_event_alert radar_notification
+real_origin_monitoring scriptmonitor_alert_new_code_change_detections
+scriptmonitor_alert_new_hosts scriptmonitor_alert_new_malicious_hosts
+scriptmonitor_alert_new_malicious_scripts scriptmonitor_alert_new_malicious_url
+scriptmonitor_alert_new_max_length_resource_url scriptmonitor_alert_new_resources
+secondary_dns_all_primaries_failing secondary_dns_primaries_failing secondary_dns_warning
+secondary_dns_zone_successfully_updated secondary_dns_zone_validation_warning
+security_insights_alert sentinel_alert stream_live_notifications synthetic_test_latency_alert
+synthetic_test_low_availability_alert traffic_anomalies_alert tunnel_health_event
+tunnel_update_event universal_ssl_event_type web_analytics_metrics_update
+zone_aop_custom_certificate_expiration_type
+""".split()
+)
+"""Cloudflare's alert types. A policy may name any of them; greenroom raises only
+`health_check_status_notification` and its own.
+"""
 
 ALERT_TYPES = tuple(sorted({*PUBLISHED_TYPES, *ALERTS}))
 

@@ -17,8 +17,7 @@ from typing import Protocol
 import structlog
 
 from greenroom.alerts.delivery import DeliveryOutcome
-from greenroom.alerts.rules.outbox import Due
-from greenroom.alerts.rules.retries import next_try_ms
+from greenroom.alerts.rules.outbox import Due, next_try_ms
 from greenroom.alerts.store_outage import StoreOutage
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration

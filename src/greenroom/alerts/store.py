@@ -32,7 +32,7 @@ from greenroom.alerts.rules.outbox import (
     Due,
 )
 from greenroom.configuration.store import SqlStore
-from greenroom.database.notification_tables import (
+from greenroom.database.tables import (
     alerts,
     destination_state,
     history,

@@ -18,13 +18,12 @@ from greenroom.alerts import routes as alerting
 from greenroom.alerts.view import NoNotifications, NotificationView
 from greenroom.analytics.graphql.datasets import DATASETS, DatasetAnswer
 from greenroom.analytics.graphql.route import graphql_routes
-from greenroom.api import preview
+from greenroom.api import data_centers, preview
 from greenroom.api.app import PREFIX
 from greenroom.api.health_datasets import HEALTH_EVENTS, HEALTH_GROUPS, health_answers
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
-from greenroom.api.routes import data_centers
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.list_items import Catalogue, Operations
 from greenroom.configuration.routes import (
@@ -40,7 +39,6 @@ from greenroom.configuration.routes import (
 from greenroom.configuration.service import ConfigService
 from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
-from greenroom.health import agent_routes as probe_agents
 from greenroom.health import routes as health_checks
 from greenroom.health.view import HealthView
 from greenroom.ports import Clock, ConfigStore, SessionStore
@@ -62,7 +60,7 @@ ROUTERS = (
     rules.router,
     lists.router,
     *health_checks.routers,
-    probe_agents.router,
+    health_checks.agents,
     data_centers.router,
     alerting.router,
     incident_notes.router,

@@ -320,7 +320,7 @@ def _ways(metric: Any, raw: bool) -> Sequence[str]:
 
 def _write(rows: list[dict[str, Any]], form: str, output: Path | None) -> None:
     if form == "parquet" and output is not None:
-        from greenroom.analytics.store.parquet import write_parquet
+        from greenroom.analytics.store.duck import write_parquet
 
         try:
             write_parquet(rows, output)

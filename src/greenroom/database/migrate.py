@@ -4,9 +4,7 @@ from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, text
 
-from greenroom.database.notification_tables import sender
-from greenroom.database.session_tables import sessions
-from greenroom.database.tables import state
+from greenroom.database.tables import metadata, sender, state
 from greenroom.errors import TooNew
 
 VERSIONS = ("0001", "0002", "0003", "0004")
@@ -64,7 +62,7 @@ def _make_new(connection: Connection) -> None:
     """Creates the newest tables in an empty database; tests ensure that the steps lead to the same
     ones.
     """
-    sessions.metadata.create_all(connection)
+    metadata.create_all(connection)
     connection.execute(insert(state).values(id=1, revision=0, forgotten=0))
     connection.execute(insert(sender).values(id=1, holder="", beat=0, active=False))
     version = Table(

@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from greenroom.database.session_tables import sessions
+from greenroom.database.tables import sessions
 from greenroom.model.session import SESSION, SessionRow
 
 _COLUMNS = [sessions.c[name] for name in SessionRow.__struct_fields__]

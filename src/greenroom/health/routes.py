@@ -1,4 +1,4 @@
-"""Health checks of a zone, under both of their published addresses."""
+"""Health checks of a zone, under both of their published addresses, and probe agents."""
 
 from typing import Annotated
 
@@ -9,6 +9,7 @@ from greenroom.configuration.dependencies import WithConfig
 from greenroom.configuration.zones import zone_of
 from greenroom.health import checks as health_checks
 from greenroom.health import history as health_history
+from greenroom.health import probe_agents
 from greenroom.health.view import HealthStates, HealthView, NoStates
 from greenroom.web.dependencies import Document, Editor, Paged
 from greenroom.web.envelope import answered
@@ -196,3 +197,29 @@ def get_figures(
 
 
 routers = (history, *(routes_of(tag, prefix) for tag, prefix in PREFIXES.items()))
+
+
+agents = Router(tags=["probe agents"], prefix="/accounts/{account_id}/probe_agents")
+
+
+@agents.get("", **told("[Agent]", may="read"))
+async def list_agents(health: RunningHealth, account_id: str) -> Response:
+    """List the probe agents that have joined."""
+    del account_id  # there is one, and May has looked at it
+    return answered(probe_agents.listed(health))
+
+
+@agents.put("/{agent_name}", **told("AgentOrders", body="AgentReport", may="probe"))
+async def report(
+    health: RunningHealth, document: Document, account_id: str, agent_name: str
+) -> Response:
+    """Report results as an agent, and get the checks to probe. `greenroom probe` does this."""
+    del account_id
+    return answered(probe_agents.report(health, agent_name, document))
+
+
+@agents.delete("/{agent_name}", **told("Id", may="probe", change=True))
+async def remove_agent(health: RunningHealth, account_id: str, agent_name: str) -> Response:
+    """Remove an agent that ends or will not come back, so that its region does not wait for it."""
+    del account_id
+    return answered(probe_agents.leave(health, agent_name))

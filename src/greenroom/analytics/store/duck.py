@@ -8,9 +8,9 @@ file is opened again, which the next statement does.
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from greenroom.analytics.question import SlowAnswer
 from greenroom.analytics.store.engine import Values
@@ -204,3 +204,32 @@ def _bound(kind: str, values: Sequence[int | str | bytes | None]) -> object:
     Python list.
     """
     return str(list(values)).replace("None", "NULL") if kind == "integer" else list(values)
+
+
+def write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Writes a column for each key of the first row. Raises StorageFailed."""
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            if not rows:
+                connection.execute("CREATE TABLE rows (datetime TIMESTAMP)")
+            else:
+                names = list(rows[0])
+                shown = ", ".join(
+                    f'unnest(${number}::{_parquet_type(rows[0][name])}[]) AS "{name}"'
+                    for number, name in enumerate(names, 1)
+                )
+                connection.execute(
+                    f"CREATE TABLE rows AS SELECT {shown}",
+                    [[row[name] for row in rows] for name in names],
+                )
+            connection.table("rows").write_parquet(str(path))
+    except (duckdb.Error, OSError) as error:
+        raise StorageFailed(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+def _parquet_type(value: Any) -> str:
+    if isinstance(value, str):
+        return "TIMESTAMP" if "T" in value else "DATE"
+    return "DOUBLE" if isinstance(value, float) else "BIGINT"

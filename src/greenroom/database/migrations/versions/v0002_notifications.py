@@ -22,7 +22,7 @@ def _counted() -> "sa.Column[int]":
 
 
 def upgrade() -> None:
-    # As first made; `notification_tables` describes the newest version.
+    # As first made; `tables` describes the newest version.
     op.create_table(
         "alerts",
         _counted(),

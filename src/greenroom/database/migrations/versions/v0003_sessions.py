@@ -8,7 +8,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    # As first made; `session_tables` describes the newest version.
+    # As first made; `tables` describes the newest version.
     op.create_table(
         "sessions",
         sa.Column("secret_sha256", sa.Text, primary_key=True),

@@ -37,4 +37,7 @@ def totp_step(secret: str, code: str, now_ms: int) -> int | None:
 
 def totp_uri(secret: str, name: str) -> str:
     """The content of a QR code for an authenticator app."""
-    return f"otpauth://totp/greenroom:{quote(name, safe='')}?secret={secret}&issuer=greenroom&algorithm=SHA1&digits={DIGITS}&period=30"
+    return (
+        f"otpauth://totp/greenroom:{quote(name, safe='')}?secret={secret}"
+        f"&issuer=greenroom&algorithm=SHA1&digits={DIGITS}&period=30"
+    )

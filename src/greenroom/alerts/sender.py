@@ -117,9 +117,9 @@ class NotificationSender:
     async def _turn(self) -> None:
         """Starts every delivery that can start."""
         now_s = self._monotonic()
-        busy = set(
-            self._busy
-        )  # before it is read: a delivery that ends meanwhile has left a row that is read as still to be sent
+        # before it is read: a delivery that ends meanwhile has left a row that is read as still to be
+        # sent
+        busy = set(self._busy)
         found = await asyncio.to_thread(self._outbox.due, self._now_ms())
         found = [due for due in found if due.destination not in busy]
         if found and not self._mine:

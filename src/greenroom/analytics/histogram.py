@@ -26,9 +26,8 @@ _FINE_BITS = 11  # below 2**11 every value has its own bucket
 _HALF_BITS = _FINE_BITS - 1
 _HALF = 1 << _HALF_BITS
 
-_HDR_COOKIE = (
-    0x1C849303 | 0x10
-)  # HDR Histogram, encoding version 2, counts as variable-length numbers
+# HDR Histogram, encoding version 2, counts as variable-length numbers
+_HDR_COOKIE = 0x1C849303 | 0x10
 _HDR_COMPRESSED_COOKIE = 0x1C849304 | 0x10
 _HDR_HEADER = struct.Struct(">IIIIQQd")
 

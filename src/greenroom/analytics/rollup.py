@@ -130,9 +130,8 @@ class Spread(msgspec.Struct, frozen=True):
 
 def together(tracks: Sequence[Sequence[int]]) -> list[int]:
     """The gauge of the whole room: in each slot the sum over the data centers that were sampled."""
-    if (
-        len(tracks) == 1
-    ):  # by far the most, and a minute of a thousand rooms has to be written in 0.1 s
+    # by far the most, and a minute of a thousand rooms has to be written in 0.1 s
+    if len(tracks) == 1:
         return _looked(tracks[0])
     columns = (
         [value for value in slot if value != _NOT_LOOKED] for slot in zip(*tracks, strict=True)

@@ -38,9 +38,8 @@ class ConfigCopy:
         body = msgspec.json.encode(
             {"version": VERSION, "revision": configuration.revision, "entries": kept}
         )
-        beside = self.path.with_name(
-            f"{self.path.name}.{os.getpid()}.new"
-        )  # processes may share the directory
+        # processes may share the directory
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
         try:
             file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(file, "wb") as writing:

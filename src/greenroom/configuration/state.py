@@ -205,9 +205,8 @@ class ProcessState(msgspec.Struct, frozen=True):
     rooms: tuple[RoomState, ...]
     gateway: Iterable[tuple[str, float]]
     store: StoreState = StoreState()
-    faults: tuple[
-        Problem, ...
-    ] = ()  # rooms, zones, lists and the like that cannot be used; the rest of the configuration runs
+    # rooms, zones, lists and the like that cannot be used; the rest of the configuration runs
+    faults: tuple[Problem, ...] = ()
     sync: SyncState | None = None
     health: HealthState = HealthState()
     analytics: AnalyticsState | None = None

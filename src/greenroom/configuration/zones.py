@@ -52,7 +52,7 @@ ZONES_MAX = 1_000
 
 CRAWLERS = "search_engine_crawler_bypass"
 NOT_HERE = ("account_id", CRAWLERS)
-"""Fields of a zone that have calls of their own or need none."""
+"""Fields of a zone that are set elsewhere."""
 
 OriginProblems = Callable[[str, str], list[Problem]]
 """(pointer, URL of an origin) -> problems."""
@@ -60,7 +60,7 @@ OriginProblems = Callable[[str, str], list[Problem]]
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """`{"id": ...}`, whose value is ignored: there is one account."""
+    """`{"id": ...}` of the one account; other keys are ignored."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         wanted = value.get("id") if isinstance(value, dict) else value

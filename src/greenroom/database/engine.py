@@ -120,9 +120,8 @@ def _sqlite(url: URL) -> Engine:
         # Only a new file, and never opened again: closing any descriptor of a database drops all
         # locks that this process has on it, and then another process that closes the database takes
         # itself for the last one and removes the log that we go on reading.
-        with contextlib.suppress(
-            OSError
-        ):  # SQLite tells; the files that it puts beside this one get the same mode
+        # SQLite tells; the files that it puts beside this one get the same mode
+        with contextlib.suppress(OSError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     @event.listens_for(engine, "connect")
@@ -138,9 +137,8 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get(
-            _WRITES
-        )  # a reader that turns into a writer could be refused half-way
+        # a reader that turns into a writer could be refused half-way
+        immediate = connection.get_execution_options().get(_WRITES)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine

@@ -47,9 +47,8 @@ def bring_forward(connection: Connection, target: str = NEWEST) -> None:
 
 def run_steps(connection: Connection, target: str) -> None:
     """From the current version to `target`."""
-    from alembic import (
-        command,
-    )  # takes longer to import than everything here takes to do, and is needed once for each upgrade
+    # takes longer to import than everything here takes to do, and is needed once for each upgrade
+    from alembic import command
     from alembic.config import Config
 
     config = Config()

@@ -53,9 +53,8 @@ class AgentLink:
             except ReportFailed as error:
                 failed = error
                 continue
-            self._urls.insert(
-                0, self._urls.pop(number)
-            )  # the one that answered goes first from now on
+            # the one that answered goes first from now on
+            self._urls.insert(0, self._urls.pop(number))
             self._joined = True
             return orders
         raise failed or ReportFailed("no address to report to", hopeless=True)

@@ -73,7 +73,8 @@ async def _try(check: HealthCheck, equipment: Equipment) -> ProbeResult:
     try:
         async with asyncio.timeout(check.timeout):
             code, reason = await PROBES[check.type](check, equipment, course)
-    except Exception as error:  # what a server makes the libraries raise is a failure of the probe, not of greenroom
+    except Exception as error:
+        # what a server makes the libraries raise is a failure of the probe, not of greenroom
         lack = lacking(error)
         if lack:
             raise CannotProbe(lack) from error

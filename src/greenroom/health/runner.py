@@ -109,9 +109,8 @@ class ProbeRunner:
             result = await self._probe(due.check)
         except CannotProbe as error:
             self._failed += 1
-            if (
-                self._failed & (self._failed - 1) == 0
-            ):  # the 1st, 2nd, 4th, 8th ...: a lack that lasts must not fill the log
+            # the 1st, 2nd, 4th, 8th ...: a lack that lasts must not fill the log
+            if self._failed & (self._failed - 1) == 0:
                 log.error(
                     "probe_not_possible",
                     check=due.check.name,

@@ -38,7 +38,8 @@ def html(found: StatusView, feed: str, data: str, *, refreshes: bool = True) -> 
         f' href="{escape(feed)}">'
         f"<style>{STYLE}</style></head><body><main><h1>{escape(found.title)}</h1>"
         f'<div class="banner {found.state}" role="status">{escape(found.words)}</div>'
-        f"{_stories('Happening now', going_on)}<h2>Now</h2><ul>{lines}</ul>{_stories('Last 90 days', past)}"
+        f"{_stories('Happening now', going_on)}<h2>Now</h2><ul>{lines}</ul>"
+        f"{_stories('Last 90 days', past)}"
         f'<p class="soft">As of {moment(found.now_ms)}. <a href="{escape(feed)}">Feed</a> · <a'
         f' href="{escape(data)}">JSON</a></p>'
         "</main></body></html>\n"

@@ -86,9 +86,8 @@ class _Building:
         self.draft = Draft(untouched)
         self.made = self.draft.live()
         self.claims = RoomClaims()
-        for entry in (
-            untouched.rooms.values()
-        ):  # a room of a file may lie in a zone that the document has still to make
+        # a room of a file may lie in a zone that the document has still to make
+        for entry in untouched.rooms.values():
             self.claims.add(entry, known.zones[entry.parent].record)
         self.faults: list[ApiFault] = []
         self._seen = Counter({kind: len(untouched.index_of(kind)) for kind in MOST})
@@ -301,9 +300,8 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
     bypass = [] if bypass is None else bypass
     there = building.known.rules.get(key)
     if there and (bypass or not there.record.rules):
-        building.take(
-            [Put(RuleSet(id=key, rules=there.record.rules), key)]
-        )  # so that rules that stay keep their ids
+        # so that rules that stay keep their ids
+        building.take([Put(RuleSet(id=key, rules=there.record.rules), key)])
     if bypass:
         building.do(f"{pointer}/rules", rules.replace_all(zone_id, key, bypass))
 

@@ -75,8 +75,8 @@ class Authenticator:
         """Raises Refused, StorageFailed; counts wrong credentials of a `client`.
 
         A request without credentials is refused and not counted, or pages that forget the header
-        would lock out their own network. Nor is a token that was good from there before, so that a
-        revoked one costs one read.
+        would lock out their own network. A token that was good from there before
+        is not counted either, so that it costs one read.
         """
         if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
             raise credentials
@@ -90,9 +90,8 @@ class Authenticator:
         pair = (guesser, secret_hash(credentials.secret), credentials.email)
         token = self._token(credentials) if pair in self._known else None
         if token is None:
-            with (
-                self._guard
-            ):  # one at a time, or the first requests of a busy client would use up its attempts
+            # one at a time, or the first requests of a busy client would use up its attempts
+            with self._guard:
                 token = self._token(credentials) if pair in self._known else None
                 if token is None:
                     token = self._judged(guesser, credentials)
@@ -125,7 +124,7 @@ def _too_many(wait_s: int) -> Refused:
 
 
 def known_token(known: Configuration, credentials: Credentials, now_ms: int) -> Token | None:
-    """The valid token with this secret, in constant time."""
+    """The valid token with this secret. Takes equally long without one."""
     wanted = secret_hash(credentials.secret)
     found = None
     for token in known.tokens.records():

@@ -200,7 +200,8 @@ def _source(parameter: inspect.Parameter, path_names: Iterable[str], function: F
     if parameter.name in path_names:
         return parameter.name
     raise TypeError(
-        f"{getattr(function, '__qualname__', function)}: {parameter.name} is neither in the path nor Query, Depends or Request"
+        f"{getattr(function, '__qualname__', function)}: {parameter.name} is neither in the path "
+        "nor Query, Depends or Request"
     )
 
 

@@ -36,10 +36,9 @@ AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_rejecting": (1_000, 10_000),
     "greenroom_admissions_stopped": (2_000, 5_000),
     "greenroom_data_center_cut_off": (0, 5_000),
-    "greenroom_data_center_silent": (
-        11_000,
-        5_000,
-    ),  # after the four seconds for which it is not silent: a new coordinator, or a restart, is over by then
+    # after the four seconds for which it is not silent: a new coordinator, or a restart, is over by
+    # then
+    "greenroom_data_center_silent": (11_000, 5_000),
     "greenroom_origin_errors": (0, 60_000),
 }
 """For how long a condition must hold before its start, and be over before its end, is reported;

@@ -67,9 +67,8 @@ async def send(recorder: Recorder, stream: AnalyticsStream, last: bool = False) 
             for message in _messages(recorder.source, minute, last and place == len(minutes) - 1):
                 await stream.add(recorder.data_center, message)
         except StorageFailed:
-            recorder.give_back(
-                minutes[place:]
-            )  # what was sent of this one is sent again, and known
+            # what was sent of this one is sent again, and known
+            recorder.give_back(minutes[place:])
             raise
 
 

@@ -113,7 +113,8 @@ class ClickEngine:
                     import clickhouse_connect
                 except ImportError:
                     raise StorageFailed(
-                        "ClickHouse needs clickhouse-connect: install greenroom's wheel with [clickhouse]"
+                        "ClickHouse needs clickhouse-connect: "
+                        "install greenroom's wheel with [clickhouse]"
                     ) from None
                 try:
                     self._client = clickhouse_connect.get_client(dsn=self._url)

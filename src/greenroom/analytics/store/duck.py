@@ -62,7 +62,8 @@ class DuckEngine:
                     "bytes": "''::BLOB",
                 }[column.kind]
                 self._run(
-                    f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS {column.name} {TYPES[column.kind]} DEFAULT {default}"
+                    f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS {column.name} "
+                    f"{TYPES[column.kind]} DEFAULT {default}"
                 )
 
     def ready(self) -> None:
@@ -127,7 +128,8 @@ class DuckEngine:
         with self.change():
             names = ", ".join(MINUTES.names)
             self._run(
-                f"INSERT INTO {SORTED} ({names}) SELECT {names} FROM {RECENT} WHERE t < {before_s} ORDER BY room, t"  # noqa: S608
+                f"INSERT INTO {SORTED} ({names}) SELECT {names} FROM {RECENT} "  # noqa: S608
+                f"WHERE t < {before_s} ORDER BY room, t"
             )
             self._run(f"DELETE FROM {RECENT} WHERE t < {before_s}")  # noqa: S608
 

@@ -104,7 +104,8 @@ class Keeper:
         found = self._facts.get("version", VERSION)
         if found > VERSION:
             raise StorageFailed(
-                f"{self._engine.name}: was written by a newer greenroom (version {found} of the tables, this one knows {VERSION})"
+                f"{self._engine.name}: was written by a newer greenroom "
+                f"(version {found} of the tables, this one knows {VERSION})"
             )
         for version in range(found + 1, VERSION + 1):
             for table in TABLES:
@@ -151,14 +152,14 @@ class Keeper:
         marked = self._mark_incomplete(last) if killed and last else 0
         with self._change():
             self._note("running", 1)
-            self._note(
-                "last_minute", minute - 1
-            )  # even where another one has written a part of this minute
+            # even where another one has written a part of this minute
+            self._note("last_minute", minute - 1)
         return marked
 
     def _mark_incomplete(self, last: int) -> int:
         rows = self._engine.select(
-            f"SELECT DISTINCT room FROM minutes WHERE t IN ({last * MINUTE_S}, {(last + 1) * MINUTE_S})"  # noqa: S608
+            f"SELECT DISTINCT room FROM minutes "  # noqa: S608
+            f"WHERE t IN ({last * MINUTE_S}, {(last + 1) * MINUTE_S})"
         )
         ids = {number: room for room, number in self._numbers.items()}
         parts = [
@@ -304,7 +305,10 @@ class Keeper:
         for start in range(0, len(numbers), ROOMS_AT_ONCE):
             some = numbers[start : start + ROOMS_AT_ONCE]
             where = rooms_condition(some)
-            text = f"SELECT room, {merged} FROM ({pieces_text(piece, KEPT, where)}) AS pieces GROUP BY room"  # noqa: S608
+            text = (
+                f"SELECT room, {merged} FROM ({pieces_text(piece, KEPT, where)}) "  # noqa: S608
+                "AS pieces GROUP BY room"
+            )
             times = self._histograms(piece, where)
             rows = [
                 (begin, number, *values, *times.get(number, (b"", b"")))
@@ -352,7 +356,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def _change(self) -> Iterator[None]:
-        """Forgets what it knows when the change fails."""
+        """Restores what it knows when the change fails."""
         facts, numbers, places = dict(self._facts), dict(self._numbers), dict(self._places)
         try:
             with self._engine.change():
@@ -391,7 +395,10 @@ class Keeper:
 
 def _begins_between(table: Table, begin: int, end: int, width: int) -> str:
     """Only hours (or days) with rows; after a long stop most have none."""
-    return f"SELECT DISTINCT t - t % {width} AS begun FROM {_below(table)} WHERE t >= {begin} AND t < {end} ORDER BY begun"  # noqa: S608
+    return (
+        f"SELECT DISTINCT t - t % {width} AS begun FROM {_below(table)} "  # noqa: S608
+        f"WHERE t >= {begin} AND t < {end} ORDER BY begun"
+    )
 
 
 def _rooms_between(table: Table, begin: int, end: int) -> str:

@@ -55,7 +55,8 @@ def _comparison(found: DimensionFilter, numbers: Numbers) -> str:
         return f"{bucket(found.dimension)} {_SIGNS[found.op]} {values[0]}"
     if not values:
         return NOTHING if found.op == "in" else EVERYTHING
-    return f"{bucket(found.dimension)} {'IN' if found.op == 'in' else 'NOT IN'} ({', '.join(map(str, values))})"
+    sign = "IN" if found.op == "in" else "NOT IN"
+    return f"{bucket(found.dimension)} {sign} ({', '.join(map(str, values))})"
 
 
 # -- pieces ----------------------------------------------------------------------------------------
@@ -105,7 +106,8 @@ class Grouped:
         joined = " JOIN rooms AS named ON named.number = pieces.room" if by_room else ""
         orders = [*map(_order, question.order), *keys]
         return (
-            f"SELECT {', '.join([*keys, *merged])} FROM ({pieces_text(pieces, self.columns, where)}) AS pieces{joined}"  # noqa: S608
+            f"SELECT {', '.join([*keys, *merged])} "  # noqa: S608
+            f"FROM ({pieces_text(pieces, self.columns, where)}) AS pieces{joined}"
             + (f" GROUP BY {', '.join(keys)}" if keys else " HAVING count(*) > 0")
             + (f" ORDER BY {', '.join(orders)}" if orders else "")
             + f" LIMIT {question.limit}"
@@ -135,7 +137,10 @@ def _order(order: Order) -> str:
         share = METRICS[order.name].aggregates[order.aggregate]
         value = f"{KEPT[share.column].merge}({share.column})"
         if share.over:
-            value = f"CASE WHEN sum({share.over}) > 0 THEN CAST({value} AS DOUBLE) / sum({share.over}) ELSE 0 END"
+            value = (
+                f"CASE WHEN sum({share.over}) > 0 "
+                f"THEN CAST({value} AS DOUBLE) / sum({share.over}) ELSE 0 END"
+            )
         return f"{value}{down}"
     if order.name == "count":
         return f"sum(minutes){down}"
@@ -165,7 +170,8 @@ class Raw:
         joined = " JOIN rooms AS named ON named.number = minutes.room" if by_room else ""
         orders = [*map(self._order, question.order), "t", "room"]
         return (
-            f"SELECT {', '.join(['t', 'room', *self.columns])} FROM minutes{joined} WHERE ({spans}) AND {where} "  # noqa: S608
+            f"SELECT {', '.join(['t', 'room', *self.columns])} "  # noqa: S608
+            f"FROM minutes{joined} WHERE ({spans}) AND {where} "
             f"ORDER BY {', '.join(orders)} LIMIT {question.limit}"
         )
 

@@ -69,9 +69,7 @@ class _Known:
 
 
 class OidcProvider:
-    """One provider, used from one event loop. Methods raise Refused with words for the person who
-    signs in.
-    """
+    """One provider, used from one event loop. Methods raise Refused with words for people."""
 
     def __init__(
         self,

@@ -50,9 +50,7 @@ def verified_claims(
     access_token: str,
     now_ms: int,
 ) -> dict[str, Any]:
-    """The claims of an ID token for this sign-in. `keys` are from the provider's JWKS. Raises
-    IdTokenRefused.
-    """
+    """The claims of an ID token for this sign-in. `keys` are the JWKS. Raises IdTokenRefused."""
     from authlib.oidc.core import CodeIDToken  # type: ignore[import-untyped]
     from joserfc import errors
 

@@ -26,9 +26,7 @@ ACCOUNTS_MAX = 1_000
 def add(
     name: str, role: str, zones: Sequence[str], password: str, *, first: bool = False
 ) -> ConfigChange:
-    """Answers the account. `zones` are ids or names, none for all. `first`: only while there is no
-    account.
-    """
+    """`zones` are ids or names, none for all. `first`: only while there is no account."""
     hashed = hash_password(password) if password_problem(password) is None else ""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:

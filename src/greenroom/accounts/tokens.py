@@ -11,9 +11,7 @@ from greenroom.web.authenticator import make_token
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 TOKENS_MAX = 1_000
-"""Every request is compared with all of them, so that response times reveal nothing about a
-guess.
-"""
+"""Requests are compared with all of them, so that times reveal nothing about a guess."""
 
 DAY_MS = 86_400_000
 
@@ -25,9 +23,7 @@ def create(
     email: str = "",
     days: int | None = None,
 ) -> ConfigChange:
-    """Answers (secret, token). `zones` are ids or names, none for all. The secret is never shown
-    again.
-    """
+    """Answers (secret, token). `zones` are ids or names, none for all."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         faults = [

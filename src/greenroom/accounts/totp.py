@@ -1,6 +1,4 @@
-"""Time-based one-time codes (RFC 6238) as authenticator apps compute them: six digits, 30 seconds,
-SHA-1.
-"""
+"""Time-based one-time codes (RFC 6238): six digits, 30 seconds, SHA-1, as apps expect."""
 
 import base64
 import hashlib

@@ -197,9 +197,7 @@ def read_webhook(
 def save(
     webhook_id: str | None, document: Any, view: NotificationView, made: Webhook
 ) -> ConfigChange:
-    """Writes the webhook of `read_webhook`; reads it again, because the configuration may have
-    changed since.
-    """
+    """Writes the webhook of `read_webhook`; reads it again on the newest configuration."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         record = read_webhook(known, webhook_id, document, view, lambda: made.id)
@@ -255,9 +253,7 @@ def services(known: Configuration) -> list[Json]:
 
 
 def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
-    """Adds a PagerDuty service by its routing key; answers its id. `kept_key` replaces the
-    document's key.
-    """
+    """Adds a PagerDuty service; answers its id. `kept_key` replaces the document's key."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(

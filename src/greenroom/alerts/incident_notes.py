@@ -1,6 +1,4 @@
-"""Incidents on the status page, and operators' notes about them. An extension of
-Cloudflare's API.
-"""
+"""Incidents on the status page, and operators' notes. An extension of Cloudflare's API."""
 
 from dataclasses import replace
 from typing import Any

@@ -224,9 +224,7 @@ class NotificationSender:
                 task.cancel()
 
     async def _stop(self) -> None:
-        """Gives the lease back, so that another process continues at once; open deliveries are sent
-        again.
-        """
+        """Gives the lease back for the next process; open deliveries are sent again."""
         tasks = list(self._busy.values())
         for task in tasks:
             task.cancel()

@@ -79,9 +79,7 @@ def every(known: Configuration) -> list[Json]:
 
 
 def put_all(documents: Any, *, change: bool) -> ConfigChange:
-    """Creates a silence of every object; with `change`, an object with an id changes that
-    silence.
-    """
+    """Creates a silence of every object; with `change`, an id changes that silence."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         if not isinstance(documents, list):

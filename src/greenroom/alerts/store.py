@@ -78,9 +78,7 @@ class SqlOutbox:
         return new
 
     def put_test(self, policy: AlertPolicy, alert: Alert, now_ms: int) -> None:
-        """Creates messages for all destinations, regardless of the policy's filters, interval and
-        silences.
-        """
+        """Creates messages for all destinations, despite filters, interval and silences."""
         with self._transaction(writes=True) as connection:
             number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
             _write_messages(
@@ -162,9 +160,7 @@ class SqlOutbox:
             return _beat(connection, holder, not last)
 
     def finish(self, holder: str, due: Due, now_ms: int, problem: str = "") -> bool:
-        """Moves a message to the history, delivered or (with a problem) given up; False when
-        another process sends now.
-        """
+        """Moves a message to the history with its problem; False if another process sends now."""
         destination = Destination.of(due.destination)
         entry = _history(due, destination, now_ms, problem) | {"attempts": due.attempts + 1}
         with self._transaction(writes=True) as connection:

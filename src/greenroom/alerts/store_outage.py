@@ -8,9 +8,7 @@ log = structlog.get_logger(__name__)
 
 
 class StoreOutage:
-    """`waiting` and `resumed` are event names; `waiting` is logged again when the reason
-    changes.
-    """
+    """`waiting` and `resumed` are event names. Logs `waiting` again for a new reason."""
 
     def __init__(self, waiting: str, resumed: str) -> None:
         self._waiting = waiting

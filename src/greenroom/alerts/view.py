@@ -39,9 +39,7 @@ class NotificationView(Protocol):
         """Incidents that are open or began since then, newest first."""
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
-        """Sends this alert to all destinations, regardless of the policy's filters, interval and
-        silences.
-        """
+        """Sends an alert to all destinations, despite filters, interval and silences."""
 
 
 class NoNotifications:

@@ -1,6 +1,4 @@
-"""Raises alerts about this process: one picture a second, judged by pure rules, kept in the
-outbox.
-"""
+"""Raises alerts about this process: one picture a second, judged by pure rules."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,9 +14,7 @@ from greenroom.model.alert import Alert
 
 LOOK_S = 1.0
 UNSENT_MAX = 10_000
-"""Alerts that wait for the store; an hour of everything failing stays below. The oldest is
-dropped.
-"""
+"""Alerts that wait for the store: an hour of everything failing. Drops the oldest."""
 
 log = structlog.get_logger(__name__)
 

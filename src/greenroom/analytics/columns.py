@@ -23,9 +23,7 @@ SAMPLES = {name: f"{name}_samples" for name in GAUGES}
 
 
 class Kept(NamedTuple):
-    """A column of the hour and day tables: its expression over a minute's row, and how two values
-    merge.
-    """
+    """A column of the hour and day tables: its expression over a minute, and its merge."""
 
     name: str
     of_minute: str

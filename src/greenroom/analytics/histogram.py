@@ -77,9 +77,7 @@ def total(counts: Mapping[int, int]) -> int:
 
 
 def percentiles(counts: Mapping[int, int], wanted: Sequence[int]) -> tuple[int, ...]:
-    """For each p of `wanted` (ascending, 0 to 100) a time that p percent do not exceed; zeros when
-    empty.
-    """
+    """For each p of `wanted` (ascending, 0 to 100) a time that p percent do not exceed, or 0."""
     if not counts:
         return (0,) * len(wanted)
     overall, found, seen, bucket = total(counts), [], 0, 0
@@ -128,9 +126,7 @@ def hdr_text(counts: Mapping[int, int]) -> str:
 
 
 def _variable_length(body: bytearray, value: int) -> None:
-    """Zigzag (the sign is the lowest bit), then seven bits to a byte, low ones first; the ninth
-    byte has eight.
-    """
+    """Zigzag (lowest bit: sign), then seven bits to a byte, low ones first; the ninth has eight."""
     left = value << 1 if value >= 0 else (-value << 1) - 1
     for _ in range(8):
         if left < 0x80:

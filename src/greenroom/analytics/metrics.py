@@ -160,9 +160,7 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _metrics()}
 
 
 class Dimension(NamedTuple):
-    """What answers may be grouped, filtered and ordered by. `bucket_s`: width of a time bucket; 0
-    for the room.
-    """
+    """What to group, filter and order by. `bucket_s`: width of a time bucket; 0 for the room."""
 
     name: str
     bucket_s: int

@@ -110,9 +110,7 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def finest_s(self) -> int:
-        """The narrowest bucket of its dimensions and conditions; a day without any. Time ranges
-        need none.
-        """
+        """The narrowest bucket of its dimensions and conditions; a day without any."""
         if self.raw:
             return MINUTE_S
         named = [
@@ -277,9 +275,7 @@ class Known(NamedTuple):
 
 
 def pieces(start_s: int, end_s: int, finest_s: int, known: Known) -> list[Piece]:
-    """Cuts the span into ordered, non-empty pieces. Raises Refused when a piece is older than its
-    table.
-    """
+    """Cuts the span into ordered, non-empty pieces. Raises Refused if a table begins later."""
     cut: list[Piece] = []
     levels = [("days", DAY_S, known.days_to_s), ("hours", HOUR_S, known.hours_to_s)]
     _cut(start_s, end_s, [level for level in levels if finest_s % level[1] == 0], cut)
@@ -313,9 +309,7 @@ def _cut(
 
 
 Row = Mapping[tuple[str, str], "int | float | str | None"]
-"""(aggregate, metric) -> value; dimensions under ("", name), the number of minutes under ("",
-"count").
-"""
+"""(aggregate, metric) -> value; ("", name) for dimensions, ("", "count") for minutes."""
 
 
 class AnalyticsAnswer(NamedTuple):

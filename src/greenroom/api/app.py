@@ -1,6 +1,4 @@
-"""The control listener: health for load balancers, metrics for Prometheus, room states for people
-and scripts.
-"""
+"""The control listener: health for load balancers, metrics, room states."""
 
 import json
 import re

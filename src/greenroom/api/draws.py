@@ -1,6 +1,4 @@
-"""Draws on the control listener: announced ones, files of those held, and the page that verifies
-them.
-"""
+"""Draws on the control listener: announced ones, files of those held, and the verifier."""
 
 from collections.abc import Callable
 from importlib import resources

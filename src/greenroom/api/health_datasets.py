@@ -146,9 +146,7 @@ NO_BEGIN_MS = -(1 << 50)
 
 
 def _span(where: Where, now_ms: int, limits: DatasetLimits) -> _Span:
-    """The required range of `datetime`, by default the last day. Raises Refused when it is too old
-    or long.
-    """
+    """The required range of `datetime`, by default a day. Raises Refused for a bad one."""
     begin, end = NO_BEGIN_MS, now_ms + 1
     for part in _parts(where):
         if part.field == "datetime" and not isinstance(part.value, list):

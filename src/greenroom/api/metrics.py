@@ -1,6 +1,4 @@
-"""The metrics of a running greenroom: a row is a metric at /metrics and a line in its
-documentation.
-"""
+"""The metrics of a running greenroom: a row is a metric and a line of documentation."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -466,9 +464,7 @@ DEPRECATED: Mapping[str, str] = {
     "greenroom_sync_letters_total": "greenroom_sync_batches_total",
     "greenroom_sync_letters_unanswered_total": "greenroom_sync_batches_unanswered_total",
 }
-"""Old name -> new name. Both are exported for one release, so that dashboards and alerts can
-follow.
-"""
+"""Old name -> new name. Both are exported for one release."""
 
 
 def deprecated_rows(

@@ -1,6 +1,4 @@
-"""Previews: a template is kept for an hour at an address without a token, and shown in any
-state.
-"""
+"""Previews: templates kept for an hour at an address without a token."""
 
 import threading
 import uuid

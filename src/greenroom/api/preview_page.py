@@ -1,6 +1,4 @@
-"""Shows a previewed template, or the built-in page, in any state of the query: as HTML, or as JSON
-for apps.
-"""
+"""Shows a previewed template, or the built-in page, in any state: as HTML, or as JSON."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -77,9 +75,7 @@ PARAMETERS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     ),
     "language": ("language", _one_of(LANGUAGES), "one of the published languages"),
 }
-"""Query parameter -> field of PreviewState, how it is read, what it must be. As published, except
-the extension `language`.
-"""
+"""Query parameter -> (field of PreviewState, reader, what it must be). `language` is ours."""
 
 
 def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:

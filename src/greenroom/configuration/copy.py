@@ -1,6 +1,4 @@
-"""The copy of the last good configuration, for starts while the configuration store is
-unreachable.
-"""
+"""The copy of the last good configuration, for starts without the configuration store."""
 
 import contextlib
 import hashlib
@@ -20,9 +18,7 @@ VERSION = 1
 
 
 class ConfigCopy:
-    """One file: the SHA-256 of the rest on a line, then JSON. A kill at any instant leaves the old
-    file or the new one.
-    """
+    """One file: the SHA-256 of the rest on a line, then JSON. Replaced atomically."""
 
     def __init__(self, path: Path, seals: FieldSeals | None = None) -> None:
         """`seals` keep secrets sealed in the file; None writes them as they are."""

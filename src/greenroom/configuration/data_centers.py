@@ -67,9 +67,7 @@ def listed(state: ProcessState) -> list[Json]:
 
 
 def givable(state: ProcessState, name: str) -> Json:
-    """What giving up this data center frees, and when. Raises Refused for one that is heard, and
-    for this process's own.
-    """
+    """What giving it up frees, and when. Raises Refused for one that is heard, or our own."""
     sync = state.sync
     if sync is None or name not in sync.data_centers:
         raise not_found("data center", name)

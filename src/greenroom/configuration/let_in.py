@@ -23,9 +23,7 @@ LET_IN_MOST = 100_000
 
 
 def let_in(zone_id: str, room_id: str, count: int | None) -> ConfigChange:
-    """Admits `count` more visitors once. Raises Refused for a room of a configuration file, and
-    during an earlier minute.
-    """
+    """Raises Refused for a room of a configuration file, and until an earlier minute is over."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)

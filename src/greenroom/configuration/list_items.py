@@ -215,9 +215,7 @@ def item_of(known: Configuration, list_id: str, item_id: str) -> Json:
 
 
 def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigChange:
-    """Adds these items or (`whole`) replaces all. An existing item keeps its id and gets the new
-    comment.
-    """
+    """Adds these items or (`whole`) replaces all. Existing items keep their ids."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
@@ -273,9 +271,7 @@ def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
 
 
 def _wanted(kind: str, documents: Any) -> dict[str, str]:
-    """Value -> comment; the last duplicate counts. Raises Refused with every fault up to
-    FAULTS_MAX.
-    """
+    """Value -> comment; the last duplicate counts. Raises Refused with up to FAULTS_MAX faults."""
     if not isinstance(documents, list):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of items"))
     wanted: dict[str, str] = {}

@@ -79,9 +79,7 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
 
 
 def _longest_wait(room: Room, ledgers: Figures) -> int:
-    """The last visitor in line gets the longest estimate; in a random room the page also says when
-    three quarters are in.
-    """
+    """Of the last visitor in line; a random room's page also says when three quarters are in."""
     if ledgers.estimate is None or room.queue_all or not ledgers.waiting:
         return 0
     seconds = ledgers.estimate.p75_s if room.queueing_method == "random" else ledgers.estimate.p50_s

@@ -1,6 +1,4 @@
-"""Bypass rules of a room. Expressions are checked when saved; a position is a number or a
-neighbor.
-"""
+"""Bypass rules of a room. Expressions are checked when saved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -211,9 +209,7 @@ def _place_of(rules: Sequence[Rule], rule_id: str) -> int:
 
 
 def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list[ApiFault]]:
-    """The rule's index among the others; `place` for an invalid position. Of three fields two may
-    be null.
-    """
+    """The rule's index among the others; `place` if invalid. Two of three keys may be null."""
     if isinstance(asked, dict):
         asked = {word: value for word, value in asked.items() if value is not None}
     if (

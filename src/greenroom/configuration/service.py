@@ -53,9 +53,7 @@ def opaque_id() -> str:
 
 
 class ConfigService:
-    """Blocks on the store: call it in a thread. Every method may raise Refused and
-    StorageFailed.
-    """
+    """Blocks: call it in a thread. Every method may raise Refused and StorageFailed."""
 
     def __init__(
         self, store: ConfigStore, clock: Clock, new_id: Callable[[], str] = opaque_id
@@ -100,9 +98,7 @@ class ConfigService:
 
 
 def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:
-    """The entry with this id, and of `parent` if given. Raises Refused, with `what` as its name for
-    people.
-    """
+    """The entry, of `parent` if given. Raises Refused, with `what` as its name for people."""
     entry = index.get(id)
     if entry is None or parent not in (None, entry.parent):
         raise not_found(what, id)

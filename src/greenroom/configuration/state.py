@@ -58,9 +58,7 @@ class RoomState(msgspec.Struct, frozen=True):
 
 
 class ConfigState(msgspec.Struct, frozen=True):
-    """Whether the file on disk is in use. `problems` say why not; `pending` changes need a
-    restart.
-    """
+    """Whether the file on disk is in use, or why not; `pending` changes need a restart."""
 
     file: str = ""
     loaded_ms: int = 0

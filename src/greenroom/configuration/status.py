@@ -42,9 +42,7 @@ def status(state: ProcessState) -> dict[str, Any]:
 
 
 def announced(state: RoomState) -> list[dict[str, Any]]:
-    """The public data of a room's draws, with the commitment that lets every visitor verify
-    a draw.
-    """
+    """The public data of a room's draws; the commitment lets every visitor verify them."""
     return [
         {
             "room": state.room.name,

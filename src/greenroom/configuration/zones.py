@@ -42,9 +42,7 @@ from greenroom.web.refusals import (
 from greenroom.web.time_format import moment as written
 
 WIDEST_TRUST = 8
-"""Prefix of the widest trusted network: trusted proxies have no limit of connections per address,
-for any host.
-"""
+"""Prefix of the widest trusted network: trusted proxies have no connection limit."""
 
 ACCOUNT_NAME = "greenroom"
 ZONES_MAX = 1_000
@@ -334,9 +332,7 @@ _OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "ends_with": str.endswith,
     "contains": lambda name, wanted: wanted in name,
 }
-"""Prefixes of the `name` filter. Names are lower case, so `_case_sensitive` matters only for the
-wanted text.
-"""
+"""Prefixes of the `name` filter, all of which may end in `_case_sensitive`."""
 
 
 def name_filter(text: str) -> ZoneFilter:

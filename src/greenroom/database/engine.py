@@ -1,6 +1,4 @@
-"""Connections to SQLite and PostgreSQL, with settings that make commits durable and bound every
-wait.
-"""
+"""Connections to SQLite and PostgreSQL: durable commits, bounded waits."""
 
 import contextlib
 import os
@@ -75,9 +73,7 @@ def connect(url: URL) -> Engine:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
-    """Commits at the end of the block; a reader sees one moment. Database errors become
-    StorageFailed.
-    """
+    """Commits at the end of the block. Database errors become StorageFailed."""
     options: dict[str, Any] = {_WRITES: writes}
     if engine.dialect.name == "postgresql" and not writes:
         options["isolation_level"] = "REPEATABLE READ"
@@ -91,9 +87,7 @@ def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
 
 
 def forget_old_pages(engine: Engine) -> None:
-    """Empties SQLite's write-ahead log, which may still hold what was just replaced, unless another
-    process is reading it.
-    """
+    """Empties SQLite's write-ahead log of what was replaced, unless another process reads it."""
     if engine.dialect.name == "sqlite":
         connection = engine.raw_connection()
         try:
@@ -145,9 +139,7 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Changes a new file to WAL. SQLite's busy timeout does not cover this, so processes that start
-    together wait here.
-    """
+    """Changes a new file to WAL. The busy timeout does not cover that, so this waits itself."""
     until = time.monotonic() + BUSY_S
     while True:
         try:

@@ -58,9 +58,7 @@ def run_steps(connection: Connection, target: str) -> None:
 
 
 def _make_new(connection: Connection) -> None:
-    """Creates the newest tables in an empty database; tests ensure that the steps lead to the same
-    ones.
-    """
+    """Creates the newest tables; tests ensure that the steps lead to the same ones."""
     metadata.create_all(connection)
     connection.execute(insert(state).values(id=1, revision=0, forgotten=0))
     connection.execute(insert(sender).values(id=1, holder="", beat=0, active=False))

@@ -1,6 +1,4 @@
-"""Dashboard sessions in the configuration store's database, shared by all processes and kept over
-restarts.
-"""
+"""Dashboard sessions in the configuration store's database."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

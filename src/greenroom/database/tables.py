@@ -93,9 +93,7 @@ told = Table(
     Column("at_ms", BigInteger, nullable=False),
     Index("told_subject", "policy_id", "type", "subject", "at_ms"),
 )
-"""Each policy's reaction to the start of each incident; `at_ms`, when it is sent, may lie ahead
-(postponed).
-"""
+"""Each policy's reaction to each start; `at_ms`, when it is sent, may lie ahead."""
 
 outbox = Table(
     "outbox",
@@ -112,9 +110,7 @@ outbox = Table(
     Column("attempts", Integer, nullable=False),
     Index("outbox_destination", "destination", "number"),
 )
-"""Undelivered messages. Those of one destination go out in order of their numbers, postponed ones
-apart.
-"""
+"""Undelivered messages. A destination's go out by number, postponed ones apart."""
 
 history = Table(
     "history",
@@ -153,9 +149,7 @@ sender = Table(
     Column("beat", BigInteger, nullable=False),
     Column("active", Boolean, nullable=False),
 )
-"""One row: which process sends. `beat` grows while it lives, so that others need no clock to see
-that it died.
-"""
+"""One row: which process sends. `beat` grows while it lives, so no shared clock is needed."""
 
 sessions = Table(
     "sessions",
@@ -172,6 +166,4 @@ sessions = Table(
     Column("facts", Text, nullable=False, server_default=""),
     Index("sessions_kind", "kind", "seen_ms"),
 )
-"""Signed-in browsers, one-time links, known devices and used codes, each under the hash of its
-secret.
-"""
+"""Browsers, one-time links, known devices and used codes, by the hash of their secret."""

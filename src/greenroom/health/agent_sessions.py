@@ -19,7 +19,7 @@ class AgentSessions:
         self._known: dict[str, _Session] = {}
 
     def again(self, name: str, session: str, number: int, now_ms: int) -> bool:
-        """Whether this batch was taken already. Raises AgentNameTaken while another agent uses the
+        """Whether this batch is a duplicate. Raises AgentNameTaken while another agent uses the
         name.
         """
         known = self._known.get(name)

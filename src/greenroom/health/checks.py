@@ -319,9 +319,7 @@ def _show_preview(view: HealthView, check: HealthCheck, made_ms: int) -> Json:
 
 
 def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
-    """The whole document after an edit. A port that was the default of the old type becomes that of
-    the new one.
-    """
+    """The document after an edit. A default port changes with the type."""
     before = show(entry, NoStates())
     merged = overlaid(before, document)
     kind = merged.get("type") if isinstance(merged, dict) else None

@@ -55,9 +55,7 @@ class HealthMonitor:
     def __init__(
         self, now_ms: Callable[[], int], pending: Pending, replan: Callable[[], None] = lambda: None
     ) -> None:
-        """`pending` collects what is to be written; `replan` is called when agents get other
-        checks.
-        """
+        """`pending` collects what to write; `replan` is called when agents get other checks."""
         self._now_ms = now_ms
         self._pending = pending
         self._replan = replan
@@ -85,9 +83,7 @@ class HealthMonitor:
         self._plan_agents()
 
     def configure(self, placed: Mapping[str, Placed]) -> None:
-        """Sets the checks. Incidents of a removed check end; a changed check begins without
-        votes.
-        """
+        """Sets the checks. Incidents of removed checks end; changed checks begin without votes."""
         now_ms = self._now_ms()
         for key in self._placed.keys() - placed.keys():
             self._drop(key, now_ms)

@@ -79,8 +79,8 @@ class Course:
 
 
 class ProbeNetwork(httpcore.AsyncNetworkBackend):
-    """Connects to one of `addresses`. The certificate must be for `name`; `sent` is the SNI name,
-    empty for none.
+    """Connects to one of `addresses`. The certificate is for `name`; `sent` is the SNI, or
+    empty.
     """
 
     def __init__(

@@ -153,8 +153,8 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
 def _following(
     check: HealthCheck, config: HttpCheck, before: OutboundTarget, where: str
 ) -> OutboundTarget:
-    """Where a redirect leads. The check's own host means the checked server: its public address may
-    be someone else's.
+    """A redirect's target. The check's own host is the checked server, whatever its public
+    address.
     """
     found = read_target(urljoin(before.url, where))
     return replace(found, host=check.address.lower()) if found.host == _own_host(config) else found
@@ -206,9 +206,7 @@ async def _asked(
 
 
 def _names(config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> tuple[str, str]:
-    """(SNI name, name the certificate must be for); SNI is sent only with a Host header, as
-    published.
-    """
+    """(SNI name, certificate name); SNI is sent only with a Host header, as published."""
     host = _own_host(config) if same_host else target.host
     sent = "" if is_address(host) else host
     return sent, "" if config.allow_insecure else host or target.host
@@ -241,9 +239,7 @@ def _headers(
 
 
 async def _beginning(response: httpcore.Response) -> bytes:
-    """The first BODY_READ bytes, decoded as some servers compress unasked. Leaves out what cannot
-    be decoded.
-    """
+    """The first BODY_READ bytes, decompressed as far as possible: some servers compress unasked."""
     encoding = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
     decode = _decoder(encoding.strip().lower())
     body = b""
@@ -258,9 +254,7 @@ async def _beginning(response: httpcore.Response) -> bytes:
 
 
 def _decoder(encoding: bytes) -> Callable[[bytes, int], bytes]:
-    """(part, most bytes to return) -> decoded. `deflate` may have zlib's header or, as some servers
-    send it, none.
-    """
+    """(part, most bytes to return) -> decoded. `deflate` may lack zlib's header."""
     if encoding in (b"gzip", b"x-gzip"):
         return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress
     if encoding != b"deflate":

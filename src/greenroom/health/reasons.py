@@ -65,9 +65,7 @@ LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errn
 
 
 def lacking(error: BaseException) -> str:
-    """The shortage of this machine that prevented the probe; empty when the error is about the
-    origin.
-    """
+    """The shortage of this machine that prevented the probe, or empty."""
     found = (
         cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno in LACKS
     )

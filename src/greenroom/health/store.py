@@ -138,9 +138,7 @@ def default_url(data: Path) -> str:
 
 class SqlHealthStore:
     def __init__(self, url: str) -> None:
-        """Does not connect yet. Raises InvalidConfig for an invalid address, StorageFailed when its
-        driver is missing.
-        """
+        """Does not connect yet. Raises InvalidConfig, or StorageFailed without a driver."""
         address = read_url(url)
         self.name = shown(address)
         self._engine = connect(address)

@@ -1,6 +1,4 @@
-"""Which check is due when. Takes the time as an argument, so that tests can run a day in
-seconds.
-"""
+"""Which check is due when. The time is an argument, so tests can run a day in seconds."""
 
 import heapq
 from collections.abc import Mapping

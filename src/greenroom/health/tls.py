@@ -13,9 +13,7 @@ class NameMismatch(Exception):
 
 
 class TlsContexts:
-    """Made when first needed: reading a machine's certificates takes longer than a probe. TLS 1.2
-    or later.
-    """
+    """Made when first needed, because reading certificates is slow. TLS 1.2 or later."""
 
     def __init__(self, ca_file: str | None = None) -> None:
         """Trusts the certificates of this machine, or those of a file."""
@@ -54,9 +52,7 @@ def is_address(host: str) -> bool:
 
 
 def require_name(certificate: Mapping[str, Any], name: str) -> None:
-    """Raises NameMismatch unless the certificate (as ssl gives it) is for this name; `*` matches
-    one whole first label.
-    """
+    """Raises NameMismatch unless the certificate is for this name; `*` matches a first label."""
     wanted = name.rstrip(".").lower()
     names = [
         value.lower() for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"

@@ -37,9 +37,7 @@ class HealthView(HealthStates, Protocol):
     def previews(self) -> PreviewView: ...
 
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
-        """Takes an agent's report; returns its orders. Raises AgentRefused. Belongs to the event
-        loop.
-        """
+        """Takes a report; returns orders. Raises AgentRefused. Belongs to the event loop."""
 
     def leave(self, name: str) -> None:
         """The agent ended. Belongs to the event loop."""

@@ -1,6 +1,4 @@
-"""A key file that several processes share: mode 600, replaced as a whole, never repaired by
-guessing.
-"""
+"""A key file that processes share: mode 600, replaced as a whole, never repaired."""
 
 import contextlib
 import fcntl
@@ -42,9 +40,7 @@ KeyFileStamp = tuple[int, int, int]
 
 
 class KeysOnDisk:
-    """Methods raise StorageFailed on disk errors, InvalidConfig when the file is not keys or others
-    can read it.
-    """
+    """Methods raise StorageFailed on disk errors, InvalidConfig for an unusable file."""
 
     def __init__(self, path: Path, what: str, loss: str) -> None:
         """For messages: `what` the keys seal, and the `loss` without the file."""

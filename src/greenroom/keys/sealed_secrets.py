@@ -66,9 +66,7 @@ class SealedSecrets:
             raise StorageFailed("it is damaged, or belongs to another record") from None
 
     def rotate(self) -> str:
-        """Makes a new sealing key; older ones still open. Returns its id. Raises StorageFailed or
-        InvalidConfig.
-        """
+        """Makes a new sealing key; returns its id. Raises StorageFailed or InvalidConfig."""
         with self._file.alone(wait=True):
             return self._add(self._keys()).id.hex()
 

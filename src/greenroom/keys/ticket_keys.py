@@ -44,9 +44,7 @@ ACTIVATION_DELAY_MS = 15_000
 """Fifteen times the interval at which processes look at the file."""
 
 KEY_OVERLAP_MS = SESSION_LONGEST * 60_000 + PLACE_KEPT_MS + 60_000
-"""How long a replaced key still opens: the longest session, the time a place is kept, and a minute
-for slow clocks.
-"""
+"""A replaced key opens for the longest session, a kept place, and a minute for slow clocks."""
 
 RETRY_MS = 60_000
 """Between two tries to write the file."""
@@ -169,9 +167,7 @@ class KeyRing:
 
 
 def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
-    """The data directory's keys that open tickets, newest first. Raises InvalidConfig or
-    StorageFailed.
-    """
+    """The keys that open tickets, newest first. Raises InvalidConfig or StorageFailed."""
     file = _file(data)
     with file.disk():
         keys = _still_valid(file.read()[0], now_ms)

@@ -30,9 +30,7 @@ RESOLVE_S = 10.0
 """Limit for the resolver when the caller sets none."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""(host, port) -> addresses as text, best first. Raises OSError (socket.gaierror) when there are
-none.
-"""
+"""(host, port) -> addresses as text, best first. Raises OSError (socket.gaierror)."""
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
@@ -50,9 +48,7 @@ class Guard:
         resolve: Resolve = resolve_by_system,
         listening: Listening = tuple,
     ) -> None:
-        """`listening` gives greenroom's own listeners, which are refused even where the policy
-        allows their addresses.
-        """
+        """`listening` gives greenroom's own listeners, which are always refused."""
         self.policy = policy
         self._resolve = resolve
         self._listening = listening

@@ -1,6 +1,4 @@
-"""Recognizes greenroom's own listeners, however the address is spelled and whichever of this
-machine's it is.
-"""
+"""Recognizes greenroom's own listeners, however their addresses are spelled."""
 
 import os
 import socket

@@ -33,9 +33,7 @@ NEVER = (
     "ff00::/8",
     "::/128",
 )
-"""No setting allows these: link-local addresses, metadata services of clouds, and what is no single
-machine.
-"""
+"""No setting allows these: link-local, cloud metadata, and what is no single machine."""
 
 PRIVATE = (
     "10.0.0.0/8",
@@ -54,9 +52,7 @@ class OutboundRefused(GreenroomError):
 
 
 class OutboundFailed(GreenroomError):
-    """An allowed request had no usable answer. The message omits the path of the URL, which may be
-    a secret.
-    """
+    """An allowed request had no usable answer. The message omits the path, perhaps a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +102,7 @@ class OutboundPolicy:
         return f"{found} is not a public address, and the settings do not allow it"
 
     def target_problem(self, target: "OutboundTarget") -> str:
-        """Why this target is refused for any address of its name; empty when that depends on the
-        addresses.
-        """
+        """Why this target is refused for every address of its name, or empty."""
         if target.scheme not in self.schemes:
             return f"the scheme must be {' or '.join(self.schemes)}, not {target.scheme}"
         if self.ports and target.port not in self.ports:

@@ -1,6 +1,4 @@
-"""Serves status pages. Facts are computed at most once in ten seconds, for any number of
-requests.
-"""
+"""Serves status pages. Computes facts at most once in ten seconds."""
 
 import asyncio
 import hashlib
@@ -32,9 +30,7 @@ Ask = Callable[[], Awaitable[StatusFacts]]
 
 
 class FactsCache:
-    """Fetches facts once at a time, and only when they are FRESH_S old. Old facts stay while that
-    fails.
-    """
+    """Fetches facts once at a time, when FRESH_S old. Keeps old ones while that fails."""
 
     def __init__(self, ask: Ask, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
@@ -44,9 +40,7 @@ class FactsCache:
         self._asked_s = 0.0
 
     async def get(self) -> StatusFacts:
-        """At most FRESH_S old, if possible. Raises the fetch's exception if there never
-        were any.
-        """
+        """At most FRESH_S old, if possible. Raises the fetch's exception without any facts."""
         async with self._guard:
             if self._facts is None or self._monotonic() - self._asked_s >= FRESH_S:
                 try:

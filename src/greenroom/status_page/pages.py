@@ -1,6 +1,4 @@
-"""Status pages in the store, beside those of the configuration file. An extension of Cloudflare's
-API.
-"""
+"""Status pages in the store, beside the configuration file's. An extension."""
 
 from dataclasses import fields, replace
 from typing import Any

@@ -37,9 +37,7 @@ class CheckFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
-    """A room. `holds`: every new visitor waits, even while there are none; `opens_ms`: until then,
-    if known.
-    """
+    """`holds`: every new visitor waits, even while there are none; `opens_ms`: until then."""
 
     id: str
     name: str

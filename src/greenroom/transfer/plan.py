@@ -67,9 +67,7 @@ MOST: Mapping[str, int] = {
     "alert_policy": alert_policies.POLICIES_MAX,
     "status_page": PAGES_MAX,
 }
-"""Limits of an installation, configuration file included. Excess entries of a document are only
-counted.
-"""
+"""Limits of an installation, configuration file included. Excess entries are only counted."""
 
 _PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
     "room": "waiting rooms",

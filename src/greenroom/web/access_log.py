@@ -1,6 +1,4 @@
-"""Middleware of the API: gives every request an id, a log line, and an enveloped response even
-after an internal error.
-"""
+"""Middleware of the API: request ids, log lines, and an envelope around internal errors."""
 
 import re
 import secrets

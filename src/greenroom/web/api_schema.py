@@ -141,9 +141,7 @@ class ApiSchema:
         return shown | ({EXTENSION: ours} if ours else {})
 
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
-        """Moves the record's problems to where the sender finds the field: extensions are inside
-        their object.
-        """
+        """Moves problems to where the sender finds the field: extensions are in their object."""
         ours = {api_field.name for api_field in self.fields if api_field.rule.extension}
         return [
             (
@@ -259,9 +257,7 @@ def _field(pointer: str) -> str:
 
 
 def overlaid(document: Mapping[str, Any], edit: Any) -> Any:
-    """Merges an edit into a document: objects merge, everything else is replaced; null removes the
-    field.
-    """
+    """Merges an edit: objects merge, everything else is replaced; null removes the field."""
     if not isinstance(edit, dict):
         return edit
     merged = dict(document)

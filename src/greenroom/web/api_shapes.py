@@ -16,9 +16,7 @@ class Shape(Protocol):
     """The JSON form of one kind of value."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """The record's value; adds to `problems` what is wrong, and then the result is
-        meaningless.
-        """
+        """The record's value, meaningless when it adds to `problems`."""
 
     def show(self, value: Any) -> Any:
         """The JSON value."""

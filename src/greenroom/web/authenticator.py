@@ -1,6 +1,4 @@
-"""Authenticates API calls: compares tokens in constant time, and delays addresses with too many
-failures.
-"""
+"""Authenticates API calls: constant-time comparison, and delays after too many failures."""
 
 import hmac
 import secrets
@@ -47,9 +45,7 @@ class Caller(NamedTuple):
         return not self.token.zone_ids or zone_id in self.token.zone_ids
 
     def require(self, asked: str, zone_id: str | None) -> None:
-        """Raises Refused unless the token allows this in the zone, or for the whole account
-        (None).
-        """
+        """Raises Refused unless the token allows this in the zone (None: the account)."""
         if not set(GRANTS[asked]) & set(self.token.scopes):
             raise Refused(ApiFault(Code.DENIED, f"the token lacks the scope {asked}"))
         if self.token.zone_ids and (zone_id is None or not self.sees(zone_id)):
@@ -150,9 +146,7 @@ def make_token(
     email: str = "",
     expires_ms: int | None = None,
 ) -> tuple[str, Token]:
-    """(secret, token): the secret is shown once and not kept. Raises InvalidConfig with every
-    problem.
-    """
+    """(secret, token): the secret is shown once. Raises InvalidConfig with every problem."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = Token(
         id=token_id,

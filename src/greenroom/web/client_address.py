@@ -1,6 +1,4 @@
-"""The address of an API caller: the peer, or what a trusted proxy says; never what a caller says of
-itself.
-"""
+"""The address of an API caller: the peer, or what a trusted proxy says, never the caller."""
 
 from collections.abc import Callable
 

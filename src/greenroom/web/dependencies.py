@@ -161,9 +161,7 @@ JsonItems = Annotated[Any, Depends(_items)]
 
 
 class PageQuery:
-    """The wanted page of a list. Pages after the last one are empty, which is how clients find the
-    end.
-    """
+    """The wanted page of a list. Pages after the last one are empty: clients look for that."""
 
     def __init__(
         self,

@@ -19,9 +19,7 @@ FAILURES_MAX = 20
 
 FAILURES_MS = 60_000
 NETWORK_BITS = 64
-"""Of an IPv6 address: one subscriber has a whole network of that size, and each address of it would
-have its own budget.
-"""
+"""Of an IPv6 address: a subscriber has a whole such network, which shares one budget."""
 
 KEPT_MAX = 10_000
 """Addresses, accounts and devices whose attempts are kept; the least recent is forgotten first."""
@@ -38,9 +36,7 @@ class StoredFailures:
         most: int = FAILURES_MAX,
         within_ms: int = FAILURES_MS,
     ) -> None:
-        """`most` failures within `within_ms` of the first one; then a client waits for the rest of
-        that time.
-        """
+        """`most` failures within `within_ms` of the first; then a client waits for the rest."""
         self._store = store
         self._clock = clock
         self._purpose = purpose
@@ -72,9 +68,7 @@ class StoredFailures:
             self.release(*each)
 
     def reserve(self, client: str) -> int:
-        """Counts an attempt, or returns the seconds until this client may try again without
-        counting.
-        """
+        """Counts an attempt, or returns the seconds to wait without counting."""
         wait_s = self.wait_s(client)  # a read: who is refused writes nothing
         if wait_s:
             return wait_s

@@ -46,9 +46,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,20}")
 
 
 class RouteGuard(ABC):
-    """Refuses callers without permission. Runs in a thread, before anything else of the request is
-    read.
-    """
+    """Refuses callers without permission. Runs in a thread, before the request is read."""
 
     @abstractmethod
     def __call__(self, request: Request) -> Any:
@@ -57,18 +55,14 @@ class RouteGuard(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Depends:
-    """The value is what this function returns. An `async def` function may read the body, and takes
-    only the Request.
-    """
+    """The value of a function. An `async def` function may read the body, and takes the Request."""
 
     function: Function
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parameter of the query string, within these bounds. `alias` is its name there, if Python
-    cannot spell it.
-    """
+    """A parameter of the query string. `alias` is its name there, if Python cannot spell it."""
 
     alias: str = ""
     ge: int | None = None

@@ -41,9 +41,7 @@ AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_data_center_silent": (11_000, 5_000),
     "greenroom_origin_errors": (0, 60_000),
 }
-"""For how long a condition must hold before its start, and be over before its end, is reported;
-default: at once.
-"""
+"""(until a start is reported, until an end is reported) in ms; default: at once."""
 
 REQUESTS_LEAST = 20
 """Requests of a minute that make a percentage worth an alert."""
@@ -90,16 +88,12 @@ class Picture:
     data_center: str = "here"
     rooms: tuple[RoomPicture, ...] = ()
     speaks_for_rooms: bool = True
-    """False: another process of this data center reports on the rooms. A process that cannot write
-    admissions reports anyway.
-    """
+    """False: another process reports on the rooms. A failing ledger is reported anyway."""
     requests: int = 0
     failed: int = 0
     """Failed requests among `requests`."""
     cut_off_s: float | None = None
-    """Seconds without contact to the coordinator; None: in contact, or another process
-    reports it.
-    """
+    """Seconds without the coordinator; None: in contact, or another process reports it."""
     silent: Mapping[str, tuple[float, int]] | None = None
     """Data centers silent to the coordinator: seconds of silence, and what they hold; None: another
     process is the coordinator.

@@ -50,9 +50,7 @@ class Told:
     postponed: bool = False
     """The start of this incident waits for the end of the interval."""
     last_start_ms: int | None = None
-    """The policy's last start (or alert without an end) of this subject, or the time of a postponed
-    one.
-    """
+    """The policy's last start (or single event) of this subject, or its postponed time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +140,7 @@ def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
 
 
 def filter_problems(alert_type: str, filters: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """(filter, problem) for a known type; other types accept every filter, because nothing raises
-    them.
-    """
+    """(filter, problem) for a known type; other types accept every filter."""
     row = ALERTS.get(alert_type)
     if row is None:
         return []

@@ -10,9 +10,7 @@ from greenroom.model.alert import Alert
 from greenroom.model.alert_types import make
 
 REMEMBERED_MAX = 10_000
-"""Alerts without an end that this process does not raise again; the store knows those of all
-processes.
-"""
+"""Alerts without an end that this process does not raise again."""
 
 
 class Tracker:
@@ -32,9 +30,7 @@ class Tracker:
                 self.open.setdefault(_incident(alert), alert)
 
     def without_open(self, alerts: Iterable[Alert], known: Iterable[Alert]) -> list[Alert]:
-        """These alerts without starts that another process has reported; takes over their
-        incidents.
-        """
+        """Drops starts that another process has reported, and takes their incidents over."""
         going_on = {
             _incident(alert): alert for alert in known if alert.correlation_id.startswith(SOURCES)
         }
@@ -50,9 +46,7 @@ class Tracker:
     def step(
         self, found: Iterable[AlertCondition], speaks_for: Callable[[str], bool], now_ms: int
     ) -> list[Alert]:
-        """The alerts to report now. A condition that is over ends only where this process
-        `speaks_for` it.
-        """
+        """The alerts to report now. Conditions end only where this process `speaks_for` them."""
         holding = {condition.incident: condition for condition in found}
         alerts = [
             alert for condition in holding.values() for alert in self._held(condition, now_ms)

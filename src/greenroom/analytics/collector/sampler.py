@@ -14,9 +14,7 @@ from greenroom.model.visit import Estimate
 
 
 class RoomLook(msgspec.Struct, frozen=True):
-    """`room` has the settings in force, of the room or its event; None when it is not sampled from
-    here.
-    """
+    """`room` has the settings in force, of the room or its event; None: not sampled from here."""
 
     room: Room
     active: int | None = None

@@ -147,9 +147,7 @@ class GraphqlEndpoint:
     def _answer(
         self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None
     ) -> Response:
-        """Runs in a worker thread so that the event loop serves visitors. Waits while AT_ONCE
-        queries run.
-        """
+        """Runs in a worker thread. Waits while AT_ONCE queries run."""
         with _RUNNING:
             return self._result(caller, query, variables, name)
 

@@ -66,9 +66,7 @@ FIELDS_MAX = 1_000
 """After fragments are expanded."""
 
 SAME_NAME_MAX = 20
-"""Fields of one selection with the same response name, fragments included: merging them takes
-quadratic time.
-"""
+"""Fields of one selection with the same response name: merging takes quadratic time."""
 
 FRAGMENTS_MAX = 50
 VALUE_DEPTH_MAX = 20

@@ -1,6 +1,4 @@
-"""Walks a query: which zones the caller may see, and each dataset of each zone as one
-`DatasetQuery`.
-"""
+"""Walks a query: the zones that the caller may see, and a `DatasetQuery` for each dataset."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -110,9 +108,7 @@ def _settings(one: Dataset) -> dict[str, Any]:
 
 
 def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
-    """In the order of their tags. A requested zone that is missing or may not be seen is an
-    authorization error.
-    """
+    """By tag. A requested zone that is missing or may not be seen is an authorization error."""
     op, wanted = _one_condition("zone", filter)
     _require(
         context.caller, context.caller.token.zone_ids[0] if context.caller.token.zone_ids else None

@@ -1,6 +1,4 @@
-"""Answers a question: the tables, one statement for numbers, one more for percentiles of merged
-histograms.
-"""
+"""Answers a question with one statement, and one more for percentiles of merged histograms."""
 
 import time
 from collections.abc import Mapping, Sequence

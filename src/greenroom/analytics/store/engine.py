@@ -21,9 +21,7 @@ class Engine(Protocol):
         """Includes what the open change has written; for the writing thread."""
 
     def change(self) -> AbstractContextManager[None]:
-        """All changes inside or none; where there are no transactions, in an order that can be
-        repeated.
-        """
+        """All changes or none; without transactions, in an order that can be repeated."""
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None: ...
 

@@ -40,9 +40,7 @@ GRACE_S = 120
 """An hour is computed this long after its end, when the parts of its last minute are there."""
 
 LATE_S = 6 * HOUR_S
-"""Parts are kept this long to recognize duplicates; older ones are refused, because nothing could
-tell whether they are.
-"""
+"""Parts are kept this long to recognize duplicates; older ones are refused, as perhaps known."""
 
 ROOMS_AT_ONCE = 50
 """Rooms whose histograms merge between two calls of `breathe`, so that visitors are not held up."""
@@ -346,9 +344,7 @@ class Keeper:
             self._note("forgot_at", begin)
 
     def _delete_before(self, table: Table, oldest_s: int) -> bool:
-        """Whether there was anything to delete; asked first, because deleting nothing is as slow in
-        ClickHouse as deleting.
-        """
+        """Whether there was anything to delete; asked first, because ClickHouse deletes slowly."""
         found = self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest_s} LIMIT 1")  # noqa: S608 - names and numbers
         if found:
             self._engine.delete(table, f"t < {oldest_s}")

@@ -116,9 +116,7 @@ class Grouped:
     def histograms_text(
         self, pieces: Sequence[Piece], where: str, names: Sequence[str], limit: int
     ) -> str:
-        """Rows of the dimensions and these histograms, one for each table row with values; at most
-        `limit`.
-        """
+        """Dimensions and these histograms for each table row with values; at most `limit` rows."""
         keys = [bucket(name) for name in self.question.dimensions]
         filled = " OR ".join(f"{name}_count > 0" for name in names)
         rows = pieces_text(pieces, names, f"{where} AND ({filled})")

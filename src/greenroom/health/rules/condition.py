@@ -37,9 +37,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A change of the decided status. `event` is start, end, or none for the first verdict on a
-    healthy origin.
-    """
+    """A change of the decided status. `event`: start, end, or none if healthy from the start."""
 
     event: str
     old: str
@@ -49,9 +47,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def patience_ms(check: HealthCheck) -> int:
-    """How long verdicts may be undecided before the status is unknown: two probes of every
-    agent.
-    """
+    """How long verdicts may be undecided: two probes of every agent."""
     return 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
 
 

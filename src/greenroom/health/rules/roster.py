@@ -46,9 +46,7 @@ def remembered(roster: Roster, now_ms: int) -> dict[str, Agent]:
 
 
 class AgentsByRegion:
-    """Assigns checks for one roster at one moment. Made once for all checks, so that ten thousand
-    share the work.
-    """
+    """Assigns checks for one roster at one moment. Made once for all checks."""
 
     def __init__(self, roster: Roster, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -89,9 +87,7 @@ def asked(check: HealthCheck, roster: Roster, now_ms: int) -> Mapping[str, tuple
 
 
 def _three(check_id: str, agents: list[Agent], now_ms: int) -> tuple[str, ...]:
-    """Living agents first, in an order that depends on the check, so that many agents share the
-    work.
-    """
+    """Living agents first, in an order that depends on the check, to share the work."""
     if len(agents) <= AGENTS_PER_REGION:
         return tuple(sorted(agent.name for agent in agents))
     ordered = sorted(agents, key=lambda agent: (agent.lost(now_ms), _rank(check_id, agent.name)))

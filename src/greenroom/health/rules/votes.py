@@ -104,9 +104,7 @@ def judged(
 
 
 def _commonest(votes: Sequence[Vote]) -> Vote:
-    """A vote with the most common reason; ties go to the alphabetically first, so that it does not
-    alternate.
-    """
+    """A vote with the most common reason; alphabetical on ties, so that it does not alternate."""
     counts: dict[str, int] = {}
     for vote in votes:
         counts[vote.reason] = counts.get(vote.reason, 0) + 1

@@ -47,8 +47,8 @@ def opsgenie(message: Message, url: str, secret: str, _now_ms: int) -> Post:
 
 
 def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
-    """The Events API; the secret, or `api_key` in the URL, is the API key. An incident is an
-    aggregation.
+    """The Events API; the API key is the secret, or `api_key` in the URL. Aggregates by
+    incident.
     """
     alert = message.alert
     document: dict[str, Any] = {
@@ -82,9 +82,7 @@ def splunk(message: Message, url: str, secret: str, now_ms: int) -> Post:
 
 
 def pagerduty(message: Message, url: str, secret: str, _now_ms: int) -> Post:
-    """The Events API v2; the secret is the routing key. The end of an incident resolves its
-    start.
-    """
+    """The Events API v2; the secret is the routing key. The end of an incident resolves it."""
     alert = message.alert
     event: dict[str, Any] = {
         "summary": message.text[:1_024],

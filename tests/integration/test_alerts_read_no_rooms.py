@@ -12,6 +12,7 @@ from greenroom.alerts.watcher import Watcher
 from greenroom.config.source import FileSource
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.ledger_store import ProcessLedgerStore
+from greenroom.runtime.parts import Listeners
 from greenroom.runtime.process import Process
 
 
@@ -28,7 +29,7 @@ def test_looking_for_alerts_asks_for_no_figures_and_an_operator_does(tmp_path: P
         with contextlib.ExitStack() as undo:
             data = DataDir(tmp_path / "data")
             undo.callback(data.release)
-            await process._begin_with_store(data, undo)
+            await process._begin_with_store(data, Listeners(None, None, None), undo)
             process._ledgers = cast(ProcessLedgerStore, ledgers)
             notifications = process._notifications
             assert notifications is not None

@@ -115,7 +115,9 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
     in_json = hold.json and signs.prefers_json
     if held is None or not (in_json or hold.uniform or signs.document or shows_page(arrival)):
         return _without_page(hold, arrival)
-    if not hold.uniform and (signs.crawler or (not in_json and is_data(arrival))):
+    if not hold.uniform and (
+        signs.crawler or (not (in_json or signs.document) and is_data(arrival))
+    ):
         status = (
             503  # a success would put the waiting page into the index in the place of the real one
         )

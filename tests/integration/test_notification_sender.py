@@ -254,11 +254,12 @@ import asyncio, sys, time
 from greenroom.alerts.delivery import Delivery
 from greenroom.alerts.sender import NotificationSender
 from greenroom.outbound import Guard, OutboundPolicy
-from store_with_outbox import StoreWithOutbox
-store = StoreWithOutbox(sys.argv[1])
+from greenroom.alerts.store import SqlOutbox
+from greenroom.configuration.store import SqlStore
+store = SqlStore(sys.argv[1])
 now_ms = lambda: time.time_ns() // 1_000_000
 guard = Guard(OutboundPolicy(ports=(), allowed=("127.0.0.1",)))
-asyncio.run(NotificationSender(store.outbox, store.read, Delivery(guard, now_ms).attempt, now_ms, lambda: 0.5).run())
+asyncio.run(NotificationSender(SqlOutbox(store), store.read, Delivery(guard, now_ms).attempt, now_ms, lambda: 0.5).run())
 """
 
 

@@ -76,7 +76,8 @@ TABLES = (
 LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
 TAKEN_AS_WRITTEN = (
-    "always_use_https", "ambiguous_paths", "analytics", "default_host", "drain_seconds", "merge_slashes", "other_hosts", "pass_well_known",
+    "always_use_https", "answer_live_checks", "ambiguous_paths", "analytics", "default_host", "drain_seconds", "merge_slashes", "other_hosts",
+    "pass_well_known",
     "search_engine_crawler_bypass", "socket_mode", "trust_forwarded_host",
     "trusted_headers", "trusted_proxies",
 )  # fmt: skip

@@ -206,6 +206,12 @@ class Server:
         " bypass rule of each room",
         True,
     )
+    answer_live_checks: bool = spec(
+        "answer /.well-known/greenroom/live on the listener for visitors with 200 for greenroom"
+        " itself, whatever the rooms do: for health checks of a proxy in front. false: such requests"
+        " go the way of all others",
+        True,
+    )
     drain_seconds: int = spec(
         "how long requests in progress may take after SIGTERM before they are cut off",
         30,
@@ -386,6 +392,7 @@ class Config:
     ambiguous_paths: str = "auto"
     merge_slashes: bool | str = "auto"
     pass_well_known: bool = True
+    answer_live_checks: bool = True
     zone_paths: Mapping[str, PathPolicy] = field(default_factory=dict)
     """How paths are taken in zones, by the zone's name, where that differs from the process."""
     drain_seconds: int = 30

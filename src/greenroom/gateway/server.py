@@ -56,7 +56,7 @@ class Gateway:
     through the attribute at any time); `on_error` is told of exceptions, none of which reaches a
     visitor; `varying` are header lines whose values are other ones for each visitor (empty: the
     usual ones); `read` reads heads in another way; `descriptors` is how many file descriptors the
-    process may have (None: what the system allows).
+    process may have (None: what the system allows); `live_target` is answered without a decision.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Gateway:
         varying: tuple[Varying, ...] = (),
         read: ReadHead = read_head,
         descriptors: int | None = None,
+        live_target: bytes = b"",
     ) -> None:
         self.receiver = receiver
         self.origins = origins
@@ -80,6 +81,7 @@ class Gateway:
         self.forwarded_policy = forwarded_policy or ForwardedPolicy()
         self.varying = varying
         self.read_head = read
+        self.live_target = live_target
         self.on_error = on_error
         self.on_request = on_request
         """Told what became of each request, for an access log; None: there is none, and nothing is

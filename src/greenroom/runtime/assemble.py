@@ -24,6 +24,7 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
+from greenroom.gateway.wire.own_answers import LIVE_TARGET
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.ledgers.draws import DrawFiles
 from greenroom.lookups import Crawlers, LocalLookups, Places
@@ -155,6 +156,7 @@ def gateway(
         on_error=on_error,
         on_request=on_request,
         guard=guard,
+        live_target=live_target(config),
     )
 
 
@@ -164,6 +166,12 @@ def rewire(config: Config, running: Gateway, on_request: RequestObserver | None)
     running.origins = origins(config)
     running.relimit(config.limits)
     running.forwarded_policy = forwarded_policy(config)
+    running.live_target = live_target(config)
+
+
+def live_target(config: Config) -> bytes:
+    """What the visitors' listener answers for greenroom itself; empty: nothing."""
+    return LIVE_TARGET if config.answer_live_checks else b""
 
 
 def origins(config: Config) -> Callable[[str], Origin | None]:

@@ -19,6 +19,7 @@ deadline, looked at by the gateway's sweep: there is no timer per request.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import cast
 
 from greenroom.decision.render import OUTAGE
@@ -32,7 +33,7 @@ from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.body import BadBody
 from greenroom.gateway.wire.head_limits import END_OF_HEAD, hopeless
 from greenroom.gateway.wire.head_records import RequestHead
-from greenroom.gateway.wire.own_answers import answer_bytes, refusal
+from greenroom.gateway.wire.own_answers import LIVE, answer_bytes, refusal
 from greenroom.gateway.wire.request_head import Peer
 from greenroom.model.answer import Answer
 
@@ -240,7 +241,10 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             if 0 < self.limits.body_bytes < (head.content_length or 0):
                 return self.refuse(413, "the body of the request is too large")
             self.body = RequestBody(head, self.limits)
-        gateway.batch.add(exchange)
+        if head.target == gateway.live_target:
+            gateway.later(partial(exchange.decided, LIVE))  # pipelined ones would recurse here
+        else:
+            gateway.batch.add(exchange)
         return True
 
     def expect_decision(self) -> None:

@@ -135,6 +135,10 @@ class ConnectionServices(ExchangeServices, Protocol):
         """Which proxies are trusted to say who the client is."""
 
     @property
+    def live_target(self) -> bytes:
+        """The target answered with `LIVE` without a decision; empty: there is none."""
+
+    @property
     def varying(self) -> tuple[Varying, ...]:
         """Header lines whose values are other ones for each visitor; empty: the usual ones (see
         `Peer`).

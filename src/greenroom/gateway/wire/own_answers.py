@@ -27,6 +27,11 @@ _PLAIN = AnswerHeaders(
 _BUSY = _PLAIN.plus((b"Retry-After", b"%d" % RETRY_S))
 
 
+LIVE_TARGET = b"/.well-known/greenroom/live"
+LIVE = Answer(200, _PLAIN, b"live\n")
+"""For health checks of a proxy in front, which may reach nothing but the visitors' listener."""
+
+
 def refusal(status: int, reason: str) -> Answer:
     """For a request that goes no further; `reason` is safe to show."""
     return Answer(

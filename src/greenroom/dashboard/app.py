@@ -31,6 +31,7 @@ from greenroom.dashboard.routes import ROUTES
 from greenroom.dashboard.routing import PageRoute, RouteReach, Threads
 from greenroom.dashboard.services import LiveState, Services
 from greenroom.dashboard.sign_in import DashboardSession, SignIn
+from greenroom.decision.arrival import HOST_MAX, origin_of
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
@@ -144,6 +145,11 @@ class Dashboard:
                     form = await (_public_form(request) if row.role is None else _form(request))
                     meant = row.role is None or session is None or _has_csrf(request, session, form)
                 if not meant:
+                    misnamed = _misnamed(request)
+                    if misnamed is not None:
+                        return await self._told(
+                            request, 403, "This form came from another address", misnamed
+                        )
                     return await self._told(
                         request, 403, "This form is not valid any more", _NOT_MEANT, session, known
                     )
@@ -254,6 +260,10 @@ _NOT_MEANT = (
     " reload the page and try again."
 )
 
+_SET_HOST = (
+    "let the proxy in front pass on the Host header (nginx: proxy_set_header Host $http_host), or"
+    " list its address in trusted_proxies and let it set X-Forwarded-Host"
+)
 
 _OF_PROXIES = frozenset(
     {"x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "via"}
@@ -326,10 +336,39 @@ async def _form(request: Request, most: int = FORM_MAX) -> Form:
 
 def _from_own_page(request: Request) -> bool:
     """Whether the browser says that a write comes from a page of the dashboard."""
-    scheme, _, authority = request.headers.get("origin", "").partition("://")
-    if scheme not in ("http", "https") or not authority or authority != request.headers.get("host"):
+    sent, asked = _origins(request)
+    if not sent or sent != asked:
+        return False
+    if request.url.scheme == "https" and not sent.startswith("https:"):
         return False
     return request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+
+
+def _origins(request: Request) -> tuple[str, str]:
+    """That of the page which sent a write, and that of the host that was asked; empty for what is
+    none. The scheme is the page's: a proxy in front that ends TLS need not say so.
+    """
+    scheme, _, authority = request.headers.get("origin", "").partition("://")
+    asked = request.headers.get("host", "")
+    return (
+        origin_of(scheme.lower(), authority.encode("latin-1")),
+        origin_of(scheme.lower(), asked.encode("latin-1")),
+    )
+
+
+def _misnamed(request: Request) -> str | None:
+    """What to tell a person whose proxy did not pass on the host, and the log; None when both are
+    the same, or the browser names no origin.
+    """
+    sent, asked = _origins(request)
+    if not sent or sent == asked:
+        return None
+    host = request.headers.get("host", "")[:HOST_MAX]
+    log.warning("dashboard_form_from_another_host", origin=sent, host=host, reason=_SET_HOST)
+    return (
+        f"The page that sent it is at {sent}, but greenroom was asked for the host {host}. If"
+        f" {sent} is this dashboard: {_SET_HOST}. If it is not, close that page."
+    )
 
 
 def _has_csrf(request: Request, session: DashboardSession, form: Form) -> bool:

@@ -59,6 +59,7 @@ _ABSOLUTE = re.compile(rb"([A-Za-z]+)://([^/?#]*)(.*)", re.DOTALL)
 _HOST = re.compile(
     rb"(\[[0-9A-Fa-f:.]{2,45}\]|(?=.{1,254}(?::|\Z))(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?)(?::([0-9]{1,5}))?"
 )
+_USUAL_PORTS = {"http": 80, "https": 443}
 
 
 class ArrivalLimits(NamedTuple):
@@ -360,6 +361,18 @@ def read_host(authority: bytes) -> str:
     other text.
     """
     return _host(authority) if len(authority) <= HOST_MAX else ""
+
+
+def origin_of(scheme: str, authority: bytes) -> str:
+    """The origin of this scheme and Host header as browsers write it: `https` and
+    `Ops.Example.com.:443` are `https://ops.example.com`. Empty for what is none.
+    """
+    host, usual = read_host(authority), _USUAL_PORTS.get(scheme)
+    found = _HOST.fullmatch(authority) if host else None
+    if found is None or usual is None:
+        return ""
+    port = int(found[2]) if found[2] else usual
+    return f"{scheme}://{host}" if port == usual else f"{scheme}://{host}:{port}"
 
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Template
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import (
@@ -16,6 +16,7 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
+from greenroom.decision.arrival import origin_of
 from greenroom.demo.crowd import CROWD_MAX, CROWD_NORMAL, DemoCrowd
 
 FORM_MAX = 1_000
@@ -76,7 +77,12 @@ def console_routes(
 def _from_here(request: Request) -> bool:
     """A page of another site, open in the same browser, may not play with the crowd."""
     origin = request.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    if origin is None:
+        return True
+    scheme, _, authority = origin.partition("://")
+    host = request.headers.get("host", "")
+    sent = origin_of(scheme, authority.encode("latin-1"))
+    return bool(sent) and sent == origin_of(scheme, host.encode("latin-1"))
 
 
 async def _wanted_size(request: Request) -> int | None:

@@ -14,6 +14,7 @@ from greenroom.dashboard.pages.session import safe_path, sign_in_form, signed_in
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import PUBLIC, view
 from greenroom.dashboard.sign_in import OIDC_MS, SignedIn
+from greenroom.decision.arrival import origin_of
 from greenroom.decision.cookies import OIDC_COOKIE
 from greenroom.web.refusals import ApiFault, Code, Refused
 
@@ -95,7 +96,8 @@ def _address(page: PageRequest, path: str) -> str:
     know.
     """
     url = page.request.url
-    return f"{url.scheme}://{url.netloc}{page.url(path)}"
+    origin = origin_of(url.scheme, url.netloc.encode("latin-1", "replace"))
+    return (origin or f"{url.scheme}://{url.netloc}") + page.url(path)
 
 
 PAGES = (

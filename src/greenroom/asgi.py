@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
+from greenroom.decision.forwarded import prefix_of
 from greenroom.decision.verdict import Forward
 from greenroom.errors import GreenroomError
 from greenroom.model.answer import Answer, AnswerHeaders
@@ -121,7 +122,18 @@ def _request(scope: AsgiScope, method: str, headers: Any) -> AppRequest:
         scope.get("scheme") in ("https", "wss"),
         "HTTP/" + scope.get("http_version", "1.1"),
         (server[0], server[1] or 0) if server else ("", 0),
+        _before(scope.get("root_path", "").rstrip("/"), path),
     )
+
+
+def _before(root: str, path: str) -> str | None:
+    """What stands before the path: nothing where it begins with the root already, as the ASGI
+    specification has it; some servers leave the root out. None without one.
+    """
+    if not root:
+        return None
+    included = path == root or path.startswith(f"{root}/")
+    return "" if included else prefix_of(root.encode("utf-8", "replace"))
 
 
 @lru_cache(maxsize=TARGETS_REMEMBERED)

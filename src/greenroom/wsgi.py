@@ -125,6 +125,7 @@ def _request(environ: Environ) -> AppRequest:
         (environ["SERVER_NAME"], int(environ["SERVER_PORT"]))
         if environ.get("SERVER_PORT", "").isdigit()
         else ("", 0),
+        "" if environ.get("SCRIPT_NAME") else None,  # the target begins with it
     )
 
 

@@ -77,7 +77,7 @@ class Admitting:
             early,
             decided,
             home,
-            arrival.scheme,
+            (arrival.scheme, arrival.prefix),
             update,
             key,
         )
@@ -104,7 +104,8 @@ class Admitting:
         lasts_s = (
             room.session_ms if room.renews else outcome.renewed_ms + room.session_ms - now_ms
         ) // 1000
-        cookie = room.cookies.of(arrival.scheme).set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
+        writer = room.cookies.of(arrival.scheme, arrival.prefix)
+        cookie = writer.set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
         if update:
             verdict: Forward | Answer = let_in_update(room.page, arrival, cookie)
         else:
@@ -147,4 +148,5 @@ def _forward(
         passed,
         arrival.scheme,
         room.page,
+        prefix=arrival.prefix,
     )

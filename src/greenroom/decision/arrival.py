@@ -14,7 +14,7 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
-from greenroom.decision.forwarded import ForwardedPolicy, Headers, parse_address
+from greenroom.decision.forwarded import ForwardedPolicy, Headers, parse_address, said_prefix
 from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal, Target
@@ -157,12 +157,15 @@ class CheckedLines(NamedTuple):
 
 
 class Visitor(NamedTuple):
-    """Who asks for what: client address, scheme, host as it is matched, host as it was sent."""
+    """Who asks for what: client address, scheme, host as it is matched, host as it was sent, path that a
+    proxy took off.
+    """
 
     client: str
     scheme: str
     host: str
     authority: bytes
+    prefix: str = ""
 
 
 def arrival_from(
@@ -172,18 +175,20 @@ def arrival_from(
     sender: Sender,
     limits: ArrivalLimits = USUAL_LIMITS,
     version: str = "HTTP/1.1",
+    prefix: str | None = "",
 ) -> Arrival | Refusal:
     """The arrival of a request, or why it is refused (status 400 to 431). Never raises, for any
     bytes.
 
     `target` is the request target as the visitor sent it: a path with query, an absolute URL, or
     `*` of OPTIONS. `headers` are pairs of a name in any case and its value, in order, the host
-    among them; some servers give lists.
+    among them; some servers give lists. `prefix` is the path that was taken off the front; None:
+    what a trusted proxy says in X-Forwarded-Prefix.
     """
     lines = checked_lines(headers, limits)
     if isinstance(lines, Refusal):
         return _refused_line(method, target, limits) or lines
-    return arrival_of(method, target, lines, sender, limits, version)
+    return arrival_of(method, target, lines, sender, limits, version, prefix)
 
 
 def checked_lines(
@@ -240,6 +245,7 @@ def arrival_of(
     sender: Sender,
     limits: ArrivalLimits = USUAL_LIMITS,
     version: str = "HTTP/1.1",
+    prefix: str | None = "",
 ) -> Arrival | Refusal:
     """As `arrival_from`, for header lines that have been checked already."""
     if method not in _USUAL_METHODS or len(target) > limits.url_bytes:
@@ -251,7 +257,7 @@ def arrival_of(
     visitor = visitor_of(headers, authority, sender, facts)
     if isinstance(visitor, Refusal):
         return visitor
-    client, scheme, host, said = visitor
+    client, scheme, host, said, said_before = visitor
     found = target_of(target, method, authority, scheme, sender.named(said).paths)
     if isinstance(found, Refusal):
         return found
@@ -270,6 +276,7 @@ def arrival_of(
         readings=found.readings,
         signs=lines.signs,
         otherwise=found.otherwise,
+        prefix=said_before if prefix is None else prefix,
     )
 
 
@@ -292,6 +299,7 @@ def arrival_at(like: Arrival, raw: bytes, target: Target) -> Arrival:
         readings=target.readings,
         signs=like.signs,
         otherwise=target.otherwise,
+        prefix=like.prefix,
     )
 
 
@@ -351,9 +359,10 @@ def visitor_of(
         return Visitor(sender.client, sender.scheme, host, authority)
     said = policy.visitor(sender.client, sender.scheme, headers, facts)
     told = sender.named(said.host) if said.host else None
+    prefix = said_prefix(headers, facts)
     if told is None or not told.host or told.policy is None:
-        return Visitor(said.client, said.scheme, host, authority)
-    return Visitor(said.client, said.scheme, told.host, said.host)
+        return Visitor(said.client, said.scheme, host, authority, prefix)
+    return Visitor(said.client, said.scheme, told.host, said.host, prefix)
 
 
 def read_host(authority: bytes) -> str:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from time import gmtime
 
 from greenroom.model.room import Room
-from greenroom.request.cookie_scope import cookie_scope, crosses_sites
+from greenroom.request.cookie_scope import PATH_MAX, cookie_scope, crosses_sites
 
 CANDIDATES_MAX = 32
 """Cookies of one name that are opened: nested rooms and a stale one or two. More are not
@@ -28,6 +28,9 @@ HEADERS_REMEMBERED, HEADER_REMEMBERED_MAX = 2_048, 1_024
 """Cookie headers of which it is remembered what an origin sees of them, and their longest: 4 MB at
 most.
 """
+
+PREFIXES_MAX = 16
+"""Paths in front of a room's whose cookies are ready-made: a site has one or two."""
 
 SESSION_COOKIE, DEVICE_COOKIE, OIDC_COOKIE = (
     "greenroom_session",
@@ -70,16 +73,17 @@ class CookieWriter:
 
     __slots__ = ("_attributes", "_name", "_second", "_tails", "crosses_sites")
 
-    def __init__(self, room: Room, https: bool, name: str = "") -> None:
+    def __init__(self, room: Room, https: bool, name: str = "", prefix: str = "") -> None:
         """`https`: the visitor came over HTTPS, or always does. Then `auto` is what it is with
         Cloudflare's Always Use HTTPS.
 
-        `name`: of another cookie than the ticket, with the same attributes.
+        `name`: of another cookie than the ticket, with the same attributes. `prefix`: the path that
+        a proxy took off the front; browsers know paths with it only.
         """
         self._name = (name or room.cookie_name).encode() + b"="
         self.crosses_sites = crosses_sites(room, https)
         """Whether the cookie also comes with requests that another site caused (SameSite=None)."""
-        self._attributes = _attributes(room, https, self.crosses_sites)
+        self._attributes = _attributes(room, https, self.crosses_sites, prefix)
         self._second = 0
         self._tails: dict[int, bytes] = {}
 
@@ -106,26 +110,45 @@ class CookieWriter:
 class TicketCookies:
     """The cookies of one room, for visitors who came over HTTPS and for those who did not."""
 
-    __slots__ = ("_http", "_https")
+    __slots__ = ("_below", "_http", "_https", "_make")
 
     def __init__(self, room: Room, always_use_https: bool, name: str = "") -> None:
         """`name`: of another cookie than the ticket."""
         self._https = CookieWriter(room, True, name)
         self._http = self._https if always_use_https else CookieWriter(room, False, name)
+        self._make = (room, always_use_https, name)
+        self._below: dict[tuple[str, str], CookieWriter] = {}
 
-    def of(self, scheme: str) -> CookieWriter:
-        """For a visitor who came by this scheme, as the listener or a trusted proxy says."""
+    def of(self, scheme: str, prefix: str = "") -> CookieWriter:
+        """For a visitor who came by this scheme, below this path, as the listener or a trusted
+        proxy says.
+        """
+        if prefix:
+            return self._of_prefix(scheme, prefix)
         return self._https if scheme == "https" else self._http
 
+    def _of_prefix(self, scheme: str, prefix: str) -> CookieWriter:
+        writer = self._below.get((scheme, prefix))
+        if writer is None:
+            if len(self._below) >= PREFIXES_MAX:
+                self._below.clear()
+            room, always_use_https, name = self._make
+            https = always_use_https or scheme == "https"
+            writer = self._below[scheme, prefix] = CookieWriter(room, https, name, prefix)
+        return writer
 
-def _attributes(room: Room, https: bool, crosses: bool) -> bytes:
+
+def _attributes(room: Room, https: bool, crosses: bool, prefix: str) -> bytes:
     wanted = room.cookie_attributes
     scope = cookie_scope(room.routes, room.case_insensitive_paths)
     samesite = "none" if crosses else "lax" if wanted.samesite == "auto" else wanted.samesite
     # SameSite=None without Secure is dropped by every browser, and the visitor would wait for ever.
     secure = crosses or wanted.secure == "always" or (wanted.secure == "auto" and https)
     parts = [b"; Domain=" + scope.domain.encode()] if scope.domain else []
-    parts += [b"; Path=" + scope.path.encode(), b"; HttpOnly"]
+    path = prefix + scope.path if scope.path != "/" else prefix or "/"
+    if len(path) > PATH_MAX:
+        path = prefix
+    parts += [b"; Path=" + path.encode(), b"; HttpOnly"]
     if secure:
         parts.append(b"; Secure")
     parts.append(b"; SameSite=" + _SAME_SITE[samesite])

@@ -40,6 +40,9 @@ Applications take the path of X-Script-Name and X-Forwarded-Prefix off the front
 from a visitor it would ask for another page than the one that was matched.
 """
 
+_PREFIX_FORM = re.compile(rb"(/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]{1,64}){1,8}/?")
+"""Of a path that a proxy takes off: what may stand in a cookie's Path and in links as it is."""
+
 AddressRange = IPv4Network | IPv6Network
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -198,6 +201,19 @@ class ForwardedPolicy:
 
     def _covers(self, address: IPv4Address | IPv6Address) -> bool:
         return any(address in network for network in self.trusted_proxies)
+
+
+def said_prefix(headers: Headers, facts: Mapping[bytes, bytes] | None = None) -> str:
+    """The path that a TRUSTED peer took off the front, such as `/shop`; empty when it says none.
+
+    The rightmost value counts: the peer wrote it, the others may be the visitor's.
+    """
+    return prefix_of(_last(_values(headers, facts, b"x-forwarded-prefix")))
+
+
+def prefix_of(path: bytes) -> str:
+    """Such a path without a slash at the end; empty when it could not stand in a cookie."""
+    return path.rstrip(b"/").decode() if path and _PREFIX_FORM.fullmatch(path) else ""
 
 
 def forwarding_lines(client: str, scheme: str) -> bytes:

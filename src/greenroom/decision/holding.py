@@ -61,7 +61,7 @@ class Holding:
         )  # else the ticket of a session is kept as it is
         if known and (presented is not None or not room.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, room.id)
-            cookie = room.cookies.of(arrival.scheme).set(sealed, KEPT_S, now_ms)
+            cookie = room.cookies.of(arrival.scheme, arrival.prefix).set(sealed, KEPT_S, now_ms)
         if newcomer:
             held, shown = self._at_this_moment(room, ticket, outcome, now_ms)
             if shown is not None:

@@ -228,7 +228,9 @@ class PassWriter:
                 signed = self._keys.sign(self._kind, self._room, host, until_s)
             self._signed[host, until_s] = signed
         return (
-            self._cookies.of(arrival.scheme).set(signed, -(-left_ms // 1000), now_ms)
+            self._cookies.of(arrival.scheme, arrival.prefix).set(
+                signed, -(-left_ms // 1000), now_ms
+            )
             if signed
             else b""
         )

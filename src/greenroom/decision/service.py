@@ -190,7 +190,7 @@ class DecisionService:
         compiled = schedule.now
         compiled.ledger.leave(forward.ticket.id)
         self._observe(DecisionEvent(self.now_ms(), Decided.REVOKED, compiled.effective))
-        return compiled.cookies.of(forward.scheme).expire()
+        return compiled.cookies.of(forward.scheme, forward.prefix).expire()
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
         """The session of a request that is under way for long; only for a Forward with a ticket.
@@ -363,7 +363,7 @@ class DecisionService:
         return left_answer(
             room.page,
             arrival,
-            room.cookies.of(arrival.scheme).expire() if ticket is not None else b"",
+            room.cookies.of(arrival.scheme, arrival.prefix).expire() if ticket is not None else b"",
         )
 
     def _receipt(self, asked: Inquiry) -> Verdict:

@@ -42,6 +42,7 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
     target: bytes = (
         b""  # what the origin is sent in the place of the target that came (Arrival.otherwise)
     )
+    prefix: str = ""  # the arrival's, on which the path of the cookie depends
 
 
 SharedPages = dict[tuple[Page, bytes | None, int], tuple[AnswerHeaders, bytes]]

@@ -90,6 +90,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
         None  # whose request it is, where a front end knows that already (dialects.askers)
     )
     otherwise: object | None = None
+    prefix: str = ""  # the path that a trusted proxy took off the front, as said_prefix reads it
 
     @property
     def ray_id(self) -> str:

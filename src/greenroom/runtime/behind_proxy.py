@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.forwarded import ForwardedPolicy, prefix_of
 
-_PREFIX = re.compile(rb"(/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,64}){1,8}/?")
 _HOST = re.compile(rb"[A-Za-z0-9.:\[\]_-]{1,300}")
 
 
@@ -51,5 +50,4 @@ class BehindProxy:
         prefix, host = said.get(b"x-forwarded-prefix", b""), said.get(b"x-forwarded-host", b"")
         if _HOST.fullmatch(host):
             headers = [(name, host if name == b"host" else value) for name, value in headers]
-        known = prefix.rstrip(b"/").decode() if _PREFIX.fullmatch(prefix) else ""
-        return {**scope, "headers": headers, self._prefix_key: known}
+        return {**scope, "headers": headers, self._prefix_key: prefix_of(prefix)}

@@ -71,6 +71,8 @@ class AppRequest(NamedTuple):
     tls: bool
     version: str = "HTTP/1.1"
     server: tuple[str, int] = ("", 0)
+    prefix: str | None = None
+    """What stands before `target` in the visitor's address; None: what a trusted proxy says."""
 
 
 class AppRequests:
@@ -197,7 +199,13 @@ class AppRequests:
         sender, lines = self._sender(request), self._lines(request.headers)
         if isinstance(lines, CheckedLines):
             found = arrival_of(
-                request.method, request.target, lines, sender, self._limits, request.version
+                request.method,
+                request.target,
+                lines,
+                sender,
+                self._limits,
+                request.version,
+                request.prefix,
             )
         else:
             found = arrival_from(
@@ -207,6 +215,7 @@ class AppRequests:
                 sender,
                 self._limits,
                 request.version,
+                request.prefix,
             )
         return found if isinstance(found, Refusal) else forwarded_as_sent(found)
 

@@ -158,11 +158,12 @@ def _understood(
     if isinstance(framing, Refusal):
         return framing
     client, scheme, host, authority = peer.client, peer.scheme, frame.host, frame.authority
+    prefix = ""
     if peer.trusted or not host:
         visitor = visitor_of(lines.headers, authority or peer.default_authority, peer, lines.facts)
         if isinstance(visitor, Refusal):
             return visitor
-        client, scheme, host, authority = visitor
+        client, scheme, host, authority, prefix = visitor
     if target is None:
         found = target_of(
             line.raw, line.name, frame.authority or authority, scheme, peer.policy.paths.of(host)
@@ -188,6 +189,7 @@ def _understood(
         frame.signs,
         None,
         target.otherwise,
+        prefix,
     )
     return RequestHead(arrival, target.raw, framing, lines, authority)
 

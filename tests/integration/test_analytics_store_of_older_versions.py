@@ -113,7 +113,7 @@ def test_the_next_version_adds_its_columns_to_a_store_of_the_first_and_keeps_its
         from greenroom.analytics.store.keeper import Keeper
         from greenroom.errors import StorageFailed
 
-        with pytest.raises(StorageFailed, match=r"newer greenroom \(version 2"):
+        with pytest.raises(StorageFailed, match=r"newer greenroom \(version 3"):
             Keeper(DuckEngine(tmp_path / "analytics.duckdb"))
 
 
@@ -130,8 +130,8 @@ def become_the_next_version() -> None:
     from greenroom.analytics.store import tables
 
     kept = (f"{NEW_OUTCOME}_sum",)
-    tables.NEW_COLUMNS[2] = {"minutes": (NEW_OUTCOME,), "hours": kept, "days": kept}
-    tables.VERSION = 2
+    tables.NEW_COLUMNS[3] = {"minutes": (NEW_OUTCOME,), "hours": kept, "days": kept}
+    tables.VERSION = 3
 
 
 def first_version(engine: str, folder: Path) -> Any:
@@ -173,7 +173,7 @@ def upgrade(engine: str, folder: Path) -> None:
         keeper = Keeper(store)
         assert answers(keeper) == FIRST_VERSION["answers"], "the numbers of before"
         assert total(keeper, NEW_OUTCOME) == 0
-        assert keeper._facts["version"] == 2
+        assert keeper._facts["version"] == 3
     written = writes_three_days_more(keeper, {"admitted": 2, NEW_OUTCOME: 3})
     assert total(keeper, NEW_OUTCOME) == 3 * written
     for table in ("hours", "days"):

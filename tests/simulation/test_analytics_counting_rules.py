@@ -11,7 +11,7 @@ import pytest
 from admission_world import small_room
 from visitors import NAVIGATES, Browser, Site
 
-from greenroom.analytics.collector.decisions import OUTCOME_OF, recording
+from greenroom.analytics.collector.decisions import OUTCOMES_OF, recording
 from greenroom.analytics.collector.sampler import RoomLook, sample
 from greenroom.analytics.metrics import METRICS
 from greenroom.analytics.question import Question, Wanted
@@ -218,9 +218,9 @@ def test_a_path_outside_the_room_and_a_suspended_room_are_in_no_metric(
 
 
 def test_the_decisions_that_are_in_no_metric_are_these() -> None:
-    assert set(Decided) - set(OUTCOME_OF) == {
+    assert set(Decided) - set(OUTCOMES_OF) == {
         Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED, Decided.PLACELESS, Decided.RECEIPT, Decided.FAILED, Decided.PROVISIONAL,
-        Decided.UNKNOWN_HOST, Decided.SEVERAL_ROOMS, Decided.LINE_TABLE, Decided.PREFLIGHT,
+        Decided.UNKNOWN_HOST, Decided.SEVERAL_ROOMS, Decided.LINE_TABLE, Decided.PREFLIGHT, Decided.NOT_HERE,
     }  # fmt: skip
 
 

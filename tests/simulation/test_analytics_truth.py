@@ -221,6 +221,7 @@ def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
         "usersLeft": sum(
             person.ends == ("leaves" if person.in_ms else "gives up") for person in people
         ),
+        "sessionsLeft": sum(person.ends == "leaves" for person in inside),
         "usersAbandoned": sum(person.ends == "stays away" for person in people if not person.in_ms),
         "requestsPassed": sum(center.passed for center in centers),
         "requestsHeld": sum(center.held for center in centers),

@@ -159,6 +159,7 @@ CONFIGS = {
 SUMS = {
     "sessionsRevoked": "revoked",
     "usersLeft": "gave_up",
+    "sessionsLeft": "ended",
     "usersAbandoned": "abandoned",
     "requestsHeld": "held",
     "requestsPassed": "passed",

@@ -113,7 +113,7 @@ STORIES: dict[str, list[Step]] = {
         Step(
             Decided.HELD, PAGE, "HEAD", visitor="b", wait_ms=4_000
         ),  # later it would be held, see late_try
-        Step(Decided.LEFT, LEAVE, "POST", visitor="a"),
+        Step(Decided.ENDED, LEAVE, "POST", visitor="a"),
         Step(Decided.ADMITTED, UPDATE, visitor="b", wait_ms=20_000),
         Step(Decided.ACTIVE, IMAGE, visitor="b", target="/x.png"),
     ],
@@ -153,6 +153,7 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.HELD, wait_ms=20_000),
         Step(Decided.RECEIPT, target="/?greenroom=receipt"),
         Step(Decided.LEFT, PAGE, "POST", "/?greenroom=leave"),
+        Step(Decided.NOT_HERE, PAGE, "POST", "/?greenroom=leave"),
     ],
     "a host that is not for this site": [
         Step(Decided.UNKNOWN_HOST, host=b"other.example", change=only_known_hosts)
@@ -188,7 +189,7 @@ STORIES: dict[str, list[Step]] = {
             change=room_of(cors_origins=(SCRIPTS,), line_table=True),
         ),
         Step(Decided.PLACELESS, PREFLIGHT[1:], "OPTIONS", visitor="d"),
-        Step(Decided.LEFT, LEAVE, "POST", visitor="a"),
+        Step(Decided.ENDED, LEAVE, "POST", visitor="a"),
     ],
     "a forged ticket": [Step(Decided.ADMITTED, (*PAGE, (b"Cookie", NAME + b"x" * 108)))],
     "something breaks": [Step(Decided.FAILED, change=broken)],

@@ -148,8 +148,8 @@ class Twin:
             self.law(pure == stored, f"tables of the line differ:\n{pure}\n{stored}")
 
     def leave(self, one: bytes) -> None:
-        self.ledgers.leave(one, self.now_ms)
-        self._ask(LEAVE, one, 0, 0)
+        pure, stored = self.ledgers.leave(one, self.now_ms), self._ask(LEAVE, one, 0, 0)
+        self.law(pure is stored.standing, f"left: {pure!r} and {stored}")
 
     # -- settings, time, messages --
 

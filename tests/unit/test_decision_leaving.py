@@ -70,7 +70,7 @@ def test_no_other_site_can_make_a_visitor_leave(site_of: Open) -> None:
             headers=((b"host", b"shop.example:80"), (b"origin", origin)),
         )
         assert isinstance(reply, Forward), origin
-    assert site.counted.of("r").get("left", 0) == 0
+    assert not site.counted.of("r").keys() & {"left", "ended", "not_here"}
 
 
 def test_old_browsers_that_say_only_their_origin_can_leave_also_behind_a_proxy_that_ends_tls(
@@ -87,4 +87,29 @@ def test_old_browsers_that_say_only_their_origin_can_leave_also_behind_a_proxy_t
         first = full(site)
         reply = first.visit(method="POST", headers=(*LEAVE, (b"host", host), (b"origin", origin)))
         assert isinstance(reply, Answer), origin
-        assert site.counted.of("r").get("left", 0) == 1
+        assert site.counted.of("r").get("ended", 0) == 1
+
+
+def test_counted_is_who_had_a_place_or_a_session_once_each_and_apart(site_of: Open) -> None:
+    site = site_of()
+    first = full(site)
+    browser, _ = held(site)
+    browser.wait()
+    browser.visit()
+    stranger = Browser(site)
+    for leaver in (first, browser, stranger):
+        ticket = dict(leaver.jar)
+        for _ in range(5):  # the same ticket each time
+            leaver.jar.update(ticket)
+            leaver.visit(method="POST", headers=LEAVE)
+    counted = site.counted.of("r")
+    assert (counted["ended"], counted["left"], counted["not_here"]) == (1, 1, 13)
+
+
+def test_a_session_that_the_application_ends_counts_once(site_of: Open) -> None:
+    site = site_of(enabled_origin_commands=("revoke",))
+    forward = full(site).visit()
+    assert isinstance(forward, Forward)
+    for _ in range(3):
+        assert site.decisions.obey(forward, b"revoke")
+    assert site.counted.of("r")["revoked"] == 1

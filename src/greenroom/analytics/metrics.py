@@ -135,6 +135,12 @@ def _metrics() -> Iterator[Metric]:
         "usersLeft", "gave_up", "users", "visitors who gave up their place or session themselves"
     )
     yield _sum(
+        "sessionsLeft",
+        "ended",
+        "sessions",
+        "sessions that visitors ended themselves; they count in `usersLeft` too",
+    )
+    yield _sum(
         "usersAbandoned",
         "abandoned",
         "users",

@@ -19,10 +19,10 @@ SLOTS = MINUTE_MS // SLOT_MS
 PERCENTS = (50, 75, 90, 95, 99)
 """Percentiles of a minute kept as numbers, beside the histogram."""
 
-OUTCOMES = ("admitted", "passed", "held", "gave_up", "revoked", "abandoned")
+OUTCOMES = ("admitted", "passed", "held", "gave_up", "revoked", "abandoned", "ended")
 """Requests: admitted now, passed with a session, answered with the waiting page. Visitors: gave up
 their place or session, session ended by the application, place lost because the visitor stayed
-away.
+away; of those who gave up, who ended a session.
 """
 
 _SPREAD_COLUMNS = {

@@ -104,8 +104,8 @@ PANELS = (
     ChartPanel(
         "gone",
         "Gave up",
-        "Visitors who left the line: by the button on the waiting page, or because they stayed away"
-        " for too long.",
+        "Visitors who left: by the button on the waiting page, by ending their session, or because"
+        " they stayed away for too long.",
         "users",
         (
             PanelSeries(

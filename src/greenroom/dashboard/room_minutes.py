@@ -49,6 +49,7 @@ WANTED = (
     Wanted("max", "totalQueuedUsers"),
     Wanted("sum", "usersAbandoned"),
     Wanted("sum", "usersLeft"),
+    Wanted("sum", "sessionsLeft"),
     Wanted("sum", "usersWaited"),
     Wanted("percentile", "totalTimeWaitedP50"),
     Wanted("percentile", "totalTimeWaitedP95"),
@@ -86,7 +87,9 @@ def _minute(row: Row, before: LiveMinute | None) -> LiveMinute:
     start_s = (milliseconds(row["", "datetimeMinute"]) or 0) // 1000
     admitted, gone = (
         _whole(row, "sum", "newUsersPerMinute"),
-        _whole(row, "sum", "usersAbandoned") + _whole(row, "sum", "usersLeft"),
+        _whole(row, "sum", "usersAbandoned")
+        + _whole(row, "sum", "usersLeft")
+        - _whole(row, "sum", "sessionsLeft"),
     )
     waiting = _whole(row, "max", "totalQueuedUsers")
     follows = before is not None and before.start_s + MINUTE_S == start_s

@@ -27,7 +27,7 @@ class Decided(IntEnum):
     ACTIVE = 4  # has a living session
     HELD = 5  # waits
     PLACELESS = 6  # held without a place, because it can show neither a page nor JSON
-    LEFT = 7  # gave up the place or the session
+    LEFT = 7  # gave up the place in line
     RECEIPT = 8  # saved the receipt of a draw
     REVOKED = 9  # the origin ended the session
     FAILED = 10  # an exception: held, nothing else is known
@@ -38,6 +38,8 @@ class Decided(IntEnum):
     )
     LINE_TABLE = 14  # was sent the table of the line
     PREFLIGHT = 15  # a CORS preflight of a listed origin: let by
+    ENDED = 16  # the visitor ended the session
+    NOT_HERE = 17  # asked to leave or to end a session, and there was nothing to end
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

@@ -67,6 +67,13 @@ _DRAWN = struct.Struct(
 )  # of random bytes: a ticket's id, and what breaks ties
 PASS = Forward()
 """On to the origin without a ticket."""
+NOBODY = Outcome(STANDING_GONE)
+_LEFT = {
+    STANDING_ACTIVE: Decided.ENDED,
+    STANDING_WAITING: Decided.LEFT,
+    STANDING_GONE: Decided.NOT_HERE,
+}
+"""What a visitor did who asked to leave, by what there was until then."""
 
 
 class LedgerAnswered(Protocol):
@@ -188,8 +195,11 @@ class DecisionService:
         ):
             return b""
         compiled = schedule.now
-        compiled.ledger.leave(forward.ticket.id)
-        self._observe(DecisionEvent(self.now_ms(), Decided.REVOKED, compiled.effective))
+        def ended(was: Outcome) -> None:
+            decided = Decided.REVOKED if was.standing is STANDING_ACTIVE else Decided.NOT_HERE
+            self._observe(DecisionEvent(self.now_ms(), decided, compiled.effective))
+
+        compiled.ledger.leave(forward.ticket.id, 0, ended)
         return compiled.cookies.of(forward.scheme, forward.prefix).expire()
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
@@ -355,9 +365,15 @@ class DecisionService:
             asked.arrival,
             asked.found[0][0] if asked.found else None,
         )
-        if ticket is not None:
-            room.ledger.leave(ticket.id, ticket.key)
-        self._observe(DecisionEvent(asked.now_ms, Decided.LEFT, room.effective, arrival, ticket))
+
+        def left(was: Outcome) -> None:
+            decided = Decided.NOT_HERE if was.storage_failed else _LEFT[was.standing]
+            self._observe(DecisionEvent(asked.now_ms, decided, room.effective, arrival, ticket))
+
+        if ticket is None:
+            left(NOBODY)
+        else:
+            room.ledger.leave(ticket.id, ticket.key, left)
         # A cookie that holds no genuine ticket is left alone: any page could send such a request,
         # and delete what it did not set.
         return left_answer(

@@ -20,7 +20,7 @@ from greenroom.errors import StorageFailed
 from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import Clock, Journal, TableThen, Then
+from greenroom.ports import Clock, Journal, TableThen, Then, nobody
 
 HERE = "here"
 """The name of the only data center."""
@@ -135,13 +135,14 @@ class MemoryLedger:
         self._write_log()
         then(table)
 
-    def leave(self, ticket_id: bytes, key: int = 0) -> None:  # noqa: ARG002 - this ledger finds the place by its id
-        self.ledger.leave(ticket_id, self._now_ms())
+    def leave(self, ticket_id: bytes, key: int = 0, then: Then = nobody) -> None:  # noqa: ARG002 - this ledger finds the place by its id
+        was = self.ledger.leave(ticket_id, self._now_ms())
         if self.ledger.lease.freed:
             # the next newcomer gets the unit, however recent the last sync; each one was an
             # admission, so no flood
             self._dry_ms = 0
         self._write_log()
+        then(Outcome(was))
 
     def configure(self, room: Room) -> None:
         now_ms = self._now_ms()

@@ -33,6 +33,10 @@ TableThen = Callable[[LineTable | None], None]
 """Takes the table of a line."""
 
 
+def nobody(_: Outcome) -> None:
+    """Discards an answer."""
+
+
 class LedgerPort(Protocol):
     """One room's ledger in one data center (docs/explanation/admission.md).
 
@@ -94,9 +98,11 @@ class LedgerPort(Protocol):
         as much as a hundred polls.
         """
 
-    def leave(self, ticket_id: bytes, key: int = 0) -> None:
+    def leave(self, ticket_id: bytes, key: int = 0, then: Then = nobody) -> None:
         """The visitor gave up the place (or the session) themselves; unknown ids are ignored. `key`
         is that of a waiting ticket.
+
+        Answers what there was until now: ACTIVE a session, WAITING a place, GONE neither.
         """
 
     def configure(self, room: Room) -> None:

@@ -74,7 +74,8 @@ class RunRecording:
             )
 
     def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
-        self._recorders[visitor.center].decided(ROOM, "gave_up", now_ms)
+        for outcome in ("gave_up", "ended"):  # they leave when they are done, from inside
+            self._recorders[visitor.center].decided(ROOM, outcome, now_ms)
 
     def parts(self) -> list[Part]:
         """Everything recorded, with the open minute, when the run is over."""

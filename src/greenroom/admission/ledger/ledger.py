@@ -217,18 +217,22 @@ class Ledger(HeldVisitors):
             self.sweep(now_ms, SWEEP_SLICE)
         return self._table(now_ms)
 
-    def leave(self, ticket_id: bytes, now_ms: int) -> None:
-        """Ends the session or gives up the place, for good: the id is spent."""
+    def leave(self, ticket_id: bytes, now_ms: int) -> Standing:
+        """Ends the session or gives up the place, for good: the id is spent. What there was:
+        ACTIVE, WAITING, or GONE for neither.
+        """
+        was = Standing.GONE
         sessions = self.sessions
         if ticket_id in sessions.inside:
-            until_ms = sessions.end(ticket_id, now_ms)
+            was, until_ms = Standing.ACTIVE, sessions.end(ticket_id, now_ms)
             self.lease.free()
         elif self.leave_line(ticket_id):
             self.census.lost += 1
-            until_ms = sessions.spend(ticket_id, now_ms, now_ms)
+            was, until_ms = Standing.WAITING, sessions.spend(ticket_id, now_ms, now_ms)
         else:
-            return
+            return was
         self.log.append(pack(END, ticket_id, until_ms))
+        return was
 
     def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
         """A visitor whose session elsewhere cannot be reached is let in here, before all others, if

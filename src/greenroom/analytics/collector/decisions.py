@@ -6,12 +6,13 @@ from greenroom.analytics.recorder import Recorder
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 
-OUTCOME_OF: dict[Decided, str] = {
-    Decided.ADMITTED: "admitted",
-    Decided.ACTIVE: "passed",
-    Decided.HELD: "held",
-    Decided.LEFT: "gave_up",
-    Decided.REVOKED: "revoked",
+OUTCOMES_OF: dict[Decided, tuple[str, ...]] = {
+    Decided.ADMITTED: ("admitted",),
+    Decided.ACTIVE: ("passed",),
+    Decided.HELD: ("held",),
+    Decided.LEFT: ("gave_up",),
+    Decided.ENDED: ("gave_up", "ended"),  # minutes of before do not tell the two apart
+    Decided.REVOKED: ("revoked",),
 }
 
 
@@ -24,9 +25,9 @@ def recording(recorder: Recorder, counts: DecisionCounts) -> Observer:
     counts.added()  # what came before is of no minute
     recorder.takes(
         lambda: [
-            (room_id, OUTCOME_OF[decided], more)
+            (room_id, outcome, more)
             for room_id, decided, more in counts.added()
-            if decided in OUTCOME_OF
+            for outcome in OUTCOMES_OF.get(decided, ())
         ]
     )
 

@@ -54,7 +54,9 @@ FACTS = Table("facts", (Column("name", "text"), Column("value")), ("name",))
 
 TABLES = (PARTS, MINUTES, HOURS, DAYS, ROOMS, FACTS)
 
-NEW_COLUMNS: dict[int, dict[str, tuple[str, ...]]] = {}
+NEW_COLUMNS: dict[int, dict[str, tuple[str, ...]]] = {
+    2: {"minutes": ("ended",), "hours": ("ended_sum",), "days": ("ended_sum",)}
+}
 """Version -> added columns by table."""
 
 VERSION = 1 + len(NEW_COLUMNS)

@@ -28,7 +28,7 @@ from greenroom.ledgers.redis.library import Library
 from greenroom.ledgers.redis.wire import Command, Unreachable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import TableThen, Then
+from greenroom.ports import TableThen, Then, nobody
 
 CALL_WORK = 60
 """Work in one call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call
@@ -135,15 +135,15 @@ class RedisLedger:
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
         """Lost when Redis does not answer."""
-        self._ask(QUESTION.pack(KEEP, ticket_id, gap_ms, 0), _nobody)
+        self._ask(QUESTION.pack(KEEP, ticket_id, gap_ms, 0), nobody)
 
     def line_table(self, then: TableThen) -> None:
         self._tables.append(then)
         self._batcher.call(self)
 
-    def leave(self, ticket_id: bytes, key: int = 0) -> None:
+    def leave(self, ticket_id: bytes, key: int = 0, then: Then = nobody) -> None:
         """Lost when Redis does not answer: the place or session then ends by itself."""
-        self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), _nobody)
+        self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), then)
 
     def configure(self, room: Room) -> None:
         """Sent until Redis has taken it; when two processes send different settings, the later ones
@@ -328,7 +328,3 @@ def _calls(asked: list[LedgerRequest]) -> Iterator[list[LedgerRequest]]:
             start, work = place, WORK[one[0][0]]
     if start < len(asked):
         yield asked[start:]
-
-
-def _nobody(outcome: Outcome) -> None:
-    """Discards an answer."""

@@ -391,14 +391,15 @@ OPERATIONS[5] = function(id) -- leave
   if renewed_ms then
     end_session(id, renewed_ms, age)
     free(1)
+    dirty = true
+    return active(renewed_ms)
   elseif waiter(id) then
     leave_line(id, key_of(id))
     state.lost = state.lost + 1
     spend_id(id, now)
-  else
-    return gone()
+    dirty = true
+    return held(UNTOLD, now, 0, 0, 0, nil)
   end
-  dirty = true
   return gone()
 end
 

@@ -333,6 +333,18 @@ def test_the_visitor_of_a_trusted_proxy_is_its_client(rig, run) -> None:
     run(story())
 
 
+def test_proxies_of_one_zone_have_no_more_connections_than_anybody(rig, run) -> None:
+    async def story() -> None:
+        policy = ForwardedPolicy(zones={"shop.example": [ipaddress.ip_network("127.0.0.0/8")]})
+        async with rig.running(policy=policy, connections_per_address=1), rig.visitor() as first:
+            assert (await first.get()).status == 200
+            async with rig.visitor():
+                await rig.until(lambda: rig.counts.connections_refused == 1, "one is refused")
+            assert (await first.get()).status == 200
+
+    run(story())
+
+
 def test_each_host_has_its_own_origin(rig, run) -> None:
     async def story() -> None:
         async with rig.running():

@@ -162,7 +162,7 @@ class Gateway:
         """
         most, shakes = self.limits.connections_per_address, self._handshakes
         fits = len(shakes) < self.limits.connections
-        if most and address and not self.forwarded_policy.trusts(address):
+        if most and address and not self.forwarded_policy.covers(address):
             fits = fits and shakes.of(address) < most
         if fits and self._has_descriptors(sock.fileno()):
             shakes.begin(sock, address, speaks(), tls, self.limits.head_s)
@@ -277,7 +277,9 @@ class Gateway:
         self.counts.connections_opened += 1
         self.counts.connections_open += 1
         most = self.limits.connections_per_address
-        if most and not connection.peer.trusted:
+        if most and not connection.peer.is_trusted_at(
+            ""
+        ):  # the host is not known yet, so no zone's
             self._per_address[connection.peer.address] += 1
             fits = fits and self._per_address[connection.peer.address] <= most
         self.counts.connections_refused += not fits

@@ -1,6 +1,7 @@
 """Mail reaches a real mail server that is busy, refuses, wants a login or speaks TLS."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from store_with_outbox import StoreWithOutbox
 from greenroom.alerts.delivery import Delivery, DeliveryOutcome
 from greenroom.alerts.mail import MailServer
 from greenroom.alerts.rules.outbox import Due
+from greenroom.config.notification_entries import mail_notes
 from greenroom.configuration.store import default_url
 from greenroom.outbound import Guard
 
@@ -138,3 +140,14 @@ def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
         assert [to for to, _ in mail.messages] == [["ann@example.com"]]
     finally:
         mail.close()
+
+
+def test_the_default_sender_is_not_introduced_as_localhost() -> None:
+    assert MailServer("mail.example").introduced_as == socket.gethostname()
+    assert MailServer("mail.example", sender="a@shop.example").introduced_as == "shop.example"
+
+
+def test_check_says_that_the_default_sender_is_refused_by_mail_servers() -> None:
+    assert mail_notes(None) == mail_notes(MailServer("m", sender="a@shop.example")) == ()
+    (note,) = mail_notes(MailServer("m"))
+    assert "notifications.smtp_from: greenroom@localhost" in note

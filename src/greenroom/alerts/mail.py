@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import socket
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 TOTAL_S = 30.0
 """For the connection, the login and the message together."""
+
+LOCAL = "localhost"
+"""The domain of the default sender: nobody else has an address there, and mail servers refuse it."""
 
 COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "success": "#1a7f37"}
 
@@ -36,10 +40,15 @@ class MailServer:
 
     @property
     def domain(self) -> str:
-        """Of the sender. We introduce ourselves by it too: for the name of this machine, name
-        servers would have to be asked each time.
+        """Of the sender."""
+        return self.sender.rpartition("@")[2].strip("> ") or LOCAL
+
+    @property
+    def introduced_as(self) -> str:
+        """The name in EHLO: the sender's domain, or the name of this machine as it knows it; a name
+        server would have to be asked each time.
         """
-        return self.sender.rpartition("@")[2].strip("> ") or "localhost"
+        return self.domain if self.domain != LOCAL else socket.gethostname()
 
 
 class MailRefused(GreenroomError):
@@ -60,7 +69,7 @@ async def send(server: MailServer, message: EmailMessage) -> None:
         use_tls=server.security == "tls",
         start_tls=server.security == "starttls",
         timeout=TOTAL_S,
-        local_hostname=server.domain,
+        local_hostname=server.introduced_as,
     )
     try:
         async with asyncio.timeout(TOTAL_S), client:

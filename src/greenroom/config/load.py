@@ -31,7 +31,7 @@ from greenroom.config.alert_entries import read_alerting
 from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.health_check_entries import read_health_checks
 from greenroom.config.native_pass_entries import read_pass_keys
-from greenroom.config.notification_entries import read_sending
+from greenroom.config.notification_entries import mail_notes, read_sending
 from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.room_entries import foreign_form_notes, read_rooms
@@ -298,7 +298,11 @@ class _Reading:
             sections["notifications"], sections["outbound"], self._folder, self.problems
         )
         alerting = read_alerting(self._raw, self._folder, self.problems)
-        return _Part({"sending": sending, "alerting": alerting}, (*sending.files, *alerting.files))
+        return _Part(
+            {"sending": sending, "alerting": alerting},
+            (*sending.files, *alerting.files),
+            mail_notes(sending.mail_server),
+        )
 
     def _faces(self, server: Server) -> _Part:
         """Sign-in to the dashboard, and the public status pages."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from greenroom.alerts.mail import MailServer
+from greenroom.alerts.mail import LOCAL, MailServer
 from greenroom.alerts.settings import NotificationSettings, Outbound, Sending
 from greenroom.config.toml_lines import step
 from greenroom.errors import InvalidConfig, Problem
@@ -30,6 +30,16 @@ def read_sending(
         _mail_server(section, files, problems),
         _outbound(outbound, problems),
         files,
+    )
+
+
+def mail_notes(server: MailServer | None) -> tuple[str, ...]:
+    """What an operator may want to know about the sender of e-mail."""
+    if server is None or server.domain != LOCAL:
+        return ()
+    return (
+        f"notifications.smtp_from: {server.sender} is no address on the Internet, and many mail servers"
+        " refuse it; set one of your own domain",
     )
 
 

@@ -122,7 +122,8 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
         ):
             found.append(
                 Problem(
-                    at, f"covers nothing, because no request with it is ever served: {wrong.reason}"
+                    at,
+                    f"cannot be the path of a room, which is written decoded and with one reading: {wrong.reason}",
                 )
             )
     return found

@@ -61,7 +61,7 @@ FIELDS: dict[str, FieldSpec] = {
     "http.request.uri.path": FieldSpec(
         STRING,
         lambda facts: facts.arrival.path,
-        "canonical path, as matched and as sent to the origin",
+        "canonical path, as matched; where a path has several readings, each reading in turn",
     ),
     "http.request.uri.path.extension": FieldSpec(
         STRING,

@@ -2,13 +2,14 @@
 configuration, also over a restart.
 """
 
+import sqlite3
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from api_rig import Api, create_token
-from config_material import room, rules, zone
+from api_rig import ACCOUNT, Api, create_token
+from config_material import event, room, rules, zone
 from postgres import PASSWORD
 
 from greenroom.configuration.store import SqlStore, default_url
@@ -370,3 +371,51 @@ def test_a_damaged_store_in_the_data_directory_is_survived_by_a_restart(
     again = greenroom.serve()
     assert held(again)
     assert again.metric("greenroom_config_store_reachable") == 0
+
+
+def test_records_that_cannot_be_read_stop_nothing_else_and_can_be_put_right(
+    greenroom, edges, origin, writer
+) -> None:
+    writer.write(
+        site(origin),
+        shop(queue_all=False),
+        Put(
+            room("r2", name="other", host="other.example.com", **{**HELD, "queue_all": False}), "z1"
+        ),
+        Put(event("e1"), "r2"),
+    )
+    edge = greenroom.serve()
+    edge.stop()
+    (greenroom.data / "config.last-good").unlink()
+    damage(greenroom.data / "config.db", "UPDATE entries SET body = '{' WHERE id = 'e1'")
+    damage(
+        greenroom.data / "config.db",
+        "UPDATE entries SET body = replace(body, '\"fifo\"', '\"newer\"') WHERE id = 'r1'",
+    )
+    again = greenroom.serve()
+    assert held(again)
+    assert not held(again, "other.example.com")
+    assert again.metric("greenroom_config_unusable") == 2
+    said = again.ask("/readyz")
+    assert said.status == 200
+    assert "room shop (r1): queueing_method" in said.text
+    assert "event e1: cannot be understood as it is stored" in said.text
+    api = Api(again.control, create_token(greenroom.data, "all", "--scope", "edit"))
+    listed = f"/accounts/{ACCOUNT}/unusable_records"
+    assert {found["id"] for found in api.ask("GET", listed).result} == {"r1", "e1"}
+    assert api.ask("DELETE", f"{listed}/room/r2").status == 404
+    assert api.ask("DELETE", f"{listed}/event/e1").result == {"id": "e1"}
+    limits = {"total_active_users": 200, "new_users_per_minute": 200}
+    whole = {"name": "shop", "host": "shop.example.com", **limits}
+    assert not api.ask("PUT", "/zones/z1/waiting_rooms/r1", whole).result["queue_all"]
+    assert api.ask("GET", listed).result == []
+    edges.until(again, "greenroom_config_unusable", 0)
+    assert not held(again)
+    again.stop()
+    (greenroom.data / "config.last-good").unlink()
+    assert not held(greenroom.serve())
+
+
+def damage(database: Path, statement: str) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute(statement)

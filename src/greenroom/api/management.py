@@ -34,6 +34,7 @@ from greenroom.configuration.routes import (
     lists,
     rooms,
     rules,
+    unusable,
     zones,
 )
 from greenroom.configuration.service import ConfigService
@@ -66,6 +67,7 @@ ROUTERS = (
     incident_notes.router,
     status_pages.router,
     audit.router,
+    unusable.router,
     explain.router,
 )
 """Literal segments come before ids: `settings` and `preview` stand where a room's id would."""

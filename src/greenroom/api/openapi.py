@@ -20,6 +20,7 @@ from greenroom.configuration.lists import LIST
 from greenroom.configuration.room_status import STATUS
 from greenroom.configuration.rooms import ROOM
 from greenroom.configuration.rules import POSITION, RULE
+from greenroom.configuration.unusable import UNUSABLE
 from greenroom.configuration.zones import SETTINGS, ZONE
 from greenroom.health.checks import HEALTH_CHECK
 from greenroom.health.history import CHECK_EVENT, FIGURES
@@ -57,6 +58,7 @@ FORMS: dict[str, ApiSchema] = {
     "IncidentNote": NOTE,
     "StatusPage": PAGE,
     "AuditEntry": LOG,
+    "Unusable": UNUSABLE,
 }
 """Resources by schema name; Create (POST, PUT) or Edit (PATCH) may follow it."""
 

@@ -18,11 +18,11 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import ZONE_POLICY
 from greenroom.model.change import AuditEntry, Change, Put, applied
-from greenroom.model.configuration import KIND_OF, Configuration, Entry, Record
+from greenroom.model.configuration import KIND_OF, KINDS, Configuration, Entry, Record
 from greenroom.model.room import Room, Route
 from greenroom.model.rule import ListItem, RuleSet
 from greenroom.model.status_page import StatusPage
-from greenroom.model.zone import Zone, in_zone
+from greenroom.model.zone import NO_ORIGIN, Zone, in_zone
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.outbound.own_listeners import Listening
 from greenroom.ports import ConfigStore
@@ -37,10 +37,8 @@ RESOLVE_S = 3.0
 FILE_ZONE_ID = hashlib.sha256(b"the configuration file").hexdigest()[:32]
 """The zone of rooms in the file whose host lies in no zone of the store."""
 
-NO_ORIGIN = "http://origin.invalid"
-"""Stands for a zone's origin that cannot be used: a name without an address (RFC 6761), so that no
-other origin gets its requests.
-"""
+UNREADABLE_TOLD = 100
+"""Records that cannot be read and are named one by one: a list may have ten thousand items."""
 
 OTHER_ID = "has the id of another waiting room"
 
@@ -63,7 +61,10 @@ def merged(file: Config, stored: Configuration) -> Config:
     faults: list[UnitFault] = []
     zones = {entry.id: entry.record for entry in stored.zones.values()}
     origins = _zone_origins(file, zones.values(), faults)
-    closed = {fault.zone_id for fault in faults}
+    closed = {fault.zone_id for fault in faults} | {
+        zone_id for kind, zone_id in stored.unusable if kind == "zone"
+    }
+    faults += _unreadable(stored)
     rooms, held = _usable_rooms(file, stored, closed, faults)
     pages = {page.where for page in file.status_pages}
     lists = {found.name for found in file.lists}
@@ -137,6 +138,23 @@ def merged(file: Config, stored: Configuration) -> Config:
     )
 
 
+def _unreadable(stored: Configuration) -> Iterator[UnitFault]:
+    """One for each stored record that cannot be read; what belongs to one is not named again."""
+    first = [
+        (kind, entry)
+        for (kind, _), entry in stored.unusable.items()
+        if kind not in KINDS or (KINDS[kind].parent, entry.parent) not in stored.unusable
+    ]
+    for kind, entry in first[:UNREADABLE_TOLD]:
+        room = stored.rooms.get(entry.parent)
+        zone_id = entry.id if kind == "zone" else room.parent if room else entry.parent
+        name = entry.record.name
+        unit = f"{kind.replace('_', ' ')} {name + f' ({entry.id})' if name else entry.id}"
+        yield UnitFault(unit, entry.record.reason, zone_id if zone_id in stored.zones else "")
+    if len(first) > UNREADABLE_TOLD:
+        yield UnitFault("the store", f"{len(first) - UNREADABLE_TOLD} more records like these")
+
+
 def _unless(
     taken: Callable[[T], bool],
     found: Iterable[T],
@@ -201,7 +219,8 @@ def _usable_rooms(
                     f"{reason} another waiting room: {what}",
                 )
             )
-        if clash or entry.parent in closed or len(free) < len(room.routes):
+        lost = ("room", room.id) in stored.unusable
+        if clash or lost or entry.parent in closed or len(free) < len(room.routes):
             if not free:
                 continue
             room = held_room(room, free)

@@ -5,13 +5,20 @@ import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from greenroom.configuration.sealed_fields import FieldSeals, NoSeals
-from greenroom.errors import InvalidConfig, StorageFailed
-from greenroom.model.configuration import KINDS, SEALED_KINDS, Configuration, Entry
+from greenroom.configuration.stored_records import with_rows
+from greenroom.errors import StorageFailed
+from greenroom.model.configuration import (
+    KINDS,
+    SEALED_KINDS,
+    Configuration,
+    Entry,
+    Unusable,
+)
 
 VERSION = 1
 """Of the file format. Other versions are ignored: the store has everything."""
@@ -31,8 +38,14 @@ class ConfigCopy:
             kind: [self._sealed(kind, entry) for entry in configuration.index_of(kind).values()]
             for kind in KINDS
         }
+        lost = [[kind, entry] for (kind, _), entry in configuration.unusable.items()]
         body = msgspec.json.encode(
-            {"version": VERSION, "revision": configuration.revision, "entries": kept}
+            {
+                "version": VERSION,
+                "revision": configuration.revision,
+                "entries": kept,
+                "unusable": lost,
+            }
         )
         # processes may share the directory
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
@@ -60,21 +73,27 @@ class ConfigCopy:
             return None
         try:
             found = msgspec.json.decode(body, type=_Kept)
-            if found.version != VERSION:
-                return None
-            entries = [
-                replace(entry, record=self._seals.opened(kind, entry.record))
-                if kind in SEALED_KINDS
-                else entry
-                for kind, described in KINDS.items()
-                for entry in msgspec.json.decode(
-                    found.entries.get(kind, _NONE),
-                    type=cast(Any, list)[cast(Any, Entry)[described.record]],
-                )
-            ]
-        except (msgspec.MsgspecError, InvalidConfig):
+            ids = {
+                kind: [_id_of(entry.record) for entry in kept]
+                for kind, kept in found.entries.items()
+            }
+        except msgspec.MsgspecError:
             return None
-        return Configuration().changed(found.revision, entries)
+        if found.version != VERSION:
+            return None
+        rows = [
+            {**msgspec.structs.asdict(entry), "kind": kind, "id": found_id, "body": entry.record}
+            for kind, kept in found.entries.items()
+            for found_id, entry in zip(ids[kind], kept, strict=True)
+        ]
+        read = with_rows(Configuration(), found.revision, rows)
+        opened = [
+            replace(entry, record=self._seals.opened(kind, entry.record))
+            for kind in SEALED_KINDS
+            for entry in read.index_of(kind).values()
+        ]
+        lost = {(kind, entry.id): entry for kind, entry in found.unusable}
+        return read.changed(found.revision, opened, (), {**read.unusable, **lost})
 
     def _sealed(self, kind: str, entry: Entry[Any]) -> Entry[Any]:
         return (
@@ -84,10 +103,24 @@ class ConfigCopy:
         )
 
 
+def _id_of(record: msgspec.Raw) -> str:
+    return msgspec.json.decode(record, type=_WithId).id
+
+
+class _WithId(msgspec.Struct):
+    id: str
+
+
+class _KeptEntry(msgspec.Struct):
+    record: msgspec.Raw
+    parent: str
+    created_ms: int
+    modified_ms: int
+    revision: int
+
+
 class _Kept(msgspec.Struct):
     version: int
     revision: int
-    entries: dict[str, msgspec.Raw]
-
-
-_NONE = msgspec.Raw(b"[]")
+    entries: dict[str, list[_KeptEntry]]
+    unusable: list[tuple[str, Entry[Unusable]]] = []  # type: ignore[type-var]

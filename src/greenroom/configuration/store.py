@@ -27,6 +27,7 @@ from greenroom.configuration.sealed_fields import (
     unreadable,
     unsealed,
 )
+from greenroom.configuration.stored_records import with_rows
 from greenroom.database.engine import (
     connect,
     forget_old_pages,
@@ -39,7 +40,7 @@ from greenroom.database.sessions import SqlSessions
 from greenroom.database.tables import audit, entries, state
 from greenroom.errors import InvalidConfig, Problem, RevisionConflict
 from greenroom.model.change import AUTHOR_MAX, AuditEntry, Change, Step, applied, told
-from greenroom.model.configuration import KINDS, SEALED_KINDS, Configuration, Entry, tree_problems
+from greenroom.model.configuration import SEALED_KINDS, Configuration, Entry
 
 AUDIT_KEPT = 1_000_000
 """Newest audit entries that are kept: about 300 MB, years of ordinary work, and ten lists of the
@@ -116,7 +117,7 @@ class SqlStore:
             return int(connection.execute(select(state.c.revision)).scalar_one())
 
     def read(self) -> Configuration:
-        """Raises InvalidConfig when an entry cannot be understood."""
+        """What cannot be used of it is in `unusable`."""
         with self._guard:
             with self.transaction() as connection:
                 self._known = self.read_within(connection)
@@ -274,11 +275,7 @@ class SqlStore:
             return known
         if known.revision < max(forgotten, 1) or known.revision > newest:
             rows = connection.execute(select(entries).order_by(entries.c.number)).mappings()
-            found = Configuration().changed(newest, [_entry(row) for row in rows])
-            problems = tree_problems(found)
-            if problems:
-                raise InvalidConfig(problems)
-            return found
+            return with_rows(Configuration(), newest, rows)
         return _caught_up(connection, known, newest)
 
 
@@ -296,12 +293,13 @@ def _caught_up(connection: Connection, known: Configuration, newest: int) -> Con
         some = tuple_(entries.c.kind, entries.c.id).in_(keys[begin : begin + KEYS_AT_ONCE])
         found += connection.execute(select(entries).where(some)).mappings().all()
     found.sort(key=lambda row: row["number"])
-    return known.changed(newest, [_entry(row) for row in found], removed)
+    return with_rows(known, newest, found, removed)
 
 
 def _sealed_entries(connection: Connection) -> list[tuple[str, Entry[Any]]]:
     rows = connection.execute(select(entries).where(entries.c.kind.in_(SEALED_KINDS))).mappings()
-    return [(row["kind"], _entry(row)) for row in rows]
+    found = with_rows(Configuration(), 1, rows)  # one that cannot be read stays as it is
+    return [(kind, entry) for kind in SEALED_KINDS for entry in found.index_of(kind).values()]
 
 
 def _persist(
@@ -312,18 +310,20 @@ def _persist(
     now_ms: int,
     seals: FieldSeals,
 ) -> None:
+    made = [_row(step, seals) for step in steps if step.before is None]
     for step in steps:
         if step.before is not None and step.after is None:
             connection.execute(
                 delete(entries).where(entries.c.kind == step.kind, entries.c.id == step.entry.id)
             )
         elif step.before is not None:
-            connection.execute(
+            replaced = connection.execute(
                 update(entries)
                 .where(entries.c.kind == step.kind, entries.c.id == step.entry.id)
                 .values(_row(step, seals))
             )
-    made = [_row(step, seals) for step in steps if step.before is None]
+            if not replaced.rowcount:  # a zone that was gone, and whose rooms were not
+                made.append(_row(step, seals))
     if made:
         connection.execute(insert(entries), made)
     connection.execute(insert(audit), [_logged(step, revision, author, now_ms) for step in steps])
@@ -347,25 +347,6 @@ def _row(step: Step, seals: FieldSeals) -> dict[str, Any]:
         "revision": entry.revision,
         "body": msgspec.json.encode(seals.sealed(step.kind, entry.record)).decode(),
     }
-
-
-def _entry(row: Any) -> Entry[Any]:
-    try:
-        record = msgspec.json.decode(row["body"], type=KINDS[row["kind"]].record)
-    except (msgspec.MsgspecError, KeyError) as error:
-        raise InvalidConfig(
-            [
-                Problem(
-                    f"{row['kind']} {row['id']}", f"cannot be understood as it is stored: {error}"
-                )
-            ]
-        ) from None
-    except InvalidConfig as error:
-        at = f"{row['kind']} {row['id']}"
-        raise InvalidConfig(
-            [Problem(f"{at}: {problem.pointer}", problem.reason) for problem in error.problems]
-        ) from None
-    return Entry(record, row["parent"], row["created_ms"], row["modified_ms"], row["revision"])
 
 
 def _logged(step: Step, revision: int, author: str, now_ms: int) -> dict[str, Any]:

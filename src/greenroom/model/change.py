@@ -163,7 +163,8 @@ def _fields(kind: str, entry: Entry[Any] | None) -> dict[str, Any] | None:
     if entry is None:
         return None
     values: dict[str, Any] = msgspec.to_builtins(entry.record)
-    return {key: _short(value) for key, value in values.items() if key not in KINDS[kind].secret}
+    secret = KINDS[kind].secret if kind in KINDS else ()
+    return {key: _short(value) for key, value in values.items() if key not in secret}
 
 
 def _short(value: Any) -> Any:

@@ -9,9 +9,9 @@ so `is` tells what has to be compiled again.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from greenroom.errors import Problem
 from greenroom.model.account import Account
 from greenroom.model.event import Event
 from greenroom.model.fields import specs
@@ -113,6 +113,18 @@ class Entry(Generic[R]):
         return self.record.id
 
 
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Says why a stored record cannot be used. The record stays in the store as it is, until it is
+    replaced or removed.
+    """
+
+    id: str
+    name: str
+    """As far as it can be read."""
+    reason: str
+
+
 class EntryIndex(Mapping[str, Entry[R]]):
     """All entries of one kind by id, oldest first. Never changed once made."""
 
@@ -173,6 +185,10 @@ class Configuration:
     incident_notes: EntryIndex[IncidentNote] = field(default_factory=_empty_index)
     status_pages: EntryIndex[StatusPage] = field(default_factory=_empty_index)
     accounts: EntryIndex[Account] = field(default_factory=_empty_index)
+    unusable: Mapping[tuple[str, str], Entry[Any]] = field(default_factory=dict)
+    """An Entry of Unusable by (kind, id) for each that cannot be used. In the index of zones and
+    rooms one with what can be read of it stands in its place; other kinds have none.
+    """
 
     def index_of(self, kind: str) -> EntryIndex[Any]:
         """All entries of one kind."""
@@ -185,11 +201,16 @@ class Configuration:
                 yield kind, entry
 
     def changed(
-        self, revision: int, put: Iterable[Entry[Any]], removed: Iterable[tuple[str, str]] = ()
+        self,
+        revision: int,
+        put: Iterable[Entry[Any]],
+        removed: Iterable[tuple[str, str]] = (),
+        unusable: Mapping[tuple[str, str], Entry[Any]] = MappingProxyType({}),
     ) -> "Configuration":
         """The configuration at `revision`: these (kind, id) taken away, then these entries in it or
-        in their old place.
+        in their old place, then those of `unusable` named.
         """
+        lost = dict(self.unusable)
         indexes: dict[str, dict[str, Entry[Any]]] = {}
 
         def opened(kind: str) -> dict[str, Entry[Any]]:
@@ -198,10 +219,14 @@ class Configuration:
             return indexes[kind]
 
         for kind, gone in removed:
-            opened(kind).pop(gone, None)
+            lost.pop((kind, gone), None)
+            if kind in KINDS:
+                opened(kind).pop(gone, None)
         for entry in put:
-            opened(KIND_OF[type(entry.record)])[entry.id] = entry
-        return self.with_indexes(revision, indexes)
+            kind = KIND_OF[type(entry.record)]
+            lost.pop((kind, entry.id), None)
+            opened(kind)[entry.id] = entry
+        return replace(self.with_indexes(revision, indexes), unusable={**lost, **unusable})
 
     def with_indexes(
         self, revision: int, indexes: Mapping[str, Mapping[str, Entry[Any]]]
@@ -213,9 +238,8 @@ class Configuration:
             kind: found if isinstance(found, EntryIndex) else EntryIndex(found)
             for kind, found in indexes.items()
         }
-        return replace(
-            self, revision=revision, **{_INDEXES[kind]: index for kind, index in made.items()}
-        )
+        fields: dict[str, Any] = {_INDEXES[kind]: index for kind, index in made.items()}
+        return replace(self, revision=revision, **fields)
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
         """(kind, id) of everything that belongs to a record, directly or not, children behind their
@@ -241,15 +265,3 @@ class Configuration:
 
 _PLURALS = {"rules": "rules", "alert_policy": "alert_policies"}
 _INDEXES: Mapping[str, str] = {kind: _PLURALS.get(kind, f"{kind}s") for kind in KINDS}
-
-
-def tree_problems(configuration: Configuration) -> list[Problem]:
-    """Entries whose parent is missing: only damage or a hand in the database can make one."""
-    return [
-        Problem(
-            f"{kind} {entry.id}",
-            f"belongs to {KINDS[kind].parent} {entry.parent}, which is not there",
-        )
-        for kind, entry in configuration.entries()
-        if KINDS[kind].parent and entry.parent not in configuration.index_of(KINDS[kind].parent)
-    ]

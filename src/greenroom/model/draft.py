@@ -5,6 +5,7 @@ changed in place, so that thousands of changes need one copy and not one each.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from greenroom.model.configuration import (
@@ -88,7 +89,8 @@ class Draft:
             raise KeyError(f"{above} {parent}")
         index_of = self._opened(kind)
         old = index_of.get(record.id)
-        if old and old.record == record and old.parent == parent:
+        same = old and old.record == record and old.parent == parent
+        if same and (kind, record.id) not in self._old.unusable:
             return
         index_of.put(
             Entry(record, parent, old.created_ms if old else now_ms, now_ms, self._old.revision + 1)
@@ -99,28 +101,42 @@ class Draft:
         """Takes a record away, and everything that belongs to it. Raises KeyError when it is not
         there.
         """
-        if self._opened(kind).pop(id) is None:
+        gone = self._opened(kind).pop(id) if kind in KINDS else None
+        if gone is None and (kind, id) not in self._old.unusable:
             raise KeyError(f"{kind} {id}")
         self._touched[kind, id] = None
         for name, described in KINDS.items():
             if described.parent == kind:
                 for child in self._opened(name).of(id):
                     self.remove(name, child.id)
+        for (name, child_id), child in self._old.unusable.items():
+            above = KINDS[name].parent if name in KINDS else ""
+            if above == kind and child.parent == id and (name, child_id) not in self._touched:
+                self.remove(name, child_id)
 
     def differences(self) -> Iterator[tuple[str, Entry[Any] | None, Entry[Any] | None]]:
         """(kind, before, after) of every entry that is not what it was, in the order in which they
         were touched.
         """
         for kind, key in self._touched:
-            before, after = self._old.index_of(kind).get(key), self._indexes[kind].get(key)
+            before = after = None
+            if kind in KINDS:
+                before, after = self._old.index_of(kind).get(key), self._indexes[kind].get(key)
+            before = before or self._old.unusable.get((kind, key))
             if before is not after:
                 yield kind, before, after
 
     def finished(self) -> Configuration:
         """The next configuration; the draft must not be used any more."""
-        kinds = {kind for kind, _ in self._touched}
-        settled = {kind: self._indexes[kind].settled(self._old.index_of(kind)) for kind in kinds}
-        return self._old.with_indexes(self._old.revision + 1, settled)
+        settled = {
+            kind: self._indexes[kind].settled(self._old.index_of(kind))
+            for kind in {kind for kind, _ in self._touched if kind in KINDS}
+        }
+        finished = self._old.with_indexes(self._old.revision + 1, settled)
+        if not self._old.unusable:
+            return finished
+        lost = {key: e for key, e in self._old.unusable.items() if key not in self._touched}
+        return replace(finished, unusable=lost)
 
     def _opened(self, kind: str) -> GrowingIndex[Any]:
         if kind not in self._indexes:

@@ -20,6 +20,11 @@ SESSION_MAX = 30
 
 PROXIES_MAX = 100
 
+NO_ORIGIN = "http://origin.invalid"
+"""Stands for a zone's origin that cannot be used: a name without an address (RFC 6761), so that no
+other origin gets its requests.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:

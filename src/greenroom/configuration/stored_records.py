@@ -1,0 +1,167 @@
+"""Reads records as they are stored. One that cannot be read stops no other: a zone or room is put
+together from what can be read of it, and holds its visitors; any other is left out.
+
+A record cannot be read when a disk or a hand has damaged it, when what it belongs to is gone, or
+when a newer greenroom is stricter than the one that wrote it.
+"""
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, get_type_hints
+
+import msgspec
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.configuration import KINDS, Configuration, Entry, Unusable
+from greenroom.model.room import Room
+from greenroom.model.zone import NO_ORIGIN, Zone
+
+REASON_MAX = 1_000
+"""Characters kept of why: a room may have a hundred problems."""
+
+
+def with_rows(
+    known: Configuration,
+    revision: int,
+    rows: Iterable[Any],
+    removed: Iterable[tuple[str, str]] = (),
+) -> Configuration:
+    """`known` at `revision`: these taken away, then what is in these rows put in. Never fails.
+
+    A row is a mapping of kind, id, parent, created_ms, modified_ms, revision, and body: the record
+    as JSON.
+    """
+    put: dict[tuple[str, str], Entry[Any]] = {}
+    lost: dict[tuple[str, str], Entry[Any]] = {}
+    for row in rows:
+        key = row["kind"], row["id"]
+        try:
+            put[key] = _entry(row, _record(*key, row["body"]))
+        except InvalidConfig as error:
+            stand_in = _stand_in(*key, row["body"])
+            name = str(getattr(stand_in, "name", ""))
+            reason = "; ".join(found.reason for found in error.problems)[:REASON_MAX]
+            lost[key] = _entry(row, Unusable(row["id"], name, reason))
+            if stand_in is not None:
+                put[key] = _entry(row, stand_in)
+    gone = {*removed, *(key for key in lost if key not in put)}
+    found = known.changed(revision, put.values(), gone, lost)
+    return _with_parents(found, put)
+
+
+def _with_parents(found: Configuration, put: Mapping[tuple[str, str], Entry[Any]]) -> Configuration:
+    """A room whose zone is gone is held in one that stands for it; others without parent are left
+    out.
+    """
+    zones: dict[tuple[str, str], Entry[Any]] = {}
+    lost: dict[tuple[str, str], Entry[Any]] = {}
+    for (kind, _), entry in put.items():
+        if kind == "room" and entry.parent not in found.zones:
+            key = "zone", entry.parent
+            zone = Zone(id=entry.parent, name=_no_name(entry.parent), origin=NO_ORIGIN)
+            reason = "is not in the store, but rooms that belong to it are"
+            zones[key] = Entry(zone, "", 0, 0, 0)
+            lost[key] = Entry(Unusable(zone.id, "", reason), "", 0, 0, 0)
+    if zones:
+        found, lost = found.changed(found.revision, zones.values(), (), lost), {}
+    for key, entry in put.items():  # of those left out here, none has children
+        above = KINDS[key[0]].parent
+        if above and entry.parent not in found.index_of(above):
+            name = str(getattr(entry.record, "name", ""))
+            reason = f"belongs to {above} {entry.parent}, which is not there"
+            lost[key] = replace(entry, record=Unusable(entry.id, name, reason))
+    return found.changed(found.revision, (), lost, lost) if lost else found
+
+
+def _entry(row: Mapping[str, Any], record: Any) -> Entry[Any]:
+    return Entry(record, row["parent"], row["created_ms"], row["modified_ms"], row["revision"])
+
+
+def _record(kind: str, id: str, body: str | bytes) -> Any:
+    """Raises InvalidConfig when it cannot be read."""
+    if kind not in KINDS:
+        raise _unreadable("this greenroom does not know this kind of record")
+    try:
+        record = msgspec.json.decode(body, type=KINDS[kind].record)
+    except InvalidConfig as error:
+        reasons = [f"{found.pointer}: {found.reason}" for found in error.problems]
+        raise _unreadable("; ".join(reasons)) from None
+    except Exception as error:
+        raise _unreadable(f"cannot be understood as it is stored: {error}") from None
+    if record.id != id:
+        raise _unreadable(f"cannot be understood as it is stored: its id is not {id}")
+    return record
+
+
+def _unreadable(reason: str) -> InvalidConfig:
+    return InvalidConfig([Problem("", reason)])
+
+
+def _stand_in(kind: str, id: str, body: str | bytes) -> Any:
+    """Of a zone, or of a room whose host and path can be read; else None."""
+    if kind == "zone":
+        return _of_what_is_right(
+            Zone, body, {"name": _no_name(id), "origin": NO_ORIGIN}, {"id": id}
+        )
+    if kind != "room":
+        return None
+    name = f"unreadable-{_hex(id)}"
+    least = {"name": name, "total_active_users": 1, "new_users_per_minute": 1}
+    return _of_what_is_right(
+        Room, body, least, {"id": id, "queue_all": True}, needed=("host", "path")
+    )
+
+
+def _of_what_is_right(
+    form: type[Any],
+    body: str | bytes,
+    least: Mapping[str, Any],
+    always: Mapping[str, Any],
+    needed: tuple[str, ...] = (),
+) -> Any:
+    """A record of the fields that are right alone and together; `least` for those of it that are
+    not.
+    """
+    hints = get_type_hints(form)
+    values: dict[str, Any] = {}
+    for name, value in _fields(body).items():
+        with contextlib.suppress(Exception):  # a wrong field of any kind is left out
+            values[name] = msgspec.convert(value, hints[name])
+    values |= always
+    for _ in fields(form):
+        if any(name not in values for name in needed):
+            return None
+        try:
+            return form(**{**least, **values})
+        except InvalidConfig as error:
+            wrong = {re.split(r"[.\[]", found.pointer)[0] for found in error.problems}
+            wrong &= values.keys() - always.keys()
+            if not wrong:
+                return None
+            for name in wrong:
+                del values[name]
+    return None
+
+
+def _fields(body: str | bytes) -> dict[str, Any]:
+    """Of text that is no JSON: those that are whole texts."""
+    try:
+        found = msgspec.json.decode(body)
+    except Exception:
+        text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+        whole = re.findall(r'[{,]\s*"(name|host|path|origin)"\s*:\s*"([^"\\]*)"', text)
+        # of several the first: branding and routes stand behind
+        return dict(reversed(whole))
+    return found if isinstance(found, dict) else {}
+
+
+def _no_name(zone_id: str) -> str:
+    """A domain that nobody has (RFC 6761)."""
+    return f"{_hex(zone_id)}.invalid"
+
+
+def _hex(id: str) -> str:
+    return hashlib.sha256(id.encode()).hexdigest()[:32]

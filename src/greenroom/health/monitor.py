@@ -5,7 +5,8 @@ a sweep notices lost agents and stale votes. What must survive is collected for
 `writer.HealthWriter`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 import msgspec
@@ -51,6 +52,15 @@ GLOBAL = "Global"
 log = structlog.get_logger(__name__)
 
 
+@contextlib.contextmanager
+def _alone(check_id: str) -> Iterator[None]:
+    """What fails about one check is logged and stops no other."""
+    try:
+        yield
+    except Exception:
+        log.exception("health_check_failed", check=check_id)
+
+
 class HealthMonitor:
     def __init__(
         self, now_ms: Callable[[], int], pending: Pending, replan: Callable[[], None] = lambda: None
@@ -86,7 +96,8 @@ class HealthMonitor:
         """Sets the checks. Incidents of removed checks end; changed checks begin without votes."""
         now_ms = self._now_ms()
         for key in self._placed.keys() - placed.keys():
-            self._drop(key, now_ms)
+            with _alone(key):
+                self._drop(key, now_ms)
         changed = [
             key
             for key, found in placed.items()
@@ -101,7 +112,8 @@ class HealthMonitor:
         self._plan_agents()
         for key in changed:
             if key in self._conditions:  # a new check has nothing to look at
-                self._look(key, now_ms)
+                with _alone(key):
+                    self._look(key, now_ms)
 
     def hear(self, name: str, region: str, report_every_ms: int) -> bool:
         """Notes a sign of life; False when there are too many agents to add this one."""
@@ -174,7 +186,8 @@ class HealthMonitor:
         self._sweeping = self._sweeping or list(self._placed)
         share = max(1, -(-len(self._placed) // SWEEP_S))
         for key in islice(self._sweeping, share):
-            self._look(key, now_ms)
+            with _alone(key):
+                self._look(key, now_ms)
         self._sweeping = self._sweeping[share:]
 
     def _plan_agents(self) -> None:
@@ -182,7 +195,10 @@ class HealthMonitor:
         self.plan_number += 1
         self._lost = lost_agents(self._roster, now_ms)
         by_region = AgentsByRegion(self._roster, now_ms)
-        self._asked = {key: by_region.asked(placed.check) for key, placed in self._placed.items()}
+        self._asked = {}
+        for key, placed in self._placed.items():
+            with _alone(key):
+                self._asked[key] = by_region.asked(placed.check)
         self._replan()
 
     def _look(self, key: str, now_ms: int) -> Turn | None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
@@ -14,6 +15,7 @@ from greenroom.admission.records import RECORD, SESSION, LedgerMemory, remember,
 from greenroom.analytics.collector.sampler import RoomLook, wait_seconds
 from greenroom.configuration.state import Figures, SyncState
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.journal import Damage
 from greenroom.ledgers.late_journal import LateJournal
 from greenroom.ledgers.memory import SNAPSHOT_RECORDS, MemoryLedger
 from greenroom.ledgers.sync.tick_loop import TickLoop
@@ -106,6 +108,11 @@ class ProcessLedgerStore(Protocol):
         with the reason.
         """
 
+    def closed(self, prepared: Mapping[str, Any] | None = None) -> Mapping[str, str]:
+        """Ids of the open rooms, or of those prepared, whose ledger could not be opened, with the
+        reason. They hold their visitors, and `prepare` tries again.
+        """
+
     async def flush(self) -> None:
         """Onto the disk itself. Raises StorageFailed."""
 
@@ -113,12 +120,42 @@ class ProcessLedgerStore(Protocol):
         """Puts everything away."""
 
 
+class ClosedJournal:
+    """In the place of one that cannot be opened: nothing can be written, so no visitor is let in."""
+
+    size = 0
+    damage: tuple[Damage, ...] = ()
+    emptied = False
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+
+    def append(self, _payload: bytes) -> None:
+        raise StorageFailed(self.reason)
+
+    def replay(self) -> Iterator[bytes]:
+        return iter(())
+
+    def sync(self) -> None:
+        """There is nothing to flush."""
+
+    def compact(self, _payloads: Iterable[bytes], _since: int | None = None) -> None:
+        """There is nothing to replace."""
+
+    def close(self) -> None:
+        """It is."""
+
+
+RoomJournal = LateJournal | ClosedJournal
+
+
 @dataclass(slots=True)
 class LocalRoom:
     """One room's ledger, its journal, and how its requests were answered so far."""
 
     ledger: MemoryLedger
-    journal: LateJournal
+    journal: RoomJournal
     flushed: int = 0
     """Size of the journal when it was last flushed: a room where nothing happened costs nothing."""
 
@@ -161,6 +198,7 @@ class LocalLedgerStore:
         self._data = data
         self._clock = clock
         self._say = say
+        self._on_error = on_error
         self._ledgers: dict[str, MemoryLedger] = {}
         self._loop = TickLoop(lambda: self._ledgers, clock, on_error)
 
@@ -173,19 +211,22 @@ class LocalLedgerStore:
 
     async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms as the journals remember them, with a clock that is behind none of
-        them. Raises StorageFailed.
+        them.
         """
-        journals: dict[str, LateJournal] = {}
+        journals: dict[str, RoomJournal] = {}
         try:
             for room in rooms(self._clock.now_ms()):
-                journals[room.id] = LateJournal(self._data.journal(room.id))
+                journals[room.id] = self._journal(room)
             size = sum(journal.size for journal in journals.values())
             if size > TOLD_BYTES:
                 self._say(f"restoring: reading {size >> 20} MB of journals ...")
-            memories = {
-                room_id: await asyncio.to_thread(_read, journal)
-                for room_id, journal in journals.items()
-            }
+            memories = {}
+            for room_id, journal in journals.items():
+                try:
+                    memories[room_id] = await asyncio.to_thread(_read, journal)
+                except Exception as error:
+                    journals[room_id] = self._closed(journal, error)
+                    memories[room_id] = LedgerMemory()
         except BaseException:
             for journal in journals.values():
                 journal.close()
@@ -209,7 +250,10 @@ class LocalLedgerStore:
         pieces = WorkPieces()
         try:
             for room in rooms(self._clock.now_ms()):
-                wanted[room.id] = self.open.get(room.id) or await self._opened(room)
+                known = self.open.get(room.id)
+                if known is None or isinstance(known.journal, ClosedJournal):
+                    known = await self._opened(room)
+                wanted[room.id] = known
                 await pieces.breathe()
         except BaseException:
             self.discard(wanted)
@@ -219,7 +263,7 @@ class LocalLedgerStore:
     def discard(self, prepared: Mapping[str, LocalRoom]) -> None:
         """Closes the rooms that `prepare` opened and that were not used."""
         for room_id, ledgers in prepared.items():
-            if room_id not in self.open:
+            if self.open.get(room_id) is not ledgers:
                 ledgers.journal.close()
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, LocalRoom]) -> None:
@@ -227,7 +271,7 @@ class LocalLedgerStore:
         disk for their return.
         """
         for room_id, ledgers in self.open.items():
-            if room_id not in prepared:
+            if prepared.get(room_id) is not ledgers:
                 ledgers.journal.close()
         self._use(prepared)
         for room in rooms:
@@ -260,6 +304,13 @@ class LocalLedgerStore:
             found.ledger.room.name: "the journal is not writable"
             for found in self.open.values()
             if found.ledger.storage_failed
+        }
+
+    def closed(self, prepared: Mapping[str, LocalRoom] | None = None) -> Mapping[str, str]:
+        return {
+            room_id: found.journal.reason
+            for room_id, found in (self.open if prepared is None else prepared).items()
+            if isinstance(found.journal, ClosedJournal)
         }
 
     async def flush(self) -> None:
@@ -301,15 +352,31 @@ class LocalLedgerStore:
         self._ledgers = {room_id: ledgers.ledger for room_id, ledgers in rooms.items()}
 
     async def _opened(self, room: Room) -> LocalRoom:
-        journal = LateJournal(self._data.journal(room.id))
+        journal = self._journal(room)
         try:
             memory = await asyncio.to_thread(_read, journal) if journal.size else _read(journal)
             return self._restored(room, journal, memory)
+        except Exception as error:
+            return self._restored(room, self._closed(journal, error), LedgerMemory())
         except BaseException:
             journal.close()
             raise
 
-    def _restored(self, room: Room, journal: LateJournal, memory: LedgerMemory) -> LocalRoom:
+    def _journal(self, room: Room) -> RoomJournal:
+        path = self._data.journal(room.id)
+        try:
+            return LateJournal(path)
+        except Exception as error:
+            return self._closed(ClosedJournal(path, ""), error)
+
+    def _closed(self, journal: RoomJournal, error: Exception) -> ClosedJournal:
+        """One room's journal is never a reason to stop the others."""
+        journal.close()
+        if not isinstance(error, (StorageFailed, OSError)):
+            self._on_error(error)
+        return ClosedJournal(journal.path, str(error) or repr(error))
+
+    def _restored(self, room: Room, journal: RoomJournal, memory: LedgerMemory) -> LocalRoom:
         if journal.damage or journal.emptied:
             _make_up_for_lost(room, journal, memory, self._clock.now_ms())
         if memory.sessions or memory.places:
@@ -318,10 +385,12 @@ class LocalLedgerStore:
                 f" {len(memory.places)} in line"
             )
         ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)
+        if isinstance(journal, ClosedJournal):
+            ledger.ledger.halted = True
         return LocalRoom(ledger, journal)
 
 
-def _read(journal: LateJournal) -> LedgerMemory:
+def _read(journal: RoomJournal) -> LedgerMemory:
     try:
         payloads = list(journal.replay())
         return remember(payloads, holes=bool(journal.damage))
@@ -329,7 +398,7 @@ def _read(journal: LateJournal) -> LedgerMemory:
         raise StorageFailed(f"{journal.path}: {error}") from None
 
 
-def _make_up_for_lost(room: Room, journal: LateJournal, memory: LedgerMemory, now_ms: int) -> None:
+def _make_up_for_lost(room: Room, journal: RoomJournal, memory: LedgerMemory, now_ms: int) -> None:
     """Tells what the journal has lost, and keeps as many units taken as that may have been, so that
     the limits hold.
 

@@ -23,7 +23,7 @@ from greenroom.api.draws import draw_routes
 from greenroom.api.management import management_api
 from greenroom.api.metrics import EXPORTED, Exposition, gateway_rows
 from greenroom.config.layers import LayeredStore, listeners_of, merged, resolved_origin_problems
-from greenroom.config.settings import Address, Config
+from greenroom.config.settings import Address, Config, UnitFault
 from greenroom.config.source import ConfigSource, load_stamped
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.explain_request import ExplainRequest
@@ -321,7 +321,15 @@ class Process:
         """Returns what cannot be used of the running configuration, and logs what is new: rules are
         compiled late.
         """
-        found = [*self.config.faults, *(self._compiler.faults if self._compiler else ())]
+        names = {room.id: room.name for room in self.config.rooms}
+        found = [
+            *self.config.faults,
+            *(self._compiler.faults if self._compiler else ()),
+            *(
+                UnitFault(f"room {names.get(room_id, room_id)}", reason)
+                for room_id, reason in (self._ledgers.closed() if self._ledgers else {}).items()
+            ),
+        ]
         faults = tuple(dict.fromkeys(fault.problem for fault in found))
         if faults != self._logged_faults:
             self._logged_faults = faults
@@ -489,6 +497,9 @@ class Process:
             return
         prepared = await ledgers.prepare(assemble.ledger_rooms(config))
         try:
+            new = ledgers.closed(prepared).keys() - ledgers.closed().keys()
+            if strict and new:
+                raise StorageFailed("; ".join(ledgers.closed(prepared)[one] for one in sorted(new)))
             await compiler.compile_ahead(config, prepared, self._clock.now_ms(), lookups)
             table = compiler.table(config, prepared, self._clock.now_ms(), lookups, strict=strict)
             configure_all(config, *self._control_listeners, *self._front_ends)
@@ -524,10 +535,12 @@ class Process:
 
     async def _follow(self) -> None:
         if self._follower is not None:
-            compiler = self._compiler
-            await self._follower.run(
-                self._apply_stored, lambda: compiler is not None and compiler.unfinished
-            )
+            compiler, ledgers = self._compiler, self._ledgers
+
+            def unfinished() -> bool:
+                return bool((compiler and compiler.unfinished) or (ledgers and ledgers.closed()))
+
+            await self._follower.run(self._apply_stored, unfinished)
 
     async def _compile_the_rest(self) -> None:
         while self._compiler is not None and self._compiler.catch_up():

@@ -190,6 +190,10 @@ class SharedLedgerStore:
             for room in self.open.values()
         }
 
+    def closed(self, _prepared: Mapping[str, SharedRoom] | None = None) -> Mapping[str, str]:
+        """None: Redis opens them all, or `halted` says why not."""
+        return {}
+
     async def flush(self) -> None:
         # Nothing is kept here but the keys of tickets.
         if time.monotonic() >= self._exchange_s and not self.failing:

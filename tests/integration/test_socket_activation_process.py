@@ -42,7 +42,7 @@ class Processes:
         self.address = self.listener.getsockname()
         self.folder, self.eventually = folder, eventually
         self.running: list[subprocess.Popen[str]] = []
-        room = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 6\nnew_users_per_minute = 100\npace_admissions = false\n'
+        room = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 6\nnew_users_per_minute = 100\npace_admissions = false\nconfirm_newcomers = false\n'
         more = (
             'decide = "127.0.0.1:0"\ntrusted_proxies = ["127.0.0.1"]'
             if command == "decide"

@@ -31,9 +31,7 @@ AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApplication = Callable[[AsgiScope, AsgiReceive, AsgiSend], Awaitable[None]]
 
 TRY_AGAIN_LATER = 1013
-"""The WebSocket close code for a held visitor, on servers that cannot answer the handshake with a
-status.
-"""
+"""WebSocket close code for servers that cannot answer the handshake with a status."""
 
 TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
 """Targets whose spelling has been compared, and their longest: at most 8 MB."""
@@ -138,11 +136,10 @@ def _before(root: str, path: str) -> str | None:
 
 @lru_cache(maxsize=TARGETS_REMEMBERED)
 def _target(path: str, raw: bytes) -> bytes:
-    """The target of what will be served, which is the decoded `path`: as the visitor spelled it, or
-    spelled by us.
+    """The decoded `path` that will be served, as the visitor spelled it where the two agree.
 
-    They differ when the server gives no raw path, or when middleware in front of this one has
-    rewritten the path.
+    They differ when the server gives no raw path, or when middleware in front has rewritten the
+    path.
     """
     return (
         raw
@@ -152,7 +149,6 @@ def _target(path: str, raw: bytes) -> bytes:
 
 
 def _for_application(scope: AsgiScope, requests: AppRequests) -> AsgiScope:
-    """The scope without tickets."""
     headers, kept, changed = scope["headers"], [], False
     for pair in headers:
         if pair[0] != b"cookie":
@@ -166,8 +162,6 @@ def _for_application(scope: AsgiScope, requests: AppRequests) -> AsgiScope:
 
 
 def _adding_ticket(send: AsgiSend, requests: AppRequests, forward: Forward) -> AsgiSend:
-    """Sends on what the application sends, with the ticket in the head of its answer."""
-
     async def send_with_ticket(message: AsgiMessage) -> None:
         if message["type"] in (
             "http.response.start",
@@ -200,8 +194,8 @@ def _lower(headers: AnswerHeaders) -> tuple[tuple[bytes, bytes], ...]:
 
 
 class _Lifespan:
-    """Starts greenroom before the application and ends it after the application, also for an
-    application without lifespan.
+    """Starts greenroom before the application and ends it after, also for an application without
+    lifespan.
     """
 
     def __init__(self, embedded: Embedded, receive: AsgiReceive, send: AsgiSend) -> None:

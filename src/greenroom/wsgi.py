@@ -26,9 +26,7 @@ StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 RAW_TARGETS = ("RAW_URI", "REQUEST_URI")
-"""Where servers put the target as the visitor sent it: gunicorn and Werkzeug; uWSGI, mod_wsgi and
-Werkzeug.
-"""
+"""gunicorn and Werkzeug; uWSGI, mod_wsgi and Werkzeug."""
 
 TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
 """Targets whose spelling has been compared, and their longest: at most 8 MB."""
@@ -64,11 +62,9 @@ class WaitingRoom:
         self.embedded.start()
 
     def close(self) -> None:
-        """Ends greenroom before the process ends."""
         self.embedded.close()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """The WSGI application."""
         verdict = self.embedded.decide(_request(environ))
         if isinstance(verdict, Answer):
             return _answer(verdict, environ["REQUEST_METHOD"] == "HEAD", start_response)
@@ -131,11 +127,10 @@ def _request(environ: Environ) -> AppRequest:
 
 @lru_cache(maxsize=TARGETS_REMEMBERED)
 def _target(path: str, raw: str) -> bytes:
-    """The target of what will be served, which is the decoded `path`: as the visitor spelled it, or
-    spelled by us.
+    """The decoded `path` that will be served, as the visitor spelled it where the two agree.
 
-    They differ when the server gives no raw target, and when middleware in front of this one has
-    rewritten the path.
+    They differ when the server gives no raw target, or when middleware in front has rewritten the
+    path.
     """
     served = path.encode("latin-1")
     spelled = raw.encode("latin-1", "replace")

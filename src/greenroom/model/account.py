@@ -1,5 +1,5 @@
-"""A local account of the dashboard as stored: its role, its zones, and the argon2 hash of the
-password, never the password.
+"""Local accounts of the dashboard as stored: with the argon2 hash of the password, never the
+password.
 """
 
 import hashlib
@@ -10,37 +10,32 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import check_value, plain_type, spec, specs
 
 ROLES = ("viewer", "operator", "admin")
-"""Each may do what the ones before it may: look; change rooms and all that belongs to them; manage
+"""Each may do what those before it may: look; change rooms and what belongs to them; manage
 accounts, tokens and keys.
 """
 
 PASSWORD_LEAST, PASSWORD_LONGEST = 12, 256
-"""Characters of a password. Length is what counts; argon2 would take a megabyte for one too, and
-that would be an attack.
-"""
+"""Characters. Length is what counts; hashing a megabyte would be an attack."""
 
 ACCOUNT_ZONES_MAX = 1_000
 
 RECOVERY_CODES = 10
-"""For the day when the phone is lost; each counts once."""
+"""For a lost phone; each counts once."""
 
 
 class Role(IntEnum):
-    """How much a signed-in person may do; comparable."""
-
     VIEWER = 0
     OPERATOR = 1
     ADMIN = 2
 
     @property
     def word(self) -> str:
-        """As it is stored and shown."""
         return ROLES[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One account. Making one with anything wrong raises InvalidConfig with every problem."""
+    """Raises InvalidConfig with every problem."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
@@ -101,20 +96,17 @@ class Account:
 
     @property
     def credentials(self) -> str:
-        """A short hash of the password and of when two-step sign-in was turned on: when it changes,
-        every session ends.
+        """A hash of the password and of when two-step sign-in was turned on: a change ends every
+        session.
         """
         steps = str(self.two_step_since_ms) if self.totp_secret else ""
         return hashlib.sha256((self.password_hash + steps).encode()).hexdigest()[:16]
 
     @property
     def rank(self) -> Role:
-        """The role, comparable."""
         return Role(ROLES.index(self.role))
 
 
 def recovery_hash(code: str) -> str:
-    """What is kept of a recovery code, written without its hyphens: 80 random bits need no slow
-    hash.
-    """
+    """Hashes a recovery code, written without its hyphens: 80 random bits need no slow hash."""
     return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()

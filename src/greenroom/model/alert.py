@@ -1,4 +1,4 @@
-"""An alert as its source raises it; `notify` decides who is notified, and how."""
+"""Alerts as their source raises them; `notify` decides who is notified, and how."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.zone import ACCOUNT_ID
 
 AlertState = Literal["start", "end", "none"]
-"""Whether an incident begins, ends, or the alert is a single event."""
+"""`none`: the alert is a single event."""
 
 STATES: tuple[AlertState, ...] = ("start", "end", "none")
 
 TEXT_MAX = 2_000
-"""Characters of the text: chat services cut longer messages."""
+"""Characters: chat services cut longer messages."""
 
 ID_MAX = 200
 """Characters of a correlation id, and of the id and the name of a subject."""
@@ -21,31 +21,28 @@ ID_MAX = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert. Making one with anything wrong raises InvalidConfig with every problem.
+    """Raises InvalidConfig with every problem.
 
-    The start and the end of one incident share a `correlation_id`, and no other incident may use
-    it. Two alerts of the same type, correlation id and state are the same alert told twice: the
-    second one is ignored. So a source that cannot know whether its alert was kept raises it again
-    under the same correlation id.
+    The start and end of one incident share a `correlation_id` of their own. A second alert of the
+    same type, correlation id and state is ignored, so a source that cannot know whether its alert
+    was kept raises it again.
     """
 
     type: str
-    """Name of a row of the table of alert types (`alerts.alerts.ALERTS`)."""
+    """Row of the table of alert types (`alerts.alerts.ALERTS`)."""
     time_ms: int
     correlation_id: str
     text: str
-    """What happened, in one or two sentences that need nothing else to be understood."""
+    """One or two self-contained sentences."""
     state: AlertState = "none"
     account_id: str = ACCOUNT_ID
     zone_id: str = ""
     """Empty: it does not belong to one zone."""
     subject_id: str = ""
-    """Id of the room, the health check or the data center it is about; empty when it is about the
-    installation.
-    """
+    """A room, health check or data center; empty: the installation."""
     subject_name: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """Facts for programs, as JSON values; each alert type says which ones. Never a secret."""
+    """JSON values, listed by each alert type. Never a secret."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -69,13 +66,12 @@ class Alert:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Equal for two alerts exactly when the second one is a repetition of the first."""
         return (self.type, self.correlation_id, self.state)
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An incident by its alerts: what began it, and what ended it when it is over."""
+    """An incident by its alerts; `end` is None while it goes on."""
 
     start: Alert
     end: Alert | None = None

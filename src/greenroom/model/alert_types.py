@@ -1,4 +1,4 @@
-"""Every type of alert that greenroom raises: one row is its filters, fields, text and example.
+"""Every type of alert: one row is its filters, fields, text and example.
 
 A source calls `make` with the facts of the row; the text is written here, so that all channels say
 the same. `{name}` in a text is a field of the row, `{subject}` the name of the room, check or data
@@ -14,11 +14,11 @@ from greenroom.model.alert import TEXT_MAX, Alert, AlertState
 
 @dataclass(frozen=True, slots=True)
 class PolicyFilter:
-    """One way to narrow a policy. `read` gives the values of an alert; it passes when one of them
-    is wanted.
+    """One way to narrow a policy: an alert passes when one of the values that `read` gives is
+    wanted.
 
-    `bound`: the value is a number that the source compares with; it needs one value, and `default`
-    counts where it is left out.
+    `bound`: the value is a number that the source compares with; there is exactly one, and
+    `default` where it is left out.
     """
 
     help: str
@@ -32,7 +32,7 @@ class PolicyFilter:
 
 @dataclass(frozen=True, slots=True)
 class AlertType:
-    """One type. `end_text` empty: its alerts have no end."""
+    """`end_text` empty: alerts of this type have no end."""
 
     type: str
     category: str
@@ -45,11 +45,10 @@ class AlertType:
     example: Mapping[str, Any] = field(default_factory=dict)
     example_subject: str = "shop"
     severity: str = "error"
-    """error, warning or info: for channels that colour or rank."""
+    """error, warning or info."""
 
     @property
     def paired(self) -> bool:
-        """Whether an incident of this type has a start and an end."""
         return bool(self.end_text)
 
 
@@ -367,8 +366,8 @@ def make(
     subject_name: str = "",
     zone_id: str = "",
 ) -> Alert:
-    """An alert with its text. Raises KeyError for a type that has no row, and when `data` lacks a
-    field of the row or has others.
+    """Raises KeyError for a type without a row, and when `data` does not have exactly the row's
+    fields.
     """
     row = ALERTS[type]
     differing = set(row.fields) ^ set(data)
@@ -391,7 +390,6 @@ def make(
 
 
 def example(row: AlertType, time_ms: int) -> Alert:
-    """The row's example as an alert, for documents and for the test of a policy."""
     state: AlertState = "start" if row.paired else "none"
     return make(
         row.type,

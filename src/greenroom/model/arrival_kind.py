@@ -1,12 +1,10 @@
-"""What an arrival can show, as far as its header lines say it."""
-
 from enum import IntEnum
 
 import msgspec
 
 
 class ArrivalKind(IntEnum):
-    """What sent an arrival and what it can show. The table is in `request.admissible`."""
+    """The table is in `request.admissible`."""
 
     SPECULATION = 0
     SOCKET = 1
@@ -20,13 +18,12 @@ class ArrivalKind(IntEnum):
 
 
 class HeaderSigns(msgspec.Struct, frozen=True, gc=False):
-    """What header lines say of the kind of an arrival, without its method, path and cookies.
-    Browsers of one kind share it.
+    """What header lines say of the kind of an arrival. Browsers of one kind share it.
 
     `kind` is None when the path decides between PART and `otherwise`. `preflight`: an OPTIONS
-    request with these lines is a preflight. `document`: it is a DOCUMENT with any method and path.
-    `embedded`: a page of another site shows it in a frame. `wants_facts`: the answer may be made of
-    facts and not of the page, because it is JSON or what a page's update is told.
+    request with these lines is one. `document`: a DOCUMENT with any method and path. `embedded`: a
+    page of another site shows it in a frame. `wants_facts`: the answer may be facts instead of the
+    page: JSON, or a page's update.
     """
 
     kind: ArrivalKind | None

@@ -1,6 +1,4 @@
-"""How the built-in page shows which site it belongs to. Everything is optional, and what is empty
-shows nothing.
-"""
+"""How the built-in page shows which site it belongs to. Empty fields show nothing."""
 
 import base64
 import binascii
@@ -13,12 +11,10 @@ from greenroom.errors import Problem
 from greenroom.model.fields import spec, specs
 
 LOGO_BYTES_MAX = 16_384
-"""Bytes of a logo: it is part of every waiting page, so a large one would cost visitors and the
-gateway more than the page itself.
-"""
+"""Bytes: the logo is part of every waiting page."""
 
 TEXT = r"[^\x00-\x1f\x7f{}]*"
-"""Texts on one line. Braces are for templates."""
+"""One line; braces are for templates."""
 
 TEXT_WORDS = "be one line without { and }"
 
@@ -30,14 +26,14 @@ _BEGINS = {
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/svg+xml": (b"<svg", b"<?xml"),
 }
-"""How files of each type begin; browsers run no scripts in a picture, so an SVG is as safe as the
+"""First bytes of each type; browsers run no scripts in a picture, so an SVG is as safe as the
 others.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Branding:
-    """What every visitor is shown, in every language. Build with `branding_problems` clean."""
+    """Build with `branding_problems` clean."""
 
     site_name: str = spec(
         "name of the site: above the heading, and in the title behind the place in line",
@@ -76,8 +72,6 @@ class Branding:
 
 @dataclass(frozen=True, slots=True)
 class LocalMessage:
-    """The message of one language."""
-
     language: str = spec("language of the text, such as de-DE", low=2, high=10)
     text: str = spec(
         "message to waiting visitors in this language",
@@ -106,7 +100,6 @@ def branding_problems(branding: Branding, pointer: str) -> list[Problem]:
 def message_problems(
     messages: Iterable[object], languages: Iterable[str], pointer: str
 ) -> list[Problem]:
-    """What is wrong with messages by language."""
     found, seen, rules = [], set(), specs(LocalMessage)
     for index, message in enumerate(messages):
         at = f"{pointer}[{index}]"

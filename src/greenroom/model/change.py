@@ -14,15 +14,13 @@ from greenroom.model.configuration import KINDS, Configuration, Entry, Record
 from greenroom.model.draft import Draft
 
 AUTHOR_MAX = 200
-"""Characters kept of who made a change."""
+"""Characters."""
 
 AUDIT_VALUE_MAX = 65_536
-"""Bytes of JSON kept of one field before and after a change; templates are longer now and then, and
-two of each would pile up.
-"""
+"""Bytes of JSON of one field before and after a change; longer templates would pile up."""
 
 NAMED_BY = {"list_item": "value", "status_page": "title"}
-"""The field that tells people which record it is, where that is not `name`."""
+"""The field that names a record to people, where that is not `name`."""
 
 UNIQUE = ("zone", "room", "event", "list", "list_item", "account")
 """Kinds whose names are unique below one parent."""
@@ -30,9 +28,7 @@ UNIQUE = ("zone", "room", "event", "list", "list_item", "account")
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Makes this record, or replaces the one of the same kind and id. `parent` is the id of what it
-    belongs to (see KINDS).
-    """
+    """Adds a record, or replaces the one of the same kind and id. `parent` is an id (see KINDS)."""
 
     record: Record
     parent: str = ""
@@ -40,9 +36,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Takes a record away, and everything that belongs to it. An id that is not there is an error
-    of the caller: KeyError.
-    """
+    """Removes a record and everything that belongs to it. KeyError for an unknown id."""
 
     kind: str
     id: str
@@ -53,9 +47,7 @@ Change = Put | Remove
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One entry before and after a write: made when there is no `before`, taken away when there is
-    no `after`.
-    """
+    """One entry before and after a write; None on the side where it does not exist."""
 
     kind: str
     before: Entry[Any] | None
@@ -63,7 +55,6 @@ class Step:
 
     @property
     def entry(self) -> Entry[Any]:
-        """The entry as it is now, or as it was last."""
         found = self.after or self.before
         if found is None:
             raise ValueError("a step without entry")
@@ -71,23 +62,20 @@ class Step:
 
     @property
     def action(self) -> str:
-        """created, changed or removed."""
         return "removed" if self.after is None else "created" if self.before is None else "changed"
 
     @property
     def name(self) -> str:
-        """What people call it."""
         return name_of(self.kind, self.entry.record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One record changed by one write.
+    """One record changed by one write; entries of one write share a `revision`.
 
-    `number` only grows and is where a page of the log goes on; entries of one write share a
-    `revision`. `action` is created, changed or removed. `before` and `after` hold the fields that
-    differ, all of them when the record was made or taken away (then one side is None); secrets are
-    left out, and a value too long to keep is told by its length and hash.
+    `number` only grows, and pages the log. `action` is created, changed or removed. `before` and
+    `after` hold the fields that differ (None on the side where the record does not exist), without
+    secrets; a value too long to keep is replaced by its length and hash.
     """
 
     number: int
@@ -104,17 +92,17 @@ class AuditEntry:
 
 
 def name_of(kind: str, record: Record) -> str:
-    """What people call a record: its name, or its id when it has none."""
+    """Returns the id where there is no name."""
     return str(getattr(record, NAMED_BY.get(kind, "name"), "") or record.id)
 
 
 def applied(
     configuration: Configuration, changes: Sequence[Change], now_ms: int
 ) -> tuple[Configuration, list[Step]]:
-    """The configuration after these changes, one revision later, and every entry they touched;
-    itself when nothing differs.
+    """Returns the next revision and every entry touched; `configuration` itself when nothing
+    differs.
 
-    Raises KeyError when a parent or what is to be removed is not there, and InvalidConfig when one
+    Raises KeyError when a parent or what is to be removed is not there, and InvalidConfig when a
     name is taken twice.
     """
     draft = Draft(configuration)
@@ -130,7 +118,7 @@ def applied(
 
 
 def carry_out(changes: Iterable[Change], draft: Draft, now_ms: int) -> None:
-    """Changes a draft. Raises KeyError as `applied` does; names are not looked at."""
+    """Raises KeyError as `applied` does; does not check names."""
     for change in changes:
         if isinstance(change, Put):
             draft.put(change.record, change.parent, now_ms)
@@ -151,7 +139,7 @@ def _names_twice(configuration: Configuration, steps: Iterable[Step]) -> Iterato
 
 
 def told(step: Step) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The fields before and after, as the audit log tells them."""
+    """Returns the fields before and after for the audit log."""
     before, after = (_fields(step.kind, entry) for entry in (step.before, step.after))
     if before is None or after is None:
         return before, after

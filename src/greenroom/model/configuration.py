@@ -1,10 +1,9 @@
-"""The whole configuration as one immutable value at one revision: it is edited, stored, and sent to
-every edge.
+"""The whole configuration as one immutable value at one revision: edited, stored, and sent to every
+edge.
 
-A record is what an operator configured (a room, an event ...); an Entry is a record with the data
-of the store; an EntryIndex has all entries of one kind; a Configuration is all indexes at one
-revision. A new revision shares every index and every entry that did not change with the one before,
-so `is` tells what has to be compiled again.
+A record is what an operator configured; an Entry is a record with the data of the store; an
+EntryIndex has all entries of one kind; a Configuration is all indexes. A new revision shares
+unchanged indexes and entries with the one before, so `is` tells what has to be compiled again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,8 +49,8 @@ R = TypeVar("R", bound=Record)
 
 
 class RecordKind(NamedTuple):
-    """A kind of record: its class, the kind of its parent (empty: no parent), and its secret
-    fields, which the audit log leaves out.
+    """The record class, the parent's kind (empty: no parent), and secret fields, which the audit
+    log omits.
     """
 
     record: type[Any]
@@ -60,7 +59,7 @@ class RecordKind(NamedTuple):
 
     @property
     def sealed(self) -> tuple[str, ...]:
-        """The secret fields that are sealed on disks; hashes need no seal."""
+        """Secret fields that are sealed on disks; hashes need no seal."""
         rules = specs(self.record)
         return tuple(name for name in self.secret if rules[name].sealed)
 
@@ -94,10 +93,8 @@ KIND_OF: Mapping[type, str] = {kind.record: name for name, kind in KINDS.items()
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[R]):
-    """One record in the store. Times are Unix milliseconds; `revision` is the one that last changed
-    it.
-
-    `read_only`: it stands in a configuration file, and only there it can be changed.
+    """One record in the store. Times are Unix milliseconds; `revision` last changed it;
+    `read_only`: from a configuration file.
     """
 
     record: R
@@ -109,7 +106,6 @@ class Entry(Generic[R]):
 
     @property
     def id(self) -> str:
-        """The record's own id."""
         return self.record.id
 
 
@@ -126,7 +122,7 @@ class Unusable:
 
 
 class EntryIndex(Mapping[str, Entry[R]]):
-    """All entries of one kind by id, oldest first. Never changed once made."""
+    """All entries of one kind by id, oldest first; immutable."""
 
     __slots__ = ("_by_id", "_by_parent")
 
@@ -144,7 +140,7 @@ class EntryIndex(Mapping[str, Entry[R]]):
         return len(self._by_id)
 
     def of(self, parent: str) -> list[Entry[R]]:
-        """The entries that belong to this parent, oldest first; do not change the list."""
+        """Oldest first; do not change the list."""
         if self._by_parent is None:
             grouped: dict[str, list[Entry[R]]] = {}
             for entry in self._by_id.values():
@@ -153,7 +149,6 @@ class EntryIndex(Mapping[str, Entry[R]]):
         return self._by_parent.get(parent, [])
 
     def records(self) -> Iterator[R]:
-        """The records alone."""
         return (entry.record for entry in self._by_id.values())
 
 
@@ -163,10 +158,10 @@ def _empty_index() -> EntryIndex[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """All that is written down, at one revision; revision 0 is the empty one.
+    """Everything configured, at one revision; revision 0 is empty.
 
-    A host and path, a name or a cookie is unique within the whole configuration, so a change is
-    planned on one Configuration, and the store takes it only while that is still the newest.
+    Hosts with paths, names and cookies are unique across the whole configuration, so a change is
+    planned on one Configuration, and the store accepts it only while that is the newest.
     """
 
     revision: int = 0
@@ -191,7 +186,6 @@ class Configuration:
     """
 
     def index_of(self, kind: str) -> EntryIndex[Any]:
-        """All entries of one kind."""
         return cast(EntryIndex[Any], getattr(self, _INDEXES[kind]))
 
     def entries(self) -> Iterator[tuple[str, Entry[Any]]]:
@@ -231,9 +225,7 @@ class Configuration:
     def with_indexes(
         self, revision: int, indexes: Mapping[str, Mapping[str, Entry[Any]]]
     ) -> "Configuration":
-        """The configuration at `revision` with these kinds replaced as a whole; what is an index
-        already is used as it is.
-        """
+        """Replaces whole kinds; an index is used as it is."""
         made = {
             kind: found if isinstance(found, EntryIndex) else EntryIndex(found)
             for kind, found in indexes.items()
@@ -242,9 +234,7 @@ class Configuration:
         return replace(self, revision=revision, **fields)
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
-        """(kind, id) of everything that belongs to a record, directly or not, children behind their
-        parents.
-        """
+        """Returns (kind, id) of everything below a record, children behind their parents."""
         found = []
         for name, described in KINDS.items():
             if described.parent == kind:
@@ -253,7 +243,7 @@ class Configuration:
         return found
 
     def rule_lists(self) -> tuple[RuleList, ...]:
-        """Every list with its items in it, as the rules language wants them."""
+        """Lists with their items, as the rules language wants them."""
         return tuple(
             replace(
                 entry.record,

@@ -1,6 +1,4 @@
-"""Origins of pages (scheme, host and port) whose scripts may call what a room covers, in the one
-form in which browsers send them.
-"""
+"""Origins (scheme, host and port) whose scripts may call what a room covers, as browsers send them."""
 
 import re
 from collections.abc import Sequence
@@ -8,12 +6,12 @@ from collections.abc import Sequence
 from greenroom.errors import Problem
 
 CORS_ORIGINS_MAX = 20
-"""A site has a few front ends; every request from another origin is compared with all of them."""
+"""Every request from another origin is compared with all of them."""
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 CORS_ORIGIN = rf"[Hh][Tt][Tt][Pp][Ss]?://(?:{_LABEL}\.)*{_LABEL}(?::[0-9]{{1,5}})?/?"
-"""What may be written: no `*`, because the answers are for requests with cookies, and no `null`,
-which pages of every site can send.
+"""No `*`, because answers are for requests with cookies; no `null`, which pages of every site can
+send.
 """
 
 _PARTS = re.compile(r"(https?)://([a-z0-9.-]{1,253})(?::([0-9]+))?/?")
@@ -21,8 +19,8 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def normal_origin(written: str) -> str:
-    """The origin as browsers send it: in lower case, without the usual port and the slash at the
-    end. Empty for what is no origin.
+    """As browsers send it: lower case, without the usual port and trailing slash. Empty for no
+    origin.
     """
     found = _PARTS.fullmatch(written.lower()) if re.fullmatch(CORS_ORIGIN, written) else None
     if found is None:
@@ -35,7 +33,6 @@ def normal_origin(written: str) -> str:
 
 
 def cors_origin_problems(pointer: str, origins: Sequence[object]) -> list[Problem]:
-    """What is wrong with a list of such origins."""
     problems, seen = [], set()
     for index, origin in enumerate(origins):
         normal = normal_origin(origin) if isinstance(origin, str) else ""

@@ -1,19 +1,19 @@
-"""A crawler that can bypass rooms: its User-Agent, and how its operator lets others verify it."""
+"""Crawlers that can bypass rooms, and how their operators let others verify them."""
 
 from dataclasses import dataclass
 
 from greenroom.model.fields import spec
 
 CRAWLERS_MAX = 200
-"""More than are known; every request that names one is compared with all names in one search."""
+"""More than are known; one search compares a request with all names."""
 
 SEARCH = "Search Engine Crawler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawler:
-    """One crawler. It is verified by an address in `ranges`, or by a name under `domains` that
-    leads back to the address.
+    """Verified by an address in `ranges`, or by a name under `domains` that leads back to the
+    address.
     """
 
     name: str = spec(
@@ -61,4 +61,4 @@ CRAWLERS = (
     _named("PetalBot", "petalbot", "petalsearch.com aspiegel.com"),
     _named("Qwantbot", "qwantbot qwantify", "qwant.com"),
 )
-"""Search engines whose operators publish that the names of their addresses lead there and back."""
+"""Their operators publish that the names of their addresses lead there and back."""

@@ -1,7 +1,7 @@
-"""A configuration while it is being changed: each change costs the same, however much is in it.
+"""A configuration being changed, at a cost per change that does not depend on its size.
 
-A kind is copied when it is first changed. Afterwards its entries, and those of each parent, are
-changed in place, so that thousands of changes need one copy and not one each.
+A kind is copied at its first change; afterwards its entries, and those of each parent, are changed
+in place.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,6 @@ from greenroom.model.configuration import (
 
 
 class GrowingIndex(EntryIndex[R]):
-    """An index that its Draft changes in place."""
-
     __slots__ = ("_entries", "_groups")
 
     def __init__(self, entries: dict[str, Entry[R]]) -> None:
@@ -30,13 +28,10 @@ class GrowingIndex(EntryIndex[R]):
         self._groups: dict[str, dict[str, Entry[R]]] | None = None
 
     def of(self, parent: str) -> list[Entry[R]]:
-        """The entries that belong to this parent now, oldest first; one that came from another
-        parent is last.
-        """
+        """Oldest first; one that came from another parent is last."""
         return list(self._grouped().get(parent, {}).values())
 
     def put(self, entry: Entry[R]) -> None:
-        """Adds an entry, or replaces the one with its id in its place."""
         old = self._entries.get(entry.id)
         self._entries[entry.id] = entry
         if self._groups is not None:
@@ -45,16 +40,13 @@ class GrowingIndex(EntryIndex[R]):
             self._groups.setdefault(entry.parent, {})[entry.id] = entry
 
     def pop(self, id: str) -> Entry[R] | None:
-        """Takes an entry away; None when it is not there."""
         old = self._entries.pop(id, None)
         if old is not None and self._groups is not None:
             self._groups[old.parent].pop(id)
         return old
 
     def settled(self, before: EntryIndex[R]) -> dict[str, Entry[R]]:
-        """A copy with everything that was there `before` in its old place, also what was taken away
-        and made again.
-        """
+        """A copy in the order of `before`, also for what was removed and made again."""
         return {key: self._entries[key] for key in before if key in self._entries} | self._entries
 
     def _grouped(self) -> dict[str, dict[str, Entry[R]]]:
@@ -66,7 +58,7 @@ class GrowingIndex(EntryIndex[R]):
 
 
 class Draft:
-    """Changes of one configuration, which stays what it was until `finished` gives the next."""
+    """The configuration stays what it was; `finished` gives the next one."""
 
     def __init__(self, old: Configuration) -> None:
         self._old = old
@@ -74,15 +66,13 @@ class Draft:
         self._touched: dict[tuple[str, str], None] = {}
 
     def live(self) -> Configuration:
-        """The configuration as it is now. It changes with the draft: only for questions between two
-        changes.
-        """
+        """Changes with the draft: only for use between two changes."""
         return self._old.with_indexes(
             self._old.revision + 1, {kind: self._opened(kind) for kind in KINDS}
         )
 
     def put(self, record: Record, parent: str, now_ms: int) -> None:
-        """Adds or replaces a record. Raises KeyError when its parent is not there."""
+        """Raises KeyError when the parent is not there."""
         kind = KIND_OF[type(record)]
         above = KINDS[kind].parent
         if above and parent not in self._opened(above):
@@ -115,9 +105,7 @@ class Draft:
                 self.remove(name, child_id)
 
     def differences(self) -> Iterator[tuple[str, Entry[Any] | None, Entry[Any] | None]]:
-        """(kind, before, after) of every entry that is not what it was, in the order in which they
-        were touched.
-        """
+        """Yields (kind, before, after) of every changed entry, in the order of first change."""
         for kind, key in self._touched:
             before = after = None
             if kind in KINDS:

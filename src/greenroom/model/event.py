@@ -32,16 +32,15 @@ OVERRIDES = (
     "turnstile_mode",
     "turnstile_action",
 )
-"""Settings of the room that an event may replace; null inherits the room's value at that moment."""
+"""Settings that an event may replace; null inherits the room's value at that moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event. Making one with anything wrong raises InvalidConfig with every problem.
+    """Raises InvalidConfig with every problem.
 
-    Times are whole milliseconds of Unix time (the API speaks ISO 8601). Names, bounds and defaults
-    as published by Cloudflare; the API's own minimum of 200 for the two limits is checked by the
-    API.
+    Times are whole milliseconds of Unix time. Names, bounds and defaults as published by
+    Cloudflare; the API checks its own minimum of 200 for the two limits.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -105,12 +104,11 @@ class Event:
 
     @property
     def opens_ms(self) -> int:
-        """When the event first changes anything: the pre-queue's opening, else the start."""
+        """The pre-queue's opening, else the start."""
         return self.event_start_ms if self.prequeue_start_ms is None else self.prequeue_start_ms
 
 
 def event_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one event, each with its pointer."""
     problems = []
     for item in fields(Event):
         at = f"{pointer}{item.name}"
@@ -159,9 +157,7 @@ def _together_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]
 
 
 def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
-    """What is wrong with the events of one room taken together: too many, one name twice,
-    overlapping spans.
-    """
+    """Checks the events of one room together: number, names, overlaps."""
     problems = []
     if len(events) > EVENTS_PER_ROOM:
         problems.append(
@@ -194,8 +190,8 @@ def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[
 
 
 def draws_by(event: Event) -> str:
-    """The field by which this event draws places, instead of keeping the order of arrival; empty:
-    it draws none.
+    """The field by which this event draws places instead of keeping the order of arrival; empty: no
+    draw.
     """
     if event.shuffle_at_event_start:
         return "shuffle_at_event_start"
@@ -203,7 +199,6 @@ def draws_by(event: Event) -> str:
 
 
 def line_table_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
-    """What is wrong with the events of a room that has `line_table`."""
     return [
         Problem(f"{pointer}[{index}].{name}", NO_DRAW)
         for index, event in enumerate(events)

@@ -1,5 +1,5 @@
-"""The description of a record's field: bounds, unit, help. Validation, schemas, documents and forms
-use it.
+"""The description of a record's field: bounds, unit, help. For validation, schemas, documents and
+forms.
 """
 
 import re
@@ -13,18 +13,15 @@ from greenroom.model.sealed import is_sealed
 
 SPEC = "spec"
 NAME_WORDS = "have only letters (a to z, A to Z), digits, - and _"
-"""The `pattern_words` of names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What one field accepts.
+    """`low` and `high` are inclusive, and bound a string's length.
 
-    `low` and `high` are inclusive; for a string they bound its length. `pattern_words` tells people
-    what `pattern` allows, after "must". `extension` marks what Cloudflare does not have.
-    `one_line`: a string without control characters, as names are. `sealed`: a secret that lies
-    sealed on disks, and stays so in memory where its key is missing; the limits are those of the
-    secret itself.
+    `pattern_words` describes `pattern`, after "must". `extension`: Cloudflare does not have it.
+    `one_line`: no control characters. `sealed`: a secret sealed on disks, and in memory where its
+    key is missing; the limits are those of the secret itself.
     """
 
     help: str
@@ -43,7 +40,7 @@ class Spec:
 
 
 def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
-    """A dataclass field with its Spec in the metadata; a list or dict default is copied for each
+    """A dataclass field with its Spec in the metadata; list and dict defaults are copied for each
     record.
     """
     metadata = {SPEC: Spec(help, **limits)}
@@ -53,19 +50,16 @@ def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
 
 
 def specs(record: type) -> dict[str, Spec]:
-    """Name -> Spec of every described field, in the order they are written."""
     return {item.name: item.metadata[SPEC] for item in fields(record) if SPEC in item.metadata}
 
 
 def written(choice: Any) -> str:
-    """One of a field's choices, as files, the API and forms write it."""
+    """As files, the API and forms write a choice."""
     return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 
 def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) -> Problem | None:
-    """The first thing wrong with one value, or None. `kind` is the plain Python type wanted; of
-    several there are only `choices`.
-    """
+    """Returns the first problem. `kind` is a plain type; for a union only `choices` count."""
     if value is None:
         return None if rule.nullable else Problem(pointer, "must not be null")
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -110,9 +104,7 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
 
 
 def plain_type(annotation: Any) -> Any:
-    """The plain type behind an annotation: `int | None` is int, `tuple[Route, ...]` is tuple, `bool
-    | str` itself.
-    """
+    """`int | None` is int, `tuple[Route, ...]` is tuple, `bool | str` is itself."""
     origin = get_origin(annotation)
     if origin is UnionType and NoneType not in get_args(annotation):
         return annotation

@@ -1,8 +1,7 @@
-"""A health check as configured: the address, the interval, the regions, and what counts as healthy.
+"""Health checks as configured: address, interval, regions, and what counts as healthy.
 
-Names and defaults are those of the published API. There, 0 means "the default" in every number;
-`effective` puts the default in its place, so a record holds (and the API answers) the values that
-count.
+Names and defaults are those of the published API, where 0 means "the default" in every number;
+`effective` replaces it, so a record holds the values that count.
 """
 
 import re
@@ -34,18 +33,14 @@ ALL_REGIONS = "ALL_REGIONS"
 STATUSES = ("unknown", "healthy", "unhealthy", "suspended")
 
 CHECKS_MAX = 10_000
-"""Health checks of an installation: as many as one process can run every minute without falling
-behind (`bench/health_checks.py`).
-"""
+"""As many as one process can run every minute without falling behind (`bench/health_checks.py`)."""
 
 CODES_MAX = 20
 HEADERS_MAX = 20
-"""Names of headers, and values of one name: together with HEADER_VALUE_MAX they keep a request
-below 64 KB for most servers.
-"""
+"""Header names, and values of one name: with HEADER_VALUE_MAX keeps a request below 64 KB."""
 HEADER_VALUE_MAX = 2_048
 BODY_READ = 10_240
-"""Bytes of a body that are read; the published 10 KB."""
+"""Bytes read of a body; the published 10 KB."""
 
 PORTS = {"HTTP": 80, "HTTPS": 443, "TCP": 80}
 """The port that 0 means."""
@@ -59,13 +54,11 @@ _PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
 NOT_TO_BE_SET = frozenset(
     "user-agent connection content-length transfer-encoding upgrade keep-alive te trailer expect".split()
 )
-"""Headers that the probe sets itself or that would change how the message is framed."""
+"""The probe sets them itself, or they would change the message's framing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpCheck:
-    """What is asked over HTTP or HTTPS, and which answer is a good one."""
-
     method: str = spec("method of the request", "GET", choices=("GET", "HEAD"))
     path: str = spec("path and query to request", "/", low=1, high=2_048)
     port: int = spec("port; 0 = 80 for HTTP, 443 for HTTPS", 0, low=0, high=65_535)
@@ -85,7 +78,7 @@ class HttpCheck:
     )
 
     def header_value(self, name: str) -> str:
-        """The first value of a header in any spelling, or empty."""
+        """Returns the first value, in any case of the name; or empty."""
         for key, values in (self.header or {}).items():
             if key.lower() == name.lower() and values:
                 return values[0]
@@ -94,8 +87,6 @@ class HttpCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TcpCheck:
-    """What is tried over TCP."""
-
     method: str = spec(
         "what counts as success", "connection_established", choices=("connection_established",)
     )
@@ -104,10 +95,9 @@ class TcpCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheck:
-    """One health check. Making one with anything wrong raises InvalidConfig with every problem.
+    """Holds effective values only. Raises InvalidConfig with every problem.
 
-    Holds effective values only: see `effective`. `check_regions` None means one region, chosen by
-    greenroom.
+    `check_regions` None means one region, chosen by greenroom.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -170,15 +160,12 @@ class HealthCheck:
 
     @property
     def port(self) -> int:
-        """Where the check connects to."""
         config = self.tcp_config if self.type == "TCP" else self.http_config
         return (config.port if config else 0) or PORTS[self.type]
 
     @property
     def served_host(self) -> str:
-        """The host name that the checked server serves: that of the Host header, else the address;
-        lower case, without a port.
-        """
+        """That of the Host header, else the address; lower case, without a port."""
         authority = (
             self.http_config.header_value("host") if self.http_config else ""
         ) or self.address
@@ -190,9 +177,7 @@ class HealthCheck:
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """The chosen regions, each once, in the order of REGIONS; empty when greenroom is to
-        choose.
-        """
+        """Each once, in the order of REGIONS; empty when greenroom chooses."""
         chosen = self.check_regions or ()
         return (
             REGIONS
@@ -202,7 +187,7 @@ class HealthCheck:
 
     @property
     def probe_longest_ms(self) -> int:
-        """How long one probe may take with all its tries."""
+        """With all tries."""
         return self.timeout * (1 + self.retries) * 1000
 
 
@@ -212,13 +197,11 @@ CONFIGS: Mapping[str, tuple[str, type]] = {
     "HTTPS": ("http_config", HttpCheck),
     "TCP": ("tcp_config", TcpCheck),
 }
-"""Which part of a check says what a probe of this type does."""
+"""Type -> which part of a check describes its probe."""
 
 
 def effective(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that count: zeros and missing parts filled in, the type in capitals. What has a
-    wrong type stays as it is.
-    """
+    """Fills in zeros and missing parts, and writes the type in capitals; keeps wrong types."""
     found = dict(values)
     defaults = {item.name: item.default for item in fields(HealthCheck)}
     for name in ZERO_IS_DEFAULT:
@@ -247,9 +230,7 @@ def effective(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def health_check_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one health check, each with its pointer; `pointer` ends
-    with a dot.
-    """
+    """`pointer` ends with a dot."""
     problems = _field_problems(HealthCheck, values, pointer)
     wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
     if "address" in values and "address" not in wrong and not _is_address(values["address"]):
@@ -291,9 +272,8 @@ def _is_address(text: str) -> bool:
 
 
 def _looks_like_a_number(name: str) -> bool:
-    """`127.1`, `0x7f.1` or `2130706433`: some resolvers read them as addresses, and no host name
-    ends like that.
-    """
+    # `127.1`, `0x7f.1` or `2130706433`: some resolvers read them as addresses, and no host name
+    # ends like that.
     last = name.rstrip(".").rpartition(".")[2].lower()
     return last.isdigit() or bool(re.fullmatch(r"0x[0-9a-f]*", last))
 

@@ -1,33 +1,32 @@
-"""The table of the line: which arrival has how many visitors ahead, the same for all who wait, so
-that each finds its own place in it.
+"""The line table: which arrival has how many visitors ahead, the same for all who wait; each finds
+its place in it.
 
-It names no visitor: moments of arrival, numbers of people, waits. How it is made is in
-`admission.queueing.line_table`, how it is sent in `decision.shared_table`.
+It names no visitor. `admission.queueing.line_table` makes it, `decision.shared_table` sends it.
 """
 
 import msgspec
 
 CHECK_IN_S = 60
-"""Longest time between two check-ins of a visitor whose page reads the table: the table wakes it
-when its turn comes.
+"""Longest time between two check-ins of a page that reads the table, which wakes it when its turn
+comes.
 """
 
 LOOK_S = 10
-"""How often a page reads the table."""
+"""Between two reads by a page."""
 
 FRESH_MS = 1_000
-"""How long one table is sent to all who ask."""
+"""How long one table is sent to all."""
 
 AT_ONCE_PER_S = 5_000
-"""Check-ins a second that are asked for: where more are due at once, they are spread."""
+"""Requested check-ins: where more are due at once, they are spread."""
 SPREAD_LEAST_S, SPREAD_MOST_S = 2, 60
 
 KNOTS_MAX = 64
-"""Knots of a table, however long the line: two kilobytes."""
+"""However long the line: two kilobytes."""
 
 
 class Knot(msgspec.Struct, frozen=True, gc=False):
-    """One place in line. `wait_s` is the median wait from there, -1 when it is not known."""
+    """`wait_s` is the median wait from this place, -1: unknown."""
 
     arrival_ms: int
     ahead: int
@@ -37,9 +36,9 @@ class Knot(msgspec.Struct, frozen=True, gc=False):
 class LineTable(msgspec.Struct, frozen=True, gc=False):
     """One room's line in one data center. Times are on the coordinator's clock, like keys.
 
-    `due` is how many visitors should check in now, those who arrived up to `up_to_ms`: their
-    permits are there, or will be before they look again. `open` is false while no visitor is let
-    in. Knots are in order; the last one is the last in line.
+    `due` visitors should check in now, those who arrived up to `up_to_ms`: their permits are there,
+    or will be before they look again. `open` is false while no visitor is let in. Knots are in
+    order; the last one is the last in line.
     """
 
     made_ms: int
@@ -51,5 +50,4 @@ class LineTable(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def spread_s(self) -> int:
-        """Over how many seconds those who should check in now are spread."""
         return min(SPREAD_MOST_S, max(SPREAD_LEAST_S, self.due // AT_ONCE_PER_S))

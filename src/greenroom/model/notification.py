@@ -1,6 +1,4 @@
-"""Who is notified about which alerts: policies, their webhooks and services, silences, and notes on
-incidents.
-"""
+"""Notifications: policies, webhooks and services, silences, and notes on incidents."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,27 +9,27 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import NAME_WORDS, check_value, plain_type, spec, specs
 
 EMAILS_MAX = 20
-"""Recipients of one policy, as published."""
+"""Per policy, as published."""
 
 DESTINATIONS_MAX = 50
 """Webhooks, or PagerDuty services, of one policy."""
 
 FILTERS_MAX = 44
-"""Filters of one policy: as many as are published."""
+"""As many as are published."""
 
 FILTER_VALUES_MAX = 200
-"""Values of one filter: every alert is compared with all of them."""
+"""Every alert is compared with all of them."""
 
 INTERVAL_MAX_MS = 7 * 86_400_000
 
 EMAIL = r"[^@\s,;<>\"()\[\]]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
-"""One address, without a display name; whether it exists is for its mail server to say."""
+"""One address, without a display name."""
 
 SHORT_ID = r"[0-9A-Za-z_-]{1,64}"
 
 
 class _Checked:
-    """A record that refuses to be invalid, with every problem at once."""
+    """Raises InvalidConfig with every problem."""
 
     def __post_init__(self) -> None:
         problems = record_problems(
@@ -44,8 +42,6 @@ class _Checked:
 
 @dataclass(frozen=True, kw_only=True)
 class AlertPolicy(_Checked):
-    """Which alerts of one type go to which destinations."""
-
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
         "what it is called", example="The shop is down", low=1, high=200, one_line=True
@@ -76,15 +72,13 @@ class AlertPolicy(_Checked):
 
     @property
     def interval_ms(self) -> int:
-        """The alert interval; 0 when there is none."""
+        """0: none."""
         return duration_ms(self.alert_interval) or 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Webhook(_Checked):
-    """A URL that is called. `url` and `secret` are never shown to anyone; `shown_url` is the URL
-    without what is secret in it.
-    """
+    """`url` and `secret` are never shown; `shown_url` is the URL without secrets."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("name; every call sends it", low=1, high=200, one_line=True)
@@ -116,7 +110,7 @@ class Webhook(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class PagerdutyService(_Checked):
-    """A service of PagerDuty, by its Events API v2 routing key, which is never shown to anyone."""
+    """A service by its Events API v2 routing key, which is never shown."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is called", low=1, high=200, one_line=True)
@@ -132,9 +126,7 @@ class PagerdutyService(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Silence(_Checked):
-    """A time in which a policy sends nothing. Times are kept as they were written, and as Unix
-    milliseconds.
-    """
+    """Times are kept as written, and as Unix milliseconds."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     policy_id: str = spec("the policy that is silenced; empty: all policies", "", high=64)
@@ -144,7 +136,6 @@ class Silence(_Checked):
     end_time: str = spec("end time, as it was written", "", high=40)
 
     def covers(self, policy_id: str, now_ms: int) -> bool:
-        """Whether this policy sends nothing at this moment."""
         return self.policy_id in ("", policy_id) and self.start_ms <= now_ms < self.end_ms
 
 
@@ -162,9 +153,7 @@ class IncidentNote(_Checked):
 
 
 def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one of these records as plain values; `pointer` ends with
-    a dot.
-    """
+    """`pointer` ends with a dot."""
     rules = specs(record)
     problems = []
     for item in fields(record):
@@ -183,7 +172,7 @@ def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") 
 
 
 def duration_ms(written: str) -> int | None:
-    """`1h30m` in milliseconds; None when it is not a duration of that form."""
+    """`1h30m` in milliseconds; None for another form."""
     if not re.fullmatch(r"([0-9]{1,9}(ms|s|m|h))+", written):
         return None
     units = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}

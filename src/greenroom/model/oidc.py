@@ -1,5 +1,5 @@
-"""Sign-in through an OpenID Connect provider: the settings, what is kept of a person, and which
-role the settings give them.
+"""Sign-in through an OpenID Connect provider: settings, what is kept of a person, and the person's
+role.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from greenroom.model.account import ROLES
 from greenroom.model.fields import spec
 
 ROLES_MAX = 200
-"""Rows; keeps what is stored with a session small."""
+"""Keeps what is stored with a session small."""
 
 SHOWN_MAX = 100
 """Characters of a name or an identifier that are kept."""
@@ -21,7 +21,7 @@ SHOWN_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcEntry:
-    """`[dashboard.oidc]`, as written. Paths are taken from the directory of the file."""
+    """`[dashboard.oidc]`; paths are relative to the file's directory."""
 
     issuer: str = spec(
         "URL of the provider, exactly as it names itself: `https://login.example.com`",
@@ -78,9 +78,8 @@ class OidcEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcRole:
-    """`[[dashboard.oidc.roles]]`: a role for everyone with one value of one claim.
-
-    The first row that fits counts; without one there is no access.
+    """`[[dashboard.oidc.roles]]`: a role for one value of one claim. The first row that fits
+    counts; without one there is no access.
     """
 
     claim: str = spec(
@@ -99,8 +98,8 @@ class OidcRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """The checked settings, with the client secret (empty: a public client) and the certificates of
-    `ca_file` (empty: the system's).
+    """The checked settings, the client secret (empty: public client), and `ca_file`'s certificates
+    (empty: the system's).
     """
 
     entry: OidcEntry
@@ -110,26 +109,23 @@ class OidcSettings:
 
     @property
     def label(self) -> str:
-        """The provider's name for people."""
         return self.entry.name or self.entry.issuer.partition("://")[2].partition("/")[0]
 
 
 class OidcPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session keeps of a person: who they are, and those of their claims that the settings
-    mention.
-    """
+    """What a session keeps: the person, and the claims that the settings mention."""
 
     iss: str
     sub: str
     name: str
     domain: str = ""
-    """Of the verified e-mail address, in lower case; empty when there is none."""
+    """Of the verified e-mail address, lower case; empty: none."""
     has: tuple[tuple[str, str], ...] = ()
     """(claim, value)"""
 
 
 def oidc_person(settings: OidcSettings, claims: Mapping[str, Any]) -> OidcPerson:
-    """The person with these verified claims; `sub` is among them."""
+    """`claims` are verified and include `sub`."""
     entry = settings.entry
     email = claims.get("email")
     verified = str(claims.get("email_verified")).lower() == "true" and isinstance(email, str)
@@ -153,9 +149,7 @@ def oidc_person(settings: OidcSettings, claims: Mapping[str, Any]) -> OidcPerson
 
 
 def oidc_role(settings: OidcSettings, person: OidcPerson) -> OidcRole | None:
-    """The first row that fits; None: no access. Settings that changed since the sign-in count at
-    once.
-    """
+    """The first row that fits; None: no access. Changed settings count at once."""
     entry = settings.entry
     if person.iss != entry.issuer:
         return None
@@ -171,7 +165,7 @@ def oidc_role(settings: OidcSettings, person: OidcPerson) -> OidcRole | None:
 
 
 def claims_wanted(settings: OidcSettings) -> set[str]:
-    """The claims that decide about a person's access, and that of the name."""
+    """Claims that decide about access, and that of the name."""
     entry = settings.entry
     more = (
         {"email", "email_verified"}
@@ -187,7 +181,6 @@ def claims_wanted(settings: OidcSettings) -> set[str]:
 
 
 def role_problems(roles: Iterable[OidcRole], pointer: str) -> list[Problem]:
-    """Rows that cannot be meant."""
     return [
         Problem(
             f"{pointer}[{index}].zones",
@@ -199,9 +192,7 @@ def role_problems(roles: Iterable[OidcRole], pointer: str) -> list[Problem]:
 
 
 def _values(claim: Any) -> set[str]:
-    """A claim is one value or a list of values; true and false are written as in JSON, numbers in
-    decimal.
-    """
+    """A claim is one value or a list; true and false as in JSON, numbers in decimal."""
     items = claim if isinstance(claim, list) else [claim]
     return {
         str(item).lower() if isinstance(item, bool) else str(item)
@@ -211,5 +202,5 @@ def _values(claim: Any) -> set[str]:
 
 
 def plain_name(text: str) -> str:
-    """As it may be shown: without control characters, SHOWN_MAX characters at most."""
+    """Without control characters, SHOWN_MAX characters at most."""
     return "".join(one for one in text.strip() if one.isprintable())[:SHOWN_MAX]

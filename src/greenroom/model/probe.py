@@ -10,7 +10,7 @@ from greenroom.model.health_check import HealthCheck
 
 
 class Reason(StrEnum):
-    """Why a probe failed, in the published words."""
+    """In the published words."""
 
     TCP_FAILED = "TCP connection failed"
     HTTP_TIMEOUT = "HTTP timeout occurred"
@@ -39,11 +39,11 @@ Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
 
 
 class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One probe. `reason` is empty when all was well.
+    """`reason` is empty when all was well.
 
-    `tcp_ms` and `tls_ms` are the two handshakes by themselves; `ttfb_ms` and `rtt_ms` run from the
-    moment the connection was ready to the first byte and to the end of what is read of the page, so
-    `rtt_ms` is never the smaller one. What did not happen is 0.
+    `tcp_ms` and `tls_ms` are the handshakes; `ttfb_ms` and `rtt_ms` run from the ready connection
+    to the first byte and to the end of what is read, so `rtt_ms` is never the smaller one. What did
+    not happen is 0.
     """
 
     reason: str = ""
@@ -57,12 +57,11 @@ class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the origin did what is expected of it."""
         return not self.reason
 
 
 class Report(NamedTuple):
-    """One probe of an agent, in the time of the process that was told of it."""
+    """One probe of an agent, in this process's time."""
 
     check_id: str
     at_ms: int
@@ -70,7 +69,7 @@ class Report(NamedTuple):
 
 
 REPORTS_MAX = 5_000
-"""Results in one report of an agent: half of the checks of an installation, about 1 MB."""
+"""Half of the checks of an installation, about 1 MB."""
 
 AGENT_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
@@ -93,10 +92,8 @@ class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class AgentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an agent sends now and then.
-
-    `session` is another one after every start; `number` grows with every batch, and one that comes
-    again is known by it. `checks` is the revision of the checks that the agent has.
+    """`session` changes with every start; `number` grows with every batch and identifies repeats.
+    `checks` is the revision of the agent's checks.
     """
 
     region: str
@@ -107,9 +104,7 @@ class AgentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentOrders(msgspec.Struct, frozen=True):
-    """What an agent is told: when to report again, and the checks it is to probe, or None when it
-    has them already.
-    """
+    """When to report again, and the checks to probe, or None when the agent has them."""
 
     report_every_s: float
     revision: str
@@ -117,7 +112,7 @@ class AgentOrders(msgspec.Struct, frozen=True):
 
 
 class CheckEvent(msgspec.Struct, frozen=True):
-    """One row of the event log: a probe of an agent, or (`scope` overall) what all of them come to.
+    """A row of the event log: a probe of an agent, or (`scope` overall) what all come to.
 
     Where greenroom's own agent stands in for all regions its probes are the overall rows. `region`
     is a code, or Global for those.

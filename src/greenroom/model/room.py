@@ -1,4 +1,4 @@
-"""A waiting room as configured: field names, bounds and defaults of the published API, plus marked
+"""Waiting rooms as configured: names, bounds and defaults of the published API, plus marked
 extensions.
 """
 
@@ -16,8 +16,8 @@ from greenroom.model.line_table import CHECK_IN_S
 LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576
 SESSION_LONGEST = 24 * 60
-"""Minutes. Cloudflare ends at 30, and so does the API unless a zone's session_ceiling says more;
-keys of tickets are kept that long.
+"""Minutes. Cloudflare ends at 30, as does the API unless session_ceiling says more; ticket keys are
+kept that long.
 """
 HOST = (
     r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
@@ -37,16 +37,12 @@ LANGUAGES = tuple(
 
 
 OPERATED = ("sessions_ended_ms", "let_in", "let_in_until_ms")
-"""Fields of a room that are no settings: operators' actions write them, and other changes keep
-them.
-"""
+"""Operators' actions write these fields; other changes keep them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A host and the path prefix below it that a room covers, on segment boundaries (`/shop` covers
-    `/shop/x`, not `/shopping`).
-    """
+    """A path prefix covers whole segments: `/shop` covers `/shop/x`, not `/shopping`."""
 
     host: str = spec("host name that is covered")
     path: str = spec("path prefix that is covered", "/")
@@ -54,7 +50,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class CookieAttributes:
-    """How the ticket cookie is marked; `auto` follows the always_use_https setting."""
+    """`auto` follows always_use_https."""
 
     samesite: str = spec(
         "SameSite of the cookie", "auto", choices=("auto", "lax", "none", "strict")
@@ -64,7 +60,7 @@ class CookieAttributes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """One waiting room. Making one with anything wrong raises InvalidConfig with every problem.
+    """Raises InvalidConfig with every problem.
 
     Names, bounds and defaults are as published by Cloudflare, but for the minimum of the two
     limits: 200 there, 1 here.
@@ -240,13 +236,11 @@ class Room:
         extension=True,
     )
     sessions_ended_ms: int = 0
-    """When an operator last ended all sessions; 0: never. Not a setting: no file and no request
-    says it (`configuration.ended_sessions`).
+    """Last time an operator ended all sessions; 0: never. Not a setting
+    (`configuration.ended_sessions`).
     """
     let_in: int = 0
-    """By how many an operator raised both limits for a short time, which ends at `let_in_until_ms`.
-    Not a setting either.
-    """
+    """How far an operator raised both limits until `let_in_until_ms`. Not a setting."""
     let_in_until_ms: int = 0
 
     def __post_init__(self) -> None:
@@ -260,24 +254,21 @@ class Room:
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """Every host and path this room covers, the main one first."""
+        """The main one first."""
         return (Route(self.host, self.path), *self.additional_routes)
 
     @property
     def cookie_name(self) -> str:
-        """`__cfwaitingroom`, with the suffix behind it when there is one."""
+        """`__cfwaitingroom`, then the suffix."""
         return f"__cfwaitingroom_{self.cookie_suffix}" if self.cookie_suffix else "__cfwaitingroom"
 
     @property
     def session_ms(self) -> int:
-        """Session duration in milliseconds."""
         return self.session_duration * 60_000
 
     @property
     def check_in_max_s(self) -> int:
-        """Longest time between two check-ins that a ledger expects of a waiting visitor, in
-        seconds.
-        """
+        """Longest time between two check-ins that a ledger expects, in seconds."""
         return CHECK_IN_S if self.line_table else self.refresh_max_seconds
 
     @property
@@ -298,7 +289,6 @@ _KINDS: dict[str, Any] = {
 
 
 def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one room, as plain values of the declared types."""
     described = specs(Room)
     problems = []
     for item in fields(Room):
@@ -402,9 +392,9 @@ def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -
 
 
 def host_problems(pointer: str, host: Any) -> list[Problem]:
-    """What is wrong with a host to cover: lower-case name, no scheme or port.
+    """Lower-case name, no scheme or port.
 
-    Extensions: `*.` before a name covers every host below it (not the name itself), and a lone `*`
+    Extensions: `*.` before a name covers every host below it (not the name itself); a lone `*`
     covers every host.
     """
     if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host.removeprefix("*."))):
@@ -417,9 +407,7 @@ def host_problems(pointer: str, host: Any) -> list[Problem]:
 
 
 def path_problems(pointer: str, path: Any) -> list[Problem]:
-    """What is wrong with a path prefix to cover: absolute, printable ASCII in canonical form, no
-    query, no wildcard.
-    """
+    """Absolute, printable ASCII in canonical form, no query, no wildcard."""
     if not isinstance(path, str) or not path.startswith("/"):
         return [Problem(pointer, "must begin with /")]
     if re.search(r"[?#*;\\\s]|[^\x21-\x7e]", path):

@@ -9,26 +9,23 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import Spec, check_value, plain_type, spec, specs
 
 EXPRESSION_MAX = 4096
-"""Longest expression in characters, as published."""
+"""Characters, as published."""
 
 RULES_MAX = 200
-"""Rules of one room: every enabled one may be evaluated for every request of the room."""
+"""Per room: every enabled one may be evaluated for every request."""
 
 LIST_ITEMS_MAX = 100_000
-"""Items of one named list: about 20 MB while it is compiled, and a lookup stays one binary search.
-"""
+"""Per list: about 20 MB while compiled."""
 
 ITEM_MAX = 255
-"""Longest item of a list in characters: a host name with its wildcard."""
+"""Characters: a host name with its wildcard."""
 
 BYPASS = "bypass_waiting_room"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One bypass rule. Making one with anything wrong but the expression's own syntax raises
-    InvalidConfig with every problem.
-    """
+    """Raises InvalidConfig for anything but the expression's own syntax."""
 
     id: str = spec("opaque identifier, unique in the room", "", read_only=True)
     version: str = spec("version; it increases with every change", "1", read_only=True)
@@ -54,17 +51,13 @@ class Rule:
 
 
 def rule_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one rule as plain values, the expression's syntax apart;
-    `pointer` ends with a dot.
-    """
+    """Leaves the expression's syntax to core.rules; `pointer` ends with a dot."""
     return _field_problems(Rule, values, pointer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleList:
-    """A named list that expressions reach as `$name`. The store keeps its items apart (ListItem),
-    and `items` empty.
-    """
+    """Expressions reach it as `$name`. The store keeps items apart (ListItem), and `items` empty."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
@@ -85,9 +78,7 @@ class RuleList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListItem:
-    """One item of a stored list; whether it is one of the list's kind is for core.rules.lists to
-    say.
-    """
+    """core.rules.lists checks that it is of the list's kind."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     value: str = spec("address, network, host name or number, as text", low=1, high=ITEM_MAX)
@@ -103,7 +94,7 @@ class ListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """The rules of one room in their order; its id is the room's."""
+    """One room's rules in order; its id is the room's."""
 
     id: str = spec("the room's id", "", read_only=True)
     rules: tuple[Rule, ...] = spec("the rules in order", (), high=RULES_MAX)
@@ -115,21 +106,16 @@ class RuleSet:
 
 
 def list_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of a list as plain values."""
     return _field_problems(RuleList, values, pointer)
 
 
 def item_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of a list's item as plain values, whether it is one of the
-    list's kind apart.
-    """
+    """Does not check that it is of the list's kind."""
     return _field_problems(ListItem, values, pointer)
 
 
 def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of a list, its items apart (core.rules.lists); `pointer`
-    ends with a dot.
-    """
+    """Leaves the items to core.rules.lists; `pointer` ends with a dot."""
     return _field_problems(
         RuleList, {item.name: getattr(named, item.name) for item in fields(named)}, pointer
     )
@@ -149,9 +135,7 @@ def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> li
 
 @cache
 def _described(record: type) -> tuple[tuple[str, type, Spec, bool], ...]:
-    """(name, plain type, what it accepts, whether it is required) of every field: looked up once,
-    because lists are long.
-    """
+    """(name, plain type, Spec, required) of every field: cached, because lists are long."""
     rules = specs(record)
     return tuple(
         (

@@ -1,5 +1,3 @@
-"""What is kept of a sign-in to the dashboard."""
-
 import msgspec
 
 SESSION, LINK, DEVICE, SECOND, USED, FAILED, LISTENERS = (
@@ -18,10 +16,10 @@ account or device; the listeners of a process."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. Times are Unix milliseconds.
+    """Times are Unix milliseconds.
 
-    `owner` says whose it is: `account:<id>`, `token:<id>`, `oidc:<hash>` or `link`; `id` names the
-    row to people who may revoke it, and is not secret.
+    `owner`: `account:<id>`, `token:<id>`, `oidc:<hash>` or `link`; `id` names the row to people who
+    may revoke it, and is not secret.
     """
 
     kind: str
@@ -34,6 +32,4 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     agent: str = ""
     facts: str = ""
-    """JSON of the OidcPerson behind the owner; how many attempts failed; JSON of listeners; empty
-    for the others.
-    """
+    """JSON of the owner's OidcPerson; number of failed attempts; JSON of listeners; else empty."""

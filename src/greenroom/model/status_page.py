@@ -8,15 +8,15 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import check_value, plain_type, spec, specs
 
 PAGES_MAX = 100
-"""Each is computed again every ten seconds while it is viewed."""
+"""Each is computed every ten seconds while it is viewed."""
 
 NAMES_MAX = 200
-"""Rooms, or health checks, named on one page; `*` is all of them."""
+"""Rooms, or health checks, of one page; `*` is all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageSettings:
-    """One page: an entry of `[[status_pages]]`."""
+    """An entry of `[[status_pages]]`."""
 
     path: str = spec(
         "path of the page on the status listener",
@@ -50,15 +50,12 @@ class PageSettings:
 
     @property
     def where(self) -> str:
-        """Host and path."""
         return f"{self.host}{self.path}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatusPage(PageSettings):
-    """A page in the configuration store. Making one with anything wrong raises InvalidConfig with
-    every problem.
-    """
+    """A page in the configuration store. Raises InvalidConfig with every problem."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
 
@@ -69,7 +66,6 @@ class StatusPage(PageSettings):
 
 
 def page_problems(values: Mapping[str, Any]) -> list[Problem]:
-    """Everything wrong with the fields of a page as plain values."""
     rules = specs(StatusPage)
     given = [item for item in fields(StatusPage) if item.name in values]
     found = [
@@ -85,7 +81,7 @@ def page_problems(values: Mapping[str, Any]) -> list[Problem]:
 
 
 def name_problems(pointer: str, names: Any) -> list[Problem]:
-    """What is wrong with a list of names, apart from its length."""
+    """Leaves the list's length unchecked."""
     listed = names if isinstance(names, (list, tuple)) else ()
     return [
         Problem(

@@ -1,11 +1,11 @@
-"""A key that seals tickets, as people may see it: without its secret."""
+"""A ticket key as people may see it, without its secret."""
 
 from typing import NamedTuple
 
 
 class TicketKey(NamedTuple):
-    """`seals_from_ms`: when it begins to seal. `opens_until_ms`: when it stops to open tickets;
-    None while no newer key has followed.
+    """`seals_from_ms`: when it begins to seal. `opens_until_ms`: when it stops opening tickets;
+    None while it is the newest.
     """
 
     id: str
@@ -13,4 +13,3 @@ class TicketKey(NamedTuple):
     seals_from_ms: int
     opens_until_ms: int | None
     seals: bool
-    """Whether it seals at the moment."""

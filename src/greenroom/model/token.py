@@ -1,4 +1,4 @@
-"""An API token as stored: its rights, and the hash of the secret, never the secret."""
+"""API tokens as stored: rights, and the hash of the secret."""
 
 import hashlib
 from dataclasses import dataclass, fields
@@ -7,19 +7,19 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import check_value, plain_type, spec, specs
 
 SCOPES = ("read", "edit", "analytics", "probe")
-"""What a token may do: look at everything but analytics, change it (which includes looking), ask
-for analytics, report as a probe agent.
+"""Look at everything but analytics; change it (includes looking); query analytics; report as a
+probe agent.
 """
 
 TOKEN_PREFIX = "grt_"  # noqa: S105  # says to people and secret scanners what it is
-"""Before 256 random bits in URL-safe base64: so many that a plain SHA-256 is enough to keep."""
+"""Before 256 random bits in URL-safe base64: a plain SHA-256 is enough to keep."""
 
 ZONES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One API token. Making one with anything wrong raises InvalidConfig with every problem."""
+    """Raises InvalidConfig with every problem."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is for", low=1, high=200, one_line=True)
@@ -58,10 +58,8 @@ class Token:
             raise InvalidConfig(problems)
 
     def expired(self, now_ms: int) -> bool:
-        """Whether its time is over."""
         return self.expires_ms is not None and self.expires_ms <= now_ms
 
 
 def secret_hash(secret: str) -> str:
-    """What is kept of a token."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

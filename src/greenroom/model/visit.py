@@ -1,9 +1,7 @@
-"""The data of one visit: the arrival, the ticket, the visitor's standing, and what a held visitor
-is told.
+"""One visit: the arrival, the ticket, the visitor's standing, and what a held visitor is told.
 
-These records are made for every request, so they are msgspec structs (about 0.1 us each; none can
-be part of a cycle, so the garbage collector need not look at them) and times are whole milliseconds
-of Unix time (`_ms`).
+Made for every request, so these are msgspec structs (about 0.1 us each; free of cycles, so that the
+garbage collector ignores them). Times are whole milliseconds of Unix time (`_ms`).
 """
 
 from enum import IntEnum
@@ -13,39 +11,34 @@ import msgspec
 from greenroom.model.arrival_kind import HeaderSigns
 
 TIE_BITS = 12
-"""Low bits of a key that break ties between visitors of the same millisecond at random; a key is
-exact in double precision until 2039.
-"""
+"""Low bits of a key that break ties at random; a key is exact in double precision until 2039."""
 
 TICKET_ID_BYTES = 12
 """96 random bits: a collision among 10^12 tickets is less likely than 10^-4."""
 
 PLACE_KEPT_MS = 300_000
-"""A waiting ticket is good for five minutes after its last check-in (as published by Cloudflare).
-"""
+"""After the last check-in of a waiting ticket (as published by Cloudflare)."""
 
 CHANGES = ("slower", "faster", "stale")
-"""Why an estimate changed much: the site is busier than expected, the line moves faster, nothing
-new has been heard for a while.
+"""Why an estimate changed much: busier than expected, faster line, nothing new heard for a while.
 """
 
 
 RAY_BYTES = 7
-"""Random bytes of the ray that a process begins to count at."""
+"""Random bytes of the ray at which a process begins to count."""
 
 RAY_SPREAD, RAY_MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
-"""Multiplying by this odd number (2^64 / golden ratio) is one to one and spreads numbers that
-follow each other.
+"""Multiplying by this odd number (2^64 / golden ratio) is one to one and spreads consecutive
+numbers.
 """
 
 
 def make_key(arrival_ms: int, tie: int) -> int:
-    """A visitor's place in line: earlier arrival first, ties broken by `tie` (taken modulo 2**12)."""
+    """Earlier arrival first, ties broken by `tie` (modulo 2**12)."""
     return arrival_ms << TIE_BITS | tie & (1 << TIE_BITS) - 1
 
 
 def arrival_ms_of(key: int) -> int:
-    """When the owner of this key first arrived."""
     return key >> TIE_BITS
 
 
@@ -94,13 +87,13 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ray_id(self) -> str:
-        """`ray` as 16 hexadecimal digits, every digit equally likely to be any (requests can be
-        sampled by one); or empty.
+        """`ray` as 16 uniformly distributed hexadecimal digits (requests can be sampled by one); or
+        empty.
         """
         return f"{self.ray * RAY_SPREAD & RAY_MASK:016x}" if self.ray else ""
 
     def header(self, name: bytes) -> bytes | None:
-        """The first value of a header (lower-case name), or None."""
+        """`name` is lower case."""
         if self.facts is not None:
             return self.facts.get(name)
         for key, value in self.headers:
@@ -109,7 +102,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
         return None
 
     def values(self, name: bytes) -> tuple[bytes, ...]:
-        """Every value of a header (lower-case name), in the order sent."""
+        """`name` is lower case; in the order sent."""
         if self.facts is None:
             return tuple([value for key, value in self.headers if key == name])
         value = self.facts.get(name)
@@ -121,12 +114,12 @@ NO_HOME = bytes(HOME_BYTES)
 
 
 class Ticket(msgspec.Struct, frozen=True, gc=False):
-    """What a visitor carries, sealed, in the cookie.
+    """What the cookie carries, sealed.
 
-    `accepted_ms` is 0 while waiting. `checked_ms` is the last admission attempt or session renewal
-    that counted; `refresh_ms` is the interval after it that the visitor was told to keep. `home` is
-    the data center that keeps the session (decision.data_centers), NO_HOME while waiting and where
-    there is only one.
+    `accepted_ms` is 0 while waiting. `checked_ms`: last admission attempt or session renewal that
+    counted; `refresh_ms`: the interval after it that the visitor was told to keep. `home`: the data
+    center that keeps the session (decision.data_centers), NO_HOME while waiting and where there is
+    only one.
     """
 
     id: bytes
@@ -138,8 +131,6 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
 
 
 class Standing(IntEnum):
-    """Where a visitor stands after one ledger operation."""
-
     ADMITTED = 1  # let in by this very operation
     ACTIVE = 2  # has a living session
     WAITING = 3  # held; `position` 0 means the place is not real yet, because no ticket came back
@@ -147,10 +138,9 @@ class Standing(IntEnum):
 
 
 class Estimate(msgspec.Struct, frozen=True, gc=False):
-    """Seconds until a visitor gets in: quartiles. For FIFO all three may be equal.
+    """Quartiles of the seconds until admission; equal for FIFO at times.
 
-    `most_s`: 19 of 20 are in by then; 0 when that is not known. `change` is why the estimate is not
-    what it was before: one of CHANGES.
+    `most_s`: the 95th percentile; 0: unknown. `change`: why the estimate changed, one of CHANGES.
     """
 
     p25_s: float
@@ -186,7 +176,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
-    """Everything a held visitor may be told; pages.variables turns it into the published variables."""
+    """Everything a held visitor may be told; pages.variables derives the published variables."""
 
     now_ms: int
     method: str

@@ -1,4 +1,4 @@
-"""A zone: a domain with its waiting rooms, and the settings that all of them share."""
+"""Zones: domains with their waiting rooms, and the settings that these share."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
@@ -13,10 +13,10 @@ ACCOUNT_ID = "67726565656e726f6f6d000000000001"
 """The one account of an installation: clients want an account id in their URLs."""
 
 LIMIT_FLOOR = 200
-"""Least value of the two limits of a room, as published by Cloudflare; a zone may lower it."""
+"""Least value of a room's two limits, as published by Cloudflare; a zone may lower it."""
 
 SESSION_MAX = 30
-"""Longest session in minutes, as published by Cloudflare; a zone may raise it."""
+"""Minutes, as published by Cloudflare; a zone may raise it."""
 
 PROXIES_MAX = 100
 
@@ -28,10 +28,10 @@ other origin gets its requests.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """One zone. Making one with anything wrong raises InvalidConfig with every problem.
+    """Raises InvalidConfig with every problem.
 
-    The code that connects to the origin checks the form of its URL and address; only the length is
-    checked here.
+    Only the length of the origin's URL and address is checked here; the code that connects checks
+    their form.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -116,7 +116,6 @@ class Zone:
             raise InvalidConfig(problems)
 
     def covers(self, host: str) -> bool:
-        """Whether a host is the zone's own name or below it."""
         return host == self.name or host.endswith(f".{self.name}")
 
 
@@ -130,9 +129,7 @@ def in_zone(room: Room, zone: Zone) -> Room:
 
 
 def zone_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Everything wrong with the fields of one zone, each with its pointer; `pointer` ends with a
-    dot.
-    """
+    """`pointer` ends with a dot."""
     problems = []
     for item in fields(Zone):
         at = f"{pointer}{item.name}"

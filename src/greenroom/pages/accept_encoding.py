@@ -1,15 +1,11 @@
-"""Accept-Encoding: whether a browser accepts a compressed page."""
-
 import re
 from functools import lru_cache
 
 HEADER_MAX = 256
-"""Bytes that are looked at: browsers name four or five codings."""
+"""Bytes: browsers name four or five codings."""
 
 HEADERS_REMEMBERED = 1_024
-"""Headers whose answer is remembered, at most half a megabyte: browsers send a dozen different
-ones.
-"""
+"""Half a megabyte; browsers send a dozen different ones."""
 
 _GZIP = re.compile(
     rb"(?:\A|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=([01](?:\.[0-9]{0,3})?)[ \t]*)?(?:,|\Z)",
@@ -18,8 +14,8 @@ _GZIP = re.compile(
 
 
 def takes_gzip(header: bytes | None) -> bool:
-    """Whether gzip is named and not refused by `q=0`. A `*` does not count: it is sent by programs
-    that never unpack anything.
+    """Named and not refused by `q=0`. A `*` does not count: programs that never unpack anything
+    send it.
     """
     return header is not None and _named(header[:HEADER_MAX])
 

@@ -1,15 +1,13 @@
-"""Accept-Language: which of the available languages a browser prefers."""
-
 import re
 from functools import lru_cache
 
 from greenroom.pages.language import available
 
 HEADER_MAX = 256
-"""Bytes that are looked at: browsers send a dozen languages at most."""
+"""Bytes: browsers send a dozen languages at most."""
 
 HEADERS_REMEMBERED = 2_048
-"""Headers whose answer is remembered, at most about 1 MB: a site's visitors bring some hundred."""
+"""About 1 MB; a site's visitors bring some hundred."""
 
 ASKED_MAX = 16
 
@@ -17,7 +15,7 @@ KNOWN_AS = {
     "no": "nb-NO", "nn": "nb-NO", "fil": "tl-PH", "iw": "he-IL", "in": "id-ID", "sh": "sr-BA",
     "zh-hant": "zh-TW", "zh-hk": "zh-TW", "zh-mo": "zh-TW",
 }  # fmt: skip
-"""Tags that mean one of our languages although they do not begin like it."""
+"""Tags that mean one of our languages although they begin differently."""
 
 _ITEM = re.compile(
     r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?)\s*)?"
@@ -25,9 +23,7 @@ _ITEM = re.compile(
 
 
 def asked_for(header: bytes) -> str:
-    """The best of our languages for this header, or empty when it names none of them; what cannot
-    be read is left out.
-    """
+    """Returns our best language, or empty; ignores what cannot be read."""
     return _asked_for(header[:HEADER_MAX])
 
 
@@ -43,9 +39,7 @@ def _asked_for(header: bytes) -> str:
 
 
 def _spoken(asked: str) -> str:
-    """Our language for one tag: the same, then one known by this name, then the first with the same
-    beginning.
-    """
+    """The same tag, else one known by this name, else the first with the same beginning."""
     ours = _ours()
     while asked:
         found = ours.get(asked)

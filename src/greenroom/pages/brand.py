@@ -1,10 +1,9 @@
-"""What a site's branding adds to the built-in page: texts for HTML and for JSON, and the style of
-its accent colour.
+"""A site's branding on the built-in page: texts for HTML and JSON, and the style of its accent
+colour.
 
-Theory of the colour. The page has a light and a dark ground. Text in the accent colour, and text in
-the ground's colour on the accent (a button under the pointer), must be readable on both: contrast
-of 4.5 (WCAG AA). An accent that falls short is mixed with black or white, a hundredth at a time,
-until it is there; one that is readable is left as it is.
+The page has a light and a dark ground. Text in the accent colour, and the ground's colour on the
+accent (a button under the pointer), must have a contrast of 4.5 on both (WCAG AA). An accent that
+falls short is mixed with black or white, a hundredth at a time.
 """
 
 from html import escape
@@ -15,16 +14,14 @@ import msgspec
 from greenroom.model.branding import Branding, LocalMessage
 
 GROUNDS = {"light": "#f7f6f2", "dark": "#101513"}
-"""`--paper` of page.css in both themes."""
+"""`--paper` of page.css."""
 
 CONTRAST = 4.5
 STEPS = 100
 
 
 class Brand(NamedTuple):
-    """Ready for the page in one language. `title` follows every title as it is; the others are HTML
-    and CSS.
-    """
+    """For one language. `title` follows every title as it is; the others are HTML and CSS."""
 
     title: str = ""
     head: str = ""
@@ -33,7 +30,7 @@ class Brand(NamedTuple):
     css: str = ""
 
     def title_in(self, json: bool) -> str:
-        """The end of a title, escaped for where it is put."""
+        """The end of a title, escaped for its place."""
         return msgspec.json.encode(self.title).decode()[1:-1] if json else escape(self.title)
 
 
@@ -41,7 +38,6 @@ NO_BRAND = Brand()
 
 
 def brand_of(branding: Branding, messages: tuple[LocalMessage, ...], language: str) -> Brand:
-    """What this branding shows in this language."""
     name, logo = branding.site_name, branding.logo
     picture = f'<img src="{logo}" alt="{"" if name else "Logo"}">' if logo else ""
     message = next(
@@ -57,7 +53,6 @@ def brand_of(branding: Branding, messages: tuple[LocalMessage, ...], language: s
 
 
 def accent_css(color: str) -> str:
-    """The accent in both themes."""
     light, dark = (readable(color, ground) for ground in GROUNDS.values())
     return (
         f":root{{--accent:{light}}}@media (prefers-color-scheme:dark){{:root{{--accent:{dark}}}}}"
@@ -65,7 +60,7 @@ def accent_css(color: str) -> str:
 
 
 def readable(color: str, ground: str) -> str:
-    """The nearest shade of this colour that can be read on this ground, and the ground on it."""
+    """Returns the nearest readable shade of this colour, and the ground on it."""
     pole = 0 if luminance(ground) > 0.2 else 255
     for step in range(STEPS + 1):
         mixed = [(channel * (STEPS - step) + pole * step) // STEPS for channel in _channels(color)]
@@ -76,7 +71,7 @@ def readable(color: str, ground: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """From 1 to 21, as WCAG counts it."""
+    """1 to 21 (WCAG)."""
     darker, lighter = sorted((luminance(one), luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 

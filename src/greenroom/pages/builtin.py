@@ -1,5 +1,5 @@
-"""The built-in page: compiled once per language into segments, so that showing it to one visitor is
-a copy and a few numbers.
+"""The built-in page: compiled once per language into segments; for one visitor, a copy and a few
+numbers.
 
 The same segments with the same words make the page and the `words` of its updates; the script only
 puts them in place.
@@ -30,9 +30,7 @@ _SPACES_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
 _SPACES_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 
 MOMENTS_MAX = 16
-"""Pages that many see, kept ready per language: those of one second differ in when to try again, by
-a second or two.
-"""
+"""Per language: shared pages of one second differ in when to try again, by a second or two."""
 
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -42,8 +40,7 @@ _ICON = (
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What one view shows: the one big thing (a slot), the rows below, and the looks (classes that
-    the style sheet knows).
+    """One view: the one big thing (a slot), the rows below, and the looks (CSS classes).
 
     `big`: the big thing is a number; `bar`: with the bar; `out`: no place to keep or to leave;
     `end`: nothing to wait for either.
@@ -68,31 +65,27 @@ LAYOUTS: dict[str, Layout] = {
 }
 
 READS_TABLE = b"+table"
-"""Behind the name of the view in an update: this page reads the table of the line, and checks in
-rarely.
-"""
+"""Follows the view's name in an update: this page reads the line table, and checks in rarely."""
 
 FORM_GOES_BEFORE = b"<p id=label"
-"""Where the form of a visitor who sent one has its place in the page."""
+"""Where the visitor's form stands."""
 
 SHARED = frozenset(view for view, layout in LAYOUTS.items() if not layout.hero and not layout.rows)
 """Views without a number."""
 
 UNPROVEN = frozenset(("placing", "paused", "prequeue", "shuffle"))
-"""Views of visitors who may not have shown a ticket yet. Their page finds out whether their browser
-keeps cookies, and says if not.
+"""Views of visitors who may not have shown a ticket: their page tests whether the browser keeps
+cookies.
 """
 
 ROWS = ("position", "ahead", "wait", "chance", "waiting", "change", "first")
 WORDS = ("title", "heading", "lead", "label", "next")
 DRAW = ("receipt", "seal", "drawn")
-"""What a visitor is told about a draw; all fields are empty for visitors who take part in none."""
+"""All empty for visitors who take part in no draw."""
 
 
 def view_of(held: Held) -> str:
-    """Which of the LAYOUTS fits. queue_all beats the event, the event beats the method; a wait for
-    no reason we know is a line.
-    """
+    """queue_all beats the event, the event beats the method; a wait without known reason is a line."""
     if held.queue_all:
         return "paused"
     if held.event_prequeueing:
@@ -114,10 +107,8 @@ def same_for_all(held: Held) -> bool:
 
 
 class BuiltIn:
-    """The built-in page in one language."""
-
     def __init__(self, words: Language, brand: Brand = NO_BRAND, table: str = "") -> None:
-        """`table`: where the table of the line is, as Page has it."""
+        """`table`: where the line table is."""
         slots = slots_of(words)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
@@ -145,11 +136,11 @@ class BuiltIn:
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
-        """The whole page, and the same compressed (or empty: nothing is compressed for one visitor
-        alone).
+        """Returns the page, and a compressed copy (empty: a page for one visitor is not
+        compressed).
 
-        All visitors without a place who come in the same second see the same page. It has no data
-        of one visitor, so its length after compression reveals nothing.
+        Visitors without a place who come in the same second share it. It has no data of one
+        visitor, so its compressed length reveals nothing.
         """
         view = view_of(held)
         if held.in_line or held.receipt or view not in SHARED:
@@ -164,14 +155,12 @@ class BuiltIn:
         return found
 
     def words(self, facts: PageVariables) -> bytes:
-        """What the page's script puts in place, as a JSON object."""
+        """JSON object."""
         return self._words[view_of(facts.held)].fill(facts)
 
     def news(self, held: Held, shown: bytes) -> bytes:
-        """JSON for the page's script, which shows this view: what is new, or all words where the
-        view is another one.
-
-        Empty when `shown` is the name of no view.
+        """Returns JSON for the page's script: what is new, or all words where the view changed;
+        empty when `shown` is no view.
         """
         known = self._news.get(shown)
         if known is None:
@@ -190,9 +179,7 @@ def _pieces(
     json: bool = False,
     table: str = "",
 ) -> list[str]:
-    """The source, HTML or JSON, with all that is fixed put in, as alternating text and names of
-    holes.
-    """
+    """Source with fixed values put in, as alternating text and names of holes."""
     layout = LAYOUTS[view]
     pieces: list[str] = [""]
 
@@ -222,16 +209,14 @@ def _pieces(
 
 
 def _said(view: str, words: Language) -> Mapping[str, str]:
-    """The words of a view. A drawn line is a line, but its visitors do not enter in the order of
-    arrival.
-    """
+    # A drawn line is a line, but its visitors do not enter in the order of arrival.
     if view == "drawn":
         return {**words.views["fifo"], "lead": words.views["shuffle"]["lead"]}
     return words.views[view]
 
 
 def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str) -> dict[str, str]:
-    """What is the same for every visitor who sees this view; nothing in it is looked at for holes."""
+    """The same for every visitor who sees this view; not searched for holes."""
     said = {
         name: text for name, text in words.script.items() if name != "blocked" or view in UNPROVEN
     }
@@ -265,12 +250,12 @@ _PLACE = '{"greenroom":{"position":{place},'
 
 
 def _numbers_json(table: bool) -> str:
-    """What the script needs to know; the exact place, where it goes on reading places by itself."""
+    """The exact place, where the script goes on reading places by itself."""
     return _NEWS.replace('{"greenroom":{', _PLACE) if table else _NEWS
 
 
 def _news_json(view: str, words: Language, table: bool) -> str:
-    """For a page that shows this view: only the words that have numbers in them."""
+    """For a page that shows this view: only words with numbers in them."""
     texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
@@ -292,11 +277,10 @@ def _words_json(view: str) -> str:
 
 @lru_cache(None)
 def source(name: str) -> str:
-    """A file of the page, made small: it is sent to everybody who waits.
+    """A minified file of the page.
 
-    Comments stand on lines of their own. Around signs that need no blanks, blanks and line breaks
-    go, except in strings; the script ends every statement with a semicolon, so that no line break
-    matters.
+    Comments stand on lines of their own. Blanks and line breaks around signs that need none go,
+    except in strings; the script ends every statement with a semicolon.
     """
     text = (resources.files(__package__) / "builtin" / name).read_text("utf-8")
     lines = [
@@ -313,15 +297,12 @@ def source(name: str) -> str:
 
 @lru_cache(64)
 def built_in(tag: str, brand: Brand = NO_BRAND, table: str = "") -> BuiltIn:
-    """The built-in page in the language of this tag, with what a site's branding adds; `table`: as
-    `BuiltIn`.
-    """
     return BuiltIn(language(tag), brand, table)
 
 
 @lru_cache(None)
 def _script(table: bool) -> str:
-    """The page's script. What reads the table of the line is in the same scope, at its end."""
+    """What reads the line table is in the same scope, at its end."""
     if not table:
         return source("page.js")
     return f"{source('page.js').removesuffix(_SCRIPT_ENDS)};{source('table.js')}{_SCRIPT_ENDS}"
@@ -341,8 +322,8 @@ def _style(brand: Brand) -> str:
 def alone(
     name: str, tag: str, href: str | None = None, after: str = "", brand: Brand = NO_BRAND
 ) -> bytes:
-    """A separate page: the same look, no script, one link unless `href` is None; `after` follows
-    the lead.
+    """A separate page: same look, no script, one link unless `href` is None; `after` follows the
+    lead.
     """
     words = language(tag)
     texts = words.alone[name]
@@ -366,14 +347,11 @@ def alone(
 
 
 def hash_of(text: str) -> str:
-    """As a content security policy names a script or a style."""
     return b64encode(sha256(text.encode()).digest()).decode()
 
 
 def content_security_policy(brand: Brand = NO_BRAND, table: bool = False) -> str:
-    """For every built-in page with this branding, that reads the table of the line or not. Who may
-    embed one is a setting of its room.
-    """
+    """For every built-in page with this branding. Who may embed one is a setting of its room."""
     return (
         f"default-src 'none'; script-src 'sha256-{hash_of(_script(table))}'; style-src"
         f" 'sha256-{hash_of(_style(brand))}'; connect-src 'self'; worker-src blob:; img-src data:;"
@@ -382,4 +360,3 @@ def content_security_policy(brand: Brand = NO_BRAND, table: bool = False) -> str
 
 
 CONTENT_SECURITY_POLICY = content_security_policy()
-"""Without branding."""

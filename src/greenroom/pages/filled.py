@@ -1,6 +1,4 @@
-"""Puts what changes from visitor to visitor into texts that are put together once for each
-language.
-"""
+"""Fills what differs between visitors into texts compiled once per language."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,34 +10,28 @@ from greenroom.pages.variables import SECONDS_KEPT, PageVariables, chance_per_tr
 
 ReadTexts = Callable[[PageVariables], tuple[bytes, ...]]
 Slots = dict[tuple[str, ...], ReadTexts]
-"""Texts that change from visitor to visitor, by their names: those that are shown together are read
-together.
-"""
+"""By name; those shown together are read together."""
 
 _IF_EMPTY, _ELSE = {b"": b" hidden"}.get, repeat(b"")
-"""What hides a part of the page whose text is empty, and what is there instead for any other."""
+"""Hides a part of the page whose text is empty."""
 
 LANGUAGES_MAX = 64
-"""Languages whose numbers are kept ready; more than there are."""
+"""More than there are."""
 
 SAID_MAX = 4_096
-"""Times and numbers kept ready in words, per language: more than the minutes of two days."""
+"""Per language: more than the minutes of two days."""
 
 FORM_MAX = 1_000
-"""Texts up to so many bytes are made by formatting; the bytes of longer ones would be moved each
-time the buffer grows.
-"""
+"""Bytes: longer texts would be moved each time the buffer grows, so they are joined."""
 
 THOUSAND, THOUSAND_FROM = 1_000, 10_000
 """From the second on every language divides a number before its last three digits."""
 
 
 class Filled:
-    """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text
-    is empty.
+    """Segments with holes, filled with the slot's text, or ` hidden` when that is empty.
 
-    Which text goes where is known beforehand, so that putting them in place costs the interpreter
-    no step a hole.
+    The order is computed beforehand, so that filling costs the interpreter no step a hole.
     """
 
     __slots__ = ("_form", "_hiding", "_pick", "_pieces", "_reads")
@@ -63,7 +55,6 @@ class Filled:
         self._pick = _picker([(read + hiding).index(name) for name in holes])
 
     def fill(self, facts: PageVariables) -> bytes:
-        """The whole text for one visitor."""
         texts: list[bytes] = []
         for read in self._reads:
             texts += read(facts)
@@ -78,16 +69,13 @@ class Filled:
 
 
 def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
-    """Gives the texts at these places, in this order."""
     if len(places) > 1:
         return itemgetter(*places)
     return lambda texts: tuple(texts[place] for place in places)
 
 
 def slots_of(words: Language) -> Slots:
-    """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON
-    (Language refuses others).
-    """
+    """Every text is safe in HTML, attributes and JSON (Language refuses others)."""
     unknown = words.unknown.encode()
     says = (words.at_most, words.at_least, words.span, words.time)
     wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
@@ -129,7 +117,7 @@ def slots_of(words: Language) -> Slots:
 
 
 def _clock_in(words: Language) -> Callable[[int], bytes]:
-    """Seconds of Unix time as `time` elements show them, without the beginning."""
+    """Unix seconds as `time` elements show them, without the beginning."""
 
     def clock(unix_s: int) -> bytes:
         said = iso_second(unix_s)
@@ -140,11 +128,11 @@ def _clock_in(words: Language) -> Callable[[int], bytes]:
 
 @lru_cache(LANGUAGES_MAX)
 def numbers_in(words: Language) -> Callable[[int], bytes]:
-    """Numbers in words. Small ones are kept ready; of larger ones the thousands and the last three
-    digits, which no language joins.
+    """Small numbers are kept ready; larger ones join the thousands and the last three digits, which
+    no language joins.
 
-    Neighbours in line ask for other numbers each: in a list a number is two places of memory away,
-    in a cache with an order ten.
+    A list, because neighbours in line need different numbers: a lookup is two places of memory, in
+    an ordered cache ten.
     """
     small = [b""] * THOUSAND_FROM
     thousands = lru_cache(SAID_MAX)(lambda count: words.number(count * THOUSAND)[:-3].encode())

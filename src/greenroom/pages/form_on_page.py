@@ -1,9 +1,8 @@
-"""What a waiting page says to a visitor who sent a form: that it is kept, with the form itself, or
-that it must be sent again.
+"""Form replay on a waiting page: the form is kept with the page, or must be sent again.
 
-Without a script there is a button. A refresh would be a GET and lose the form, so a page with a
-form has none: its script sends the form when it is the visitor's turn, and on an operator's own
-page each time when that would have refreshed.
+Without a script there is a button. A refresh would be a GET and lose the form, so such a page has
+none: its script sends the form when it is the visitor's turn, and on an operator's own page
+whenever that would have refreshed.
 """
 
 from html import escape
@@ -13,19 +12,19 @@ from greenroom.pages.language import Language
 from greenroom.request.form_replay import FormField, KeptForm
 
 FORM_HTML_MAX = 128 * 1024
-"""Longest form on a page, bytes: an escaped sign takes up to six times its place, and the page is
-in memory until it has been read.
+"""Bytes: an escaped sign takes up to six times its place, and the page is in memory until it has
+been read.
 """
 
 FORM_ID = "greenroom-form"
-"""Of the form on a page of the operator's own, for its style sheet."""
+"""For an operator's own style sheet."""
 
 _AT_ITS_TIME = '<script>setTimeout(()=>HTMLFormElement.prototype.submit.call(document.getElementById("%s")),%d)</script>'
 
 
 def form_on_page(form: KeptForm | None, words: Language, end: bool) -> tuple[bytes, bool]:
-    """For the built-in page; `end`: it does not update itself, so there is a button in any case.
-    And whether the form is kept.
+    """Returns the HTML for the built-in page, and whether the form is kept. `end`: the page does
+    not update itself, so it has a button.
     """
     around = f"<style>{source('form.css')}</style>%s<script>{source('form.js')}</script>"
     if (fields := _fields(form)) is None:
@@ -39,7 +38,7 @@ def form_on_page(form: KeptForm | None, words: Language, end: bool) -> tuple[byt
 
 
 def policy_with_form(policy: bytes, kept: bool) -> bytes:
-    """The content security policy of a page with what `form_on_page` made.
+    """The policy of a page with `form_on_page`.
 
     Browsers hold every redirect after a form to form-action, and an application may lead on to a
     payment at another site.
@@ -52,7 +51,7 @@ def policy_with_form(policy: bytes, kept: bool) -> bytes:
 
 
 def form_on_own_page(form: KeptForm | None, words: Language, next_try_s: int) -> tuple[bytes, bool]:
-    """For a page of the operator's own, which gets it at its end."""
+    """For the end of an operator's own page."""
     if (fields := _fields(form)) is None:
         return f'<p id="{FORM_ID}">{words.labels["form_lost"]}</p>'.encode(), False
     said = f'<form id="{FORM_ID}" {_how(form)}><p>{words.labels["form_kept"]}</p>'
@@ -64,7 +63,7 @@ def form_on_own_page(form: KeptForm | None, words: Language, next_try_s: int) ->
 
 
 def at_the_end(page: bytes, block: bytes) -> bytes:
-    """The page with this before the end of its body."""
+    """Inserts the block before the end of the body."""
     at = page.lower().rfind(b"</body")
     return page + block if at < 0 else page[:at] + block + page[at:]
 
@@ -77,7 +76,7 @@ def _how(form: KeptForm | None) -> str:
 
 
 def _fields(form: KeptForm | None) -> str | None:
-    """The fields, hidden, as HTML; None when there is no form, or too much of it."""
+    """Hidden fields as HTML; None when there is no form, or too much of it."""
     if form is None:
         return None
     fields = "".join([(_file if field.file else _text)(field) for field in form.fields])
@@ -93,6 +92,6 @@ def _file(field: FormField) -> str:
 
 
 def _escaped(text: str) -> str:
-    """For an attribute in quotes. Parsers of HTML make LF of CRLF, unless it is spelled."""
+    """For an attribute in quotes. HTML parsers make LF of CRLF, unless it is spelled."""
     said = escape(text)
     return said.replace("\r", "&#13;").replace("\n", "&#10;") if "\n" in said else said

@@ -1,4 +1,4 @@
-"""The texts of the built-in page: one file per language, with its formats of numbers and times."""
+"""Texts of the built-in page: one file per language, with its formats of numbers and times."""
 
 import re
 import tomllib
@@ -8,11 +8,11 @@ from importlib import resources
 from typing import Any
 
 FALLBACK = "en-US"
-"""Spoken where a language has no file yet."""
+"""For languages without a file."""
 
 HOUR, DAY = 60, 1_440
 COARSE_MINUTES = 5
-"""From one hour on waits are shown in steps of five minutes; more precision would be of no use."""
+"""From one hour on waits are shown in steps of five minutes."""
 
 SLIGHTEST = 1_000
 
@@ -52,9 +52,7 @@ PLURALS: dict[str, Callable[[int], str]] = {
     "romanian": lambda n: "one" if n == 1 else "few" if n == 0 or 1 <= n % 100 <= 19 else "many",
     "arabic": _arabic,
 }
-"""Which form of a counted word a whole number from 1 on takes, by the rule that the language file
-names (Unicode's, CLDR).
-"""
+"""Which form of a counted word a whole number from 1 on takes (CLDR)."""
 
 GROUPINGS: dict[str, Callable[[int], str]] = {
     "thousands": lambda n: f"{n:,}",
@@ -63,16 +61,13 @@ GROUPINGS: dict[str, Callable[[int], str]] = {
         re.sub(r"(?<=\d)(?=(\d\d)+,)", ",", f"{n // 1000},{n % 1000:03}") if n >= 1000 else str(n)
     ),
 }
-"""Where a number is divided, with a comma that the language's own sign replaces: 1,234,567; 1234
-but 12,345; 12,34,567.
-"""
+"""1,234,567; 1234 but 12,345; 12,34,567. The language's own sign replaces the comma."""
 
 VIEWS = ("fifo", "random", "placing", "paused", "prequeue", "shuffle", "trouble", "full", "closed")
-"""What can be the matter with a held visitor; each has its own words."""
+"""Each has its own words."""
 
 
 def available() -> tuple[str, ...]:
-    """Languages that have a file."""
     folder = resources.files(__package__) / "languages"
     return tuple(
         sorted(
@@ -85,16 +80,14 @@ def available() -> tuple[str, ...]:
 
 @lru_cache(64)
 def language(tag: str) -> "Language":
-    """The language of this tag, or FALLBACK if it has no file."""
+    """FALLBACK if the tag has no file."""
     known = tag if tag in available() else FALLBACK
     source = (resources.files(__package__) / "languages" / f"{known}.toml").read_text("utf-8")
     return Language(tomllib.loads(source))
 
 
 class Language:
-    """One language file. Its texts need no escaping in HTML, attributes or JSON: characters that
-    would are refused here.
-    """
+    """Its texts need no escaping in HTML, attributes or JSON."""
 
     def __init__(self, words: dict[str, Any]) -> None:
         """Raises ValueError when a text contains a character that would have to be escaped."""
@@ -122,9 +115,7 @@ class Language:
         return said.translate(self._digits) if self._own_digits else said
 
     def time(self, minutes: int) -> str:
-        """`1 minute`, `12 minutes`, `2 hours`, `2 hours 5 minutes`, `more than a day`; no time is
-        `any moment now`.
-        """
+        """`1 minute`, `2 hours 5 minutes`, `more than a day`; 0 is `any moment now`."""
         if minutes <= 0:
             return str(self._time["now"])
         if minutes < HOUR:
@@ -141,14 +132,12 @@ class Language:
         )
 
     def wait(self, minutes: int) -> str:
-        """A time as an estimate: `about 12 minutes`."""
+        """`about 12 minutes`."""
         said = self.time(minutes)
         return said if minutes <= 0 or minutes > DAY else str(self._time["about"]).format(time=said)
 
     def at_most(self, minutes: int, most: int) -> str:
-        """`about 12 minutes, at most 18`, `about 50 minutes, at most 1 hour 10 minutes`; without
-        the end when it adds nothing.
-        """
+        """`about 12 minutes, at most 18`; without the end when it adds nothing."""
         if minutes <= 0 or not minutes < most <= DAY or self.time(minutes) == self.time(most):
             return self.wait(minutes)
         pattern = self._time["at_most_minutes" if most < HOUR else "at_most"]
@@ -157,7 +146,7 @@ class Language:
         )
 
     def at_least(self, minutes: int) -> str:
-        """`at least 12 minutes`; what is said when there is no estimate, for no time."""
+        """`at least 12 minutes`; for 0, as for an unknown estimate."""
         return (
             str(self._time["at_least"]).format(time=self.time(minutes))
             if 0 < minutes <= DAY
@@ -174,7 +163,7 @@ class Language:
         return str(self._time["range"]).format(low=first, high=self.time(high))
 
     def chance(self, chance: float) -> str:
-        """`about 1 in 12` for a probability; empty for none."""
+        """`about 1 in 12`; empty for none."""
         if chance <= 0:
             return ""
         n = round(1 / chance)
@@ -183,12 +172,11 @@ class Language:
         return self._chance["of"].format(n=self.number(n)) if n > 1 else self._chance["certain"]
 
     def drawn(self, place: int, total: int) -> str:
-        """`17 of 1,234`: a place that was drawn."""
+        """`17 of 1,234`."""
         return self._draw["place"].format(n=self.number(place), total=self.number(total))
 
     @property
     def unknown(self) -> str:
-        """What is said when there is no estimate."""
         return str(self._time["unknown"])
 
     def _counted(self, unit: str, number: int) -> str:

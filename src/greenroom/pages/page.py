@@ -1,6 +1,4 @@
-"""What a room shows to visitors it holds: compiled once when the configuration changes, then a few
-microseconds each.
-"""
+"""A room's page: compiled when the configuration changes, then a few microseconds each."""
 
 from functools import lru_cache
 
@@ -40,9 +38,7 @@ UNCACHEABLE = (
     (b"Cache-Control", b"private, no-store"),
     (b"Vary", b"Accept, Cookie, Greenroom-Update"),
 )
-"""Every answer here belongs to one visitor and one moment; the three headers decide which answer it
-is.
-"""
+"""Every answer belongs to one visitor and one moment; the three headers decide which."""
 
 _COMMON = (*UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
 _POLICY = b"Content-Security-Policy"
@@ -56,7 +52,7 @@ BUILT_IN_HEADERS = AnswerHeaders(
     (b"Referrer-Policy", b"same-origin"),
     (b"Content-Security-Policy", CONTENT_SECURITY_POLICY.encode()),
 )
-"""For the built-in page, the farewell and the pages for an origin that fails."""
+"""For the built-in page, the farewell and origin errors."""
 
 CUSTOM_HEADERS = AnswerHeaders(_HTML, *_COMMON)
 """A custom page loads and embeds what its author wants; greenroom only says who may embed it."""
@@ -67,7 +63,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Page:
-    """One room's page. The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
+    """The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
     __slots__ = (
         "_asked", "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_table", "_template", "brand", "cors_origins",
@@ -84,12 +80,10 @@ class Page:
         table: str = "",
         cors_origins: tuple[str, ...] = (),
     ) -> None:
-        """`language` is that of the built-in page; `follows`: visitors get their browser's language
-        instead.
+        """`follows`: visitors get their browser's language instead of `language`.
 
-        `framed_by`: sites that may show it in a frame, as `Room.frame_ancestors`. `table`: the URL
-        of the table of the line, seen from the page; empty: there is none. `cors_origins`: origins
-        whose scripts may read it, for those who send it.
+        `framed_by`: as `Room.frame_ancestors`. `table`: the line table's URL, seen from the page;
+        empty: none. `cors_origins`: origins whose scripts may read the page.
         """
         self.language = language
         self._branding = branding
@@ -115,9 +109,7 @@ class Page:
         self._packed_headers = _packed(self.html_headers)
 
     def speaking(self, accept_language: bytes | None) -> "Page":
-        """The page for a visitor with this Accept-Language header: the same unless the room follows
-        it and we speak another one.
-        """
+        """The same page unless the room follows this header and we speak another language."""
         known = self._asked.get(accept_language)
         return known if known is not None else self._answering(accept_language)
 
@@ -144,20 +136,16 @@ class Page:
         )
 
     def brand_in(self, language: str) -> Brand:
-        """What the site adds to a built-in page in this language."""
         return self.brand if language == self.language else brand_of(*self._branding, language)
 
     def farewell_headers(self) -> AnswerHeaders:
-        """Those of `left_page`: framed by the sites that may frame the page itself."""
         return _framed(headers_of(self.brand), self._framed_by or "'none'")
 
     @property
     def custom(self) -> bool:
-        """Whether the operator's own template is shown."""
         return self._template is not None
 
     def html(self, held: Held) -> bytes:
-        """The page for one visitor, UTF-8."""
         return (
             self._template.render(facts_of(held))
             if self._template
@@ -165,13 +153,13 @@ class Page:
         )
 
     def same_for_all(self, held: Held) -> bool:
-        """Whether all visitors without a place who come in the same second, and try again in as
-        many, are shown the same.
+        """Whether visitors without a place who come in the same second, and try again in as many,
+        see the same.
         """
         return self._template is None and same_for_all(held)
 
     def shown(self, held: Held, accept_encoding: bytes | None) -> tuple[AnswerHeaders, bytes]:
-        """Headers and body of the page for one visitor, compressed when both sides can."""
+        """Compressed when both sides can."""
         if self._template:
             return self.html_headers, self._template.render(facts_of(held))
         page, packed = self._built_in.html(held)
@@ -182,11 +170,9 @@ class Page:
         )
 
     def after_form(self, held: Held, form: KeptForm | None) -> tuple[AnswerHeaders, bytes, bool]:
-        """Headers and body of the page for a visitor who sent a form, and whether it is kept: then
-        it must not refresh.
+        """Returns headers, body, and whether the form is kept: then the page must not refresh.
 
-        Never compressed: what a visitor has sent would stand in it beside secrets of the
-        application.
+        Never compressed: what a visitor has sent would stand beside secrets of the application.
         """
         words = words_of(self.language)
         if self._template:
@@ -197,15 +183,13 @@ class Page:
         return _with_form(self.html_headers, kept), before + block + mark + after, kept
 
     def update(self, held: Held, shown: bytes) -> bytes:
-        """What a page's own update is answered with. The script of the built-in page says which
-        view it shows and is told what is new;
-
-        for every other value of the header it is the same as `json`.
+        """Answers a page's own update: what is new for the view `shown`; `json` for any other
+        value.
         """
         return self._built_in.news(held, shown) or self.json(held)
 
     def json(self, held: Held) -> bytes:
-        """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: what is published, exactly, and our own
+        """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: exactly what is published, and our own
         beside it.
         """
         facts = facts_of(held)
@@ -215,9 +199,7 @@ class Page:
 
 @lru_cache(maxsize=256)
 def headers_of(brand: Brand = NO_BRAND, table: bool = False) -> AnswerHeaders:
-    """Of a built-in page. The policy names script and style by their hashes, and an accent colour
-    is part of the style.
-    """
+    """The policy names script and style by hash, and an accent colour is part of the style."""
     policy = content_security_policy(brand, table).encode()
     return AnswerHeaders(
         *[
@@ -229,7 +211,7 @@ def headers_of(brand: Brand = NO_BRAND, table: bool = False) -> AnswerHeaders:
 
 @lru_cache(maxsize=256)
 def _varying(headers: AnswerHeaders, name: bytes) -> AnswerHeaders:
-    """The same, where the answer depends on one more request header."""
+    """Adds a request header on which the answer depends."""
     return AnswerHeaders(
         *[(key, name + b", " + value if key == b"Vary" else value) for key, value in headers.pairs]
     )
@@ -237,13 +219,12 @@ def _varying(headers: AnswerHeaders, name: bytes) -> AnswerHeaders:
 
 @lru_cache(maxsize=256)
 def _packed(headers: AnswerHeaders) -> AnswerHeaders:
-    """The same, of a compressed page."""
     return headers.plus((b"Content-Encoding", b"gzip"))
 
 
 @lru_cache(maxsize=256)
 def _framed(headers: AnswerHeaders, sites: str) -> AnswerHeaders:
-    """The same, which only these sites may show in a frame."""
+    """Only these sites may show it in a frame."""
     allowed = b"frame-ancestors " + sites.encode()
     policy = headers.get(_POLICY)
     if policy is None:
@@ -265,9 +246,7 @@ def _with_form(headers: AnswerHeaders, kept: bool) -> AnswerHeaders:
 
 
 def compile_page(room: Room) -> Page:
-    """The page of one room. A template that cannot be used (see template_problems) gives the
-    built-in page, never an error.
-    """
+    """A template that cannot be used (template_problems) gives the built-in page, never an error."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
     branding, own = (
         (room.branding, room.branding_messages),
@@ -280,17 +259,15 @@ def compile_page(room: Room) -> Page:
 
 
 def _table_of(room: Room) -> str:
-    """Where a page finds the table of the line: one URL for a room with one route, so that a shared
-    cache keeps one copy.
-    """
+    """One URL for a room with one route, so that a shared cache keeps one copy."""
     if not room.line_table:
         return ""
     return f"?{LINE_TABLE_QUERY}" if room.additional_routes else f"{room.path}?{LINE_TABLE_QUERY}"
 
 
 def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:
-    """The goodbye to a visitor without JavaScript who left the line. Send it with
-    `Page.farewell_headers` and no Refresh.
+    """For a visitor without JavaScript who left the line. Send it with `Page.farewell_headers` and
+    no Refresh.
     """
     return alone("left", language, href="?", brand=brand)
 
@@ -298,11 +275,10 @@ def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:
 def origin_error_page(
     status: int, language: str = FALLBACK, repeatable: bool = True, brand: Brand = NO_BRAND
 ) -> bytes:
-    """For a let-in visitor whose origin is unreachable (502), busy (503) or too slow (504),
-    ready-made bytes.
+    """For an admitted visitor whose origin is unreachable (502), busy (503) or too slow (504).
 
-    Send it with `headers_of(brand)`, and with Refresh only when `repeatable`: a request that may
-    have acted is not sent again by itself, and the page says so.
+    Send it with `headers_of(brand)`, and Refresh only when `repeatable`: a request that may have
+    acted is not sent again by itself, and the page says so.
     """
     name = ORIGIN_ERRORS[status]
     href, after = ("", "again") if repeatable else (None, "by_hand")

@@ -1,7 +1,7 @@
-"""Previews: the waiting page as visitors in different states would see it, without a visitor.
+"""Previews: the waiting page as visitors in different states would see it.
 
-The API's preview asks by the published parameters (`PreviewState`); the dashboard by the name of a
-state (`SHOWN_STATES`).
+The API uses the published parameters (`PreviewState`); the dashboard a state's name
+(`SHOWN_STATES`).
 """
 
 import re
@@ -24,7 +24,6 @@ has it.
 """
 
 POSITION, WAITING = 42, 120
-"""Example values for the page in line: a preview does not need exact ones."""
 
 THEMES = ("light", "dark")
 
@@ -39,8 +38,6 @@ ALWAYS, NEVER = b"(min-width:0)", b"(max-width:0)"
 
 
 class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
-    """A state by the published parameters of previews, and the language of the page."""
-
     force_queue: bool = False
     queue_is_full: bool = False
     queueing_method: str = "fifo"
@@ -51,7 +48,6 @@ class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passes(self) -> bool:
-        """Whether no visitor would be held."""
         return (
             self.queueing_method == "passthrough"
             and not self.force_queue
@@ -59,7 +55,6 @@ class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def held(self, now_ms: int) -> Held:
-        """The visitor that this state is about."""
         median_s = self.wait_minutes * 60.0
         random = self.queueing_method == "random"
         estimate = (
@@ -96,11 +91,9 @@ class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownState(NamedTuple):
-    """One state that people choose by its name."""
-
     label: str
     held: Callable[[int], Held]
-    """From the current time in Unix milliseconds."""
+    """From Unix milliseconds."""
 
 
 def _of(changes: Mapping[str, Any] | None = None, **state: Any) -> Callable[[int], Held]:
@@ -130,20 +123,18 @@ SHOWN_STATES: Mapping[str, ShownState] = {
     "storage": ShownState("Storage failure", _of({"storage_failed": True})),
     "origin": ShownState("Your application is unhealthy", _of({"origin_unhealthy": True})),
 }
-"""By name, in the order in which they are offered."""
+"""In the order in which they are offered."""
 
 
 def still(held: Held) -> Held:
-    """The same visitor on a page that does not update itself: a preview has nothing to ask."""
+    """Without updates: a preview has nothing to ask."""
     return replace(held, next_try_s=0)
 
 
 def in_theme(page: bytes, theme: str) -> bytes:
-    """The page as on a system with this theme ("light" or "dark"): its media queries for color
-    schemes are decided.
+    """Decides the media queries for color schemes ("light" or "dark").
 
-    Browsers tell a sandboxed frame the theme of the system only, so a preview of the other theme
-    has to be made here.
+    Browsers tell a sandboxed frame the system's theme only.
     """
     wanted = theme.encode()
     decided = _PREFERS.sub(lambda found: ALWAYS if found[1].lower() == wanted else NEVER, page)
@@ -151,10 +142,8 @@ def in_theme(page: bytes, theme: str) -> bytes:
 
 
 def preview_policy(page: Page, shown: bytes) -> str:
-    """Content-Security-Policy for a preview inside the dashboard: the page's own, in a sandbox
-    without the dashboard's origin.
-
-    The built-in page's policy names its style by its hash, which `in_theme` has changed.
+    """The page's own policy, in a sandbox without the dashboard's origin. It names the style by its
+    hash, which `in_theme` has changed.
     """
     own = [] if page.custom else page.html_headers.pairs
     parts = [

@@ -1,10 +1,9 @@
-"""Custom pages: Mustache over the flat table of variables, compiled once, so that rendering can
-neither fail nor run long.
+"""Custom pages: Mustache over a flat table of variables, compiled once; rendering can neither fail
+nor run long.
 
-The language is Mustache without what needs a world outside the page: no partials, no blocks, no
-dotted names. As every value is a boolean, a number or a string, a section is shown at most once;
-there is nothing to loop over and nothing to call, so a page is never longer than its source plus
-one value for each tag, and no attribute of any object can be reached.
+No partials, blocks or dotted names. Every value is a boolean, a number or a string, so a section is
+shown at most once, nothing can be called, no attribute of any object can be reached, and a page is
+never longer than its source plus one value for each tag.
 """
 
 import html
@@ -15,26 +14,21 @@ from greenroom.errors import Problem
 from greenroom.pages.variables import TEMPLATE_VARIABLES, PageVariables, Value, Variable
 
 SIZE_MAX = 1_048_576
-"""Bytes of UTF-8, the published limit of a custom page."""
+"""Bytes of UTF-8, the published limit."""
 
 TAGS_MAX = 2_000
-"""A page in twelve languages uses about 400; this keeps rendering the worst page under a
-millisecond.
-"""
+"""A page in twelve languages uses about 400; keeps the worst page under a millisecond."""
 
 DEPTH_MAX = 16
-"""Nesting of sections; deeper pages are unreadable, and rendering recurses once per level."""
+"""Rendering recurses once per nested section."""
 
 NAME_MAX = 100
-"""Characters of a variable's name; the longest published one has 28. A longer one is a tag that was
-never closed.
-"""
+"""Characters; the longest published one has 28. A longer one is a tag that was never closed."""
 
 PROBLEMS_MAX = 20
-"""Problems reported for one template; more would bury the first."""
+"""More would bury the first."""
 
 DELIMITER_MAX = 8
-"""Characters of a changed delimiter."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*|\.")
 _BLANK_REST = re.compile(r"[ \t]*(?:\r?\n|\Z)")
@@ -65,7 +59,7 @@ _Node = str | _Shown | _Section
 
 
 class Template:
-    """A checked custom page. Make one with `parse`."""
+    """Make one with `parse`."""
 
     __slots__ = ("_nodes",)
 
@@ -73,15 +67,15 @@ class Template:
         self._nodes = nodes
 
     def render(self, facts: PageVariables) -> bytes:
-        """The page as UTF-8, never longer than the source plus one value for each tag."""
+        """UTF-8."""
         shown: list[str] = []
         _render(self._nodes, facts, shown)
         return "".join(shown).encode()
 
 
 def parse(source: str, pointer: str = "custom_page_html") -> Template | list[Problem]:
-    """The compiled page, or everything wrong with it (at most PROBLEMS_MAX), with lines counted
-    from 1.
+    """Returns the page, or everything wrong with it (at most PROBLEMS_MAX), with lines counted from
+    1.
     """
     try:
         size = len(source.encode())
@@ -101,9 +95,7 @@ def parse(source: str, pointer: str = "custom_page_html") -> Template | list[Pro
 
 
 def template_problems(source: str, pointer: str) -> list[Problem]:
-    """Everything that would keep this custom page from being used; an empty source is the built-in
-    page and fine.
-    """
+    """An empty source is the built-in page."""
     found = parse(source, pointer)
     return [] if isinstance(found, Template) else found
 
@@ -135,8 +127,8 @@ class _Open:
 
 
 class _Parser:
-    """One pass from left to right. Every character is looked at a bounded number of times, so
-    hostile sources stay linear.
+    """One pass; every character is looked at a bounded number of times, so hostile sources stay
+    linear.
     """
 
     def __init__(self, source: str, pointer: str) -> None:
@@ -169,7 +161,7 @@ class _Parser:
             self.problems.append(Problem(self.pointer, reason, section.line))
 
     def _tag(self, start: int) -> bool:
-        """Takes one tag; False when there is no end of it to go on from."""
+        """False when the tag has no end to go on from."""
         inside = start + len(self._left)
         sign = self.source[inside : inside + 1]
         closing = _CLOSERS.get(sign, "") + self._right
@@ -255,9 +247,7 @@ class _Parser:
             self.nodes.append(_Shown(variable, escaped))
 
     def _variable(self, name: str) -> Variable | None:
-        """A name we do not have is empty, as Mustache says; `.` is the value of the nearest
-        section.
-        """
+        """An unknown name is empty, as Mustache says; `.` is the value of the nearest section."""
         if name == ".":
             shown = [
                 section.name

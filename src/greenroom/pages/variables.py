@@ -1,9 +1,8 @@
-"""The variables of a held visitor's page and JSON: exactly the published ones, and extensions, one
-row each.
+"""Variables of a held visitor's page and JSON: the published ones, and extensions, one row each.
 
-Rounding, the same everywhere: seconds are rounded to the millisecond and then UP to whole minutes,
-so no visitor is promised less than the estimate; a wait of no time is 0 minutes. Estimates that are
-not finite count as unknown, negative ones as 0.
+Seconds are rounded to the millisecond and then UP to whole minutes, so no visitor is promised less
+than the estimate; no wait is 0 minutes. Infinite and NaN estimates count as unknown, negative ones
+as 0.
 """
 
 import math
@@ -18,19 +17,15 @@ import msgspec
 from greenroom.model.visit import Estimate, Held
 
 WAIT_MINUTES_MAX = 525_600
-"""A year: a longer wait says nothing more, and a runaway estimate must not print hundreds of
-digits.
-"""
+"""A year: a runaway estimate must not print hundreds of digits."""
 
 WAIT_MAX_S = WAIT_MINUTES_MAX * 60
 
 LAST_S = 253_402_300_799
-"""The end of the year 9999: later times have no ISO 8601 form with four digits for the year."""
+"""The end of 9999: later years do not have four digits."""
 
 SECONDS_KEPT = 4_096
-"""Written-out seconds kept ready: everybody who waits was last updated within the last minute or
-so.
-"""
+"""Everybody who waits was last updated within the last minute or so."""
 
 PROGRESS_MAX = 99
 """Only being let in completes the bar."""
@@ -39,10 +34,10 @@ Value = bool | int | str
 
 
 class PageVariables(msgspec.Struct, frozen=True, gc=False):
-    """What is worked out once for one held visitor. Minutes are rounded as the module says.
+    """Computed once for one held visitor; minutes are rounded as the module says.
 
-    `p25`, `p50` and `p75` are 0 unless random, as published; `low`, `high` and `most` say the same
-    for every method.
+    `p25`, `p50` and `p75` are 0 unless random, as published; `low`, `high` and `most` hold for
+    every method.
     """
 
     held: Held
@@ -56,34 +51,29 @@ class PageVariables(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def low(self) -> int:
-        """Minutes that three of four wait at least."""
+        """Minutes; first quartile."""
         return _minutes(self.held.estimate.p25_s) if self.known and self.held.estimate else 0
 
     @property
     def high(self) -> int:
-        """Minutes in which three of four are let in."""
+        """Minutes; third quartile."""
         return _minutes(self.held.estimate.p75_s) if self.known and self.held.estimate else 0
 
     @property
     def p25(self) -> int:
-        """As published: `low` where the order is random."""
         return self.low if self.held.method == "random" else 0
 
     @property
     def p50(self) -> int:
-        """As published: `minutes` where the order is random."""
         return self.minutes if self.held.method == "random" else 0
 
     @property
     def p75(self) -> int:
-        """As published: `high` where the order is random."""
         return self.high if self.held.method == "random" else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One variable: its name, type, meaning, and how it is read from the facts."""
-
     name: str
     kind: Literal["boolean", "integer", "string"]
     read: Callable[[PageVariables], Value]
@@ -92,14 +82,12 @@ class Variable:
 
     @property
     def template_name(self) -> str:
-        """What templates call one of our own variables: flat, with our prefix, because dotted
-        lookups are refused.
-        """
+        """Flat, with our prefix, because dotted lookups are refused."""
         return f"greenroom{self.name[0].upper()}{self.name[1:]}"
 
 
 def facts_of(held: Held) -> PageVariables:
-    """The facts of one held visitor. Under queue_all the wait is unknown, even with an estimate."""
+    """Under queue_all the wait is unknown, even with an estimate."""
     estimate = usable_estimate(held) if held.estimate is not None else None
     minutes = most = start = end = 0
     progress, change = -1, ""
@@ -120,7 +108,7 @@ def facts_of(held: Held) -> PageVariables:
 
 
 def usable_estimate(held: Held) -> Estimate | None:
-    """The estimate, unless nothing is known: none given, queue_all, or not finite."""
+    """None: none given, queue_all, or not finite."""
     estimate = held.estimate
     if (
         estimate is None
@@ -140,9 +128,7 @@ def _progress(waited_s: float, remaining_s: float) -> int:
 
 
 def chance_per_try(held: Held) -> float:
-    """How likely one try in a random room is to get in, from the median wait; 0 when nothing is
-    known.
-    """
+    """For one try in a random room, from the median wait; 0: unknown."""
     estimate = usable_estimate(held)
     if estimate is None or held.refresh_s <= 0:
         return 0.0
@@ -162,16 +148,12 @@ def iso(unix_ms: int) -> str:
 
 @lru_cache(SECONDS_KEPT)
 def iso_second(unix_s: int) -> str:
-    """ISO 8601 up to the second, without a zone; times outside 1970 to 9999 are moved to the nearer
-    end.
-    """
+    """ISO 8601 without a zone; times outside 1970 to 9999 are clamped."""
     return datetime.fromtimestamp(min(max(unix_s, 0), LAST_S), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def in_english(minutes: int) -> str:
-    """`0 minutes`, `1 minute`, `10 minutes`, `1 hour`, `2 hours and 5 minutes`: the three
-    *Formatted variables, always English.
-    """
+    """`0 minutes`, `1 minute`, `2 hours and 5 minutes`: the *Formatted variables, always English."""
     hours, rest = divmod(minutes, 60)
     if not hours:
         return _counted(rest, "minute")
@@ -354,7 +336,7 @@ VARIABLES: tuple[Variable, ...] = (
         template_only=True,
     ),
 )
-"""What Cloudflare publishes, in the published order."""
+"""In the published order."""
 
 EXTENSIONS: tuple[Variable, ...] = (
     _V(
@@ -458,14 +440,11 @@ EXTENSIONS: tuple[Variable, ...] = (
         "admissions are stopped, because the origin is unhealthy",
     ),
 )
-"""Extensions of greenroom. In JSON they are in a sibling object `greenroom`; templates use
-`template_name`.
-"""
+"""In JSON in a sibling object `greenroom`; templates use `template_name`."""
 
 TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} | {
     row.template_name: row for row in EXTENSIONS
 }
-"""Every name a custom page may use."""
 
 _PUBLISHED = tuple((row.name, row.read) for row in VARIABLES if not row.template_only)
 _OURS = tuple((row.name, row.read) for row in EXTENSIONS)
@@ -477,5 +456,5 @@ def published(facts: PageVariables) -> dict[str, Value]:
 
 
 def ours(facts: PageVariables) -> dict[str, Value]:
-    """`greenroom`: our own variables."""
+    """`greenroom`."""
     return {name: read(facts) for name, read in _OURS}

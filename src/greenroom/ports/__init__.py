@@ -1,6 +1,4 @@
-"""What the core asks of the world. Adapters in `stores` and `runtime` answer; nothing here does
-anything.
-"""
+"""What the core asks of the world; adapters in `stores` and `runtime` implement it."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -18,19 +16,16 @@ from greenroom.model.visit import Outcome
 
 
 class Clock(Protocol):
-    """Unix time that never runs backwards within a process, nor across a restart of one that kept
-    its data.
+    """Unix time that never runs backwards within a process, nor across a restart that kept its
+    data.
     """
 
-    def now_ms(self) -> int:
-        """Whole milliseconds."""
+    def now_ms(self) -> int: ...
 
 
 Then = Callable[[Outcome], None]
-"""Takes the answer of a ledger."""
 
 TableThen = Callable[[LineTable | None], None]
-"""Takes the table of a line."""
 
 
 def nobody(_: Outcome) -> None:
@@ -147,7 +142,7 @@ class PromptLedger(LedgerPort, Protocol):
 
 
 class DrawStore(Protocol):
-    """The seeds and the results of draws (core.draw), shared by all processes that serve a room."""
+    """Seeds and results of draws (core.draw), shared by all processes that serve a room."""
 
     def seed(self, draw_id: str) -> bytes:
         """The 32 secret bytes of this draw: always the same, and secret until the draw has been
@@ -180,8 +175,8 @@ class LedgerStore(Protocol):
     """
 
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
-        """Room id -> report, for every room id in `wants`; the number is permits asked for because
-        the lease ran dry (0: none).
+        """Room id -> report, for every room id in `wants`; the number is permits needed because the
+        lease ran dry (0: none).
         """
 
     async def farewell(self) -> dict[str, SyncUp]:
@@ -221,14 +216,10 @@ class ConfigStore(Protocol):
     """
 
     def revision(self) -> int:
-        """The newest revision; one small question, cheap enough for twice a second from every
-        process.
-        """
+        """One small query, cheap enough for twice a second from every process."""
 
     def read(self) -> Configuration:
-        """The newest configuration. Only what changed since the last call is read; nothing at all
-        when nothing did.
-        """
+        """Reads only what changed since the last call."""
 
     def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
         """What processes could not use after these changes of the newest configuration, and can use
@@ -254,8 +245,8 @@ class ConfigStore(Protocol):
     def note(
         self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]
     ) -> None:
-        """An entry in the audit log about something that was made and is not part of the
-        configuration; makes no revision.
+        """Adds an audit entry about something that is not part of the configuration; makes no
+        revision.
         """
 
     def audit(
@@ -276,8 +267,6 @@ class ConfigStore(Protocol):
 
 
 class AlertSink(Protocol):
-    """Where sources of alerts put them, to be delivered to everyone whose policy asks for them."""
-
     def put(self, alerts: Sequence[Alert]) -> None:
         """Keeps all of them or none; when it returns, they survive kill -9 and will be delivered at
         least once.
@@ -298,9 +287,9 @@ class SecretBox(Protocol):
         """
 
     def open(self, sealed: str, of: str) -> str:
-        """The secret; what was stored unsealed is given back as it is.
+        """Returns unsealed secrets as they are.
 
-        Raises StorageFailed, with the reason, when the key is not here or it is not the owner's;
+        Raises StorageFailed, with the reason, when the key is not here or is not the owner's;
         InvalidConfig when the keys are unusable.
         """
 
@@ -313,9 +302,7 @@ class SessionStore(Protocol):
     """
 
     def add(self, row: SessionRow, most: int) -> None:
-        """Keeps one more; of more than `most` rows of this kind the one seen longest ago is
-        forgotten.
-        """
+        """Keeps one more; beyond `most` rows of this kind the least recently seen one is forgotten."""
 
     def add_once(self, row: SessionRow, most: int) -> bool:
         """As `add`; False, and nothing is changed, when there is a row with this hash. Of several
@@ -323,32 +310,27 @@ class SessionStore(Protocol):
         """
 
     def count(self, row: SessionRow, most: int, limit: int) -> bool:
-        """Counts one more under the hash of this row, in its `facts`; a row that has expired by
-        `row.created_ms` begins again at 1.
+        """Counts one more under the row's hash, in its `facts`; a row expired by `row.created_ms`
+        restarts at 1.
 
-        False, and nothing is counted, at `limit`; of several callers at once, in all processes,
-        only so many get True.
+        False, and nothing is counted, at `limit`; holds for concurrent callers in all processes.
         """
 
     def uncount(self, kind: str, secret_sha256: str, since_ms: int) -> None:
-        """Takes one back that was counted at `since_ms`; nothing when the count has begun again
-        since.
-        """
+        """Takes back one counted at `since_ms`, unless the count has restarted since."""
 
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
-        """The row with this hash; whether its time is over is for the caller to say."""
+        """The caller checks expiry."""
 
-    def seen(self, secret_sha256: str, now_ms: int) -> None:
-        """Notes that it was used."""
+    def seen(self, secret_sha256: str, now_ms: int) -> None: ...
 
     def take(self, kind: str, secret_sha256: str) -> SessionRow | None:
-        """The row, which is gone now: of several callers at once only one gets it."""
+        """Removes and returns the row: of concurrent callers only one gets it."""
 
-    def rows(self, kind: str) -> list[SessionRow]:
-        """All of a kind, newest first."""
+    def rows(self, kind: str) -> list[SessionRow]: ...
 
     def remove(self, kind: str, *, owner: str = "", id: str = "") -> int:
-        """Ends those of this owner, or the one of this id; how many there were."""
+        """Ends those of this owner, or the one of this id; returns how many."""
 
     def forget(self, now_ms: int, idle_ms: int) -> None:
-        """Removes what has expired, and sessions that were not used for `idle_ms`."""
+        """Removes expired rows, and sessions unused for `idle_ms`."""

@@ -11,17 +11,13 @@ from typing import Protocol
 import msgspec
 
 TERM_MS = 2_000
-"""A lease term that is not renewed for so long is over: shorter than the 4 s after which a data
-center counts as cut off.
-"""
+"""Without renewal: shorter than the 4 s after which a data center counts as cut off."""
 
 LOCK_MS = 2_000
-"""A sync lock that is not renewed for so long is free: within the 4 s of a cut-off link another
-process can take over.
-"""
+"""Without renewal: another process can take over within the 4 s of a cut-off link."""
 
 PERMIT_REQUESTS_MAX = 1_000
-"""Permit requests kept while no process syncs: more rooms than a process has."""
+"""Kept while no process syncs: more rooms than a process has."""
 
 
 class LeaseTerm(msgspec.Struct, frozen=True):
@@ -34,9 +30,7 @@ class LeaseTerm(msgspec.Struct, frozen=True):
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """What became of a report: the term that has just begun for the candidate who submitted it, or
-    None, and who is the leader.
-    """
+    """The term that has just begun for this candidate, or None; and who is the leader."""
 
     term: LeaseTerm | None
     now_ms: int
@@ -54,7 +48,7 @@ class SavedState(msgspec.Struct, frozen=True):
 
 
 class PermitRequest(msgspec.Struct, frozen=True, array_like=True):
-    """A process asks for permits for a room, because its lease ran dry while a visitor waits."""
+    """A process's lease for a room ran dry while a visitor waits."""
 
     process: str
     room_id: str
@@ -76,10 +70,10 @@ class LeaderLease(Protocol):
         """
 
     async def next_answer(self, data_center: str, wait_s: float) -> bytes | None:
-        """The next answer, or None after so many seconds (at least 10 ms)."""
+        """None after `wait_s` (at least 10 ms)."""
 
     async def load(self, term: LeaseTerm) -> SavedState | None:
-        """Everything that was written down; None when the term is over."""
+        """None when the term is over."""
 
     async def collect(self, term: LeaseTerm, wait_s: float) -> list[tuple[str, bytes]] | None:
         """All submitted reports, by data center; waits for the first one. None when the term is
@@ -98,7 +92,7 @@ class LeaderLease(Protocol):
         """
 
     async def release(self, term: LeaseTerm) -> None:
-        """Ends the term, so that the next leader need not wait for its end."""
+        """Ends the term, so that the next leader need not wait."""
 
 
 class SyncLock(Protocol):
@@ -120,12 +114,9 @@ class SyncLock(Protocol):
         """
 
     async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
-        """Asks the holder of the lock for permits, and waits until the answer has been applied, or
-        so long.
-        """
+        """Returns when the holder's answer has been applied, or after `wait_s`."""
 
     async def permit_requests(self, wait_s: float) -> list[PermitRequest]:
-        """What other processes ask for, as soon as there is something, or nothing after so long."""
+        """Returns the others' requests as soon as there are any, or none after `wait_s`."""
 
-    async def acknowledge(self, processes: Collection[str]) -> None:
-        """Tells these processes that their permit requests have been answered."""
+    async def acknowledge(self, processes: Collection[str]) -> None: ...

@@ -1,6 +1,4 @@
-"""The dashboard on the control listener: pages for the people who run a sale, over the same
-use-cases as the API.
-"""
+"""The dashboard on the control listener: pages for operators, over the same use cases as the API."""
 
 from greenroom.dashboard.app import Dashboard
 from greenroom.dashboard.request import PREFIX

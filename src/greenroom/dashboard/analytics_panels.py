@@ -1,6 +1,4 @@
-"""What the analytics page shows: its panels with their series, spans of time, and the questions to
-the store.
-"""
+"""The analytics page's panels with their series, spans of time, and queries of the store."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -22,12 +20,11 @@ HOUR_S, DAY_S = 3_600, 86_400
 SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S
 PATIENCE_S = 10.0
 OPENING_PATIENCE_S = 2.0
-"""Of the question how old a room is: the page opens on DEFAULT_SPAN when the answer takes longer.
-"""
+"""For the age of a room: the page opens on DEFAULT_SPAN when the answer takes longer."""
 
 
 class PanelSeries(NamedTuple):
-    """One line or bar. `kind`: bar, line, area or limit; `stack`: bars on one another."""
+    """`kind`: bar, line, area or limit; `stack`: stacked bars."""
 
     label: str
     wanted: Wanted
@@ -37,7 +34,7 @@ class PanelSeries(NamedTuple):
 
 
 class ChartPanel(NamedTuple):
-    """One chart with the explanation beside it. `unit`: users, seconds, requests or sessions."""
+    """`unit`: users, seconds, requests or sessions."""
 
     name: str
     title: str
@@ -140,7 +137,6 @@ PANELS = (
         ),
     ),
 )
-"""In order of the page."""
 
 GLANCE = (
     ("Most active visitors", Wanted("max", "totalActiveUsers"), "users"),
@@ -153,7 +149,6 @@ GLANCE = (
     ("Time in line, 19 of 20 at most", Wanted("percentile", "totalTimeWaitedP95"), "seconds"),
     ("Time in your application, half at most", Wanted("percentile", "timeOnOriginP50"), "seconds"),
 )
-"""Figures over the whole span."""
 
 STEPS = (
     (4 * HOUR_S, "datetimeMinute", 60),
@@ -162,7 +157,7 @@ STEPS = (
     (31 * DAY_S, "datetimeHour", HOUR_S),
     (SPAN_MOST_S, "date", DAY_S),
 )
-"""(up to this span, dimension, its width in seconds): a chart has at most some hundred steps."""
+"""(up to this span, dimension, its width in seconds): at most some hundred steps a chart."""
 
 SPANS = (
     ("1h", "1 hour", HOUR_S),
@@ -183,14 +178,12 @@ COMPARISONS = {
 
 DEFAULT_SPAN = "24h"
 YOUNG_SPANS = (("6h", 6 * HOUR_S), ("1h", HOUR_S))
-"""What a room opens on instead of DEFAULT_SPAN when nothing of it was recorded before them; the
-longest first.
-"""
+"""The default spans of a room recorded for less than DEFAULT_SPAN; longest first."""
 
 
 class ChartSpan(NamedTuple):
-    """From `start_s` (inclusive) to `end_s` (exclusive), in steps of `step_s`; Unix seconds, both
-    on a step.
+    """From `start_s` (inclusive) to `end_s` (exclusive) in steps of `step_s`, all Unix seconds on a
+    step.
     """
 
     start_s: int
@@ -200,12 +193,11 @@ class ChartSpan(NamedTuple):
 
     @property
     def seconds(self) -> int:
-        """Its length."""
         return self.end_s - self.start_s
 
 
 def span_of(start_s: int, end_s: int) -> ChartSpan:
-    """The span with its steps: widened to whole steps, and to what can be asked."""
+    """Widens to whole steps, and to what can be queried."""
     start_s = max(0, min(start_s, 1 << 32))
     end_s = min(max(end_s, start_s + SPAN_LEAST_S), start_s + SPAN_MOST_S)
     _, dimension, step_s = next(row for row in STEPS if end_s - start_s <= row[0])
@@ -213,7 +205,7 @@ def span_of(start_s: int, end_s: int) -> ChartSpan:
 
 
 def earlier(span: ChartSpan, comparison: str) -> ChartSpan | None:
-    """The span to compare with; None: none is wanted, or it would be before 1970."""
+    """None: no comparison is wanted, or it would be before 1970."""
     shift_s = COMPARISONS.get(comparison, ("", 0))[1]
     shift_s = span.seconds if shift_s < 0 else shift_s
     if not shift_s or span.start_s < shift_s:
@@ -222,13 +214,10 @@ def earlier(span: ChartSpan, comparison: str) -> ChartSpan | None:
 
 
 def all_wanted() -> tuple[Wanted, ...]:
-    """Every metric of every panel, each once."""
     return tuple(dict.fromkeys(series.wanted for panel in PANELS for series in panel.series))
 
 
 class SpanAnswer(NamedTuple):
-    """What the store knows of a span: values by step and metric, and figures of the whole."""
-
     span: ChartSpan
     rows: Mapping[int, Row]
     whole: Row
@@ -236,18 +225,16 @@ class SpanAnswer(NamedTuple):
     incomplete: int
 
     def value(self, at_s: int, wanted: Wanted) -> float | None:
-        """One value; None where nothing was recorded."""
+        """None where nothing was recorded."""
         row = self.rows.get(at_s)
         found = row.get((wanted.aggregate, wanted.metric)) if row is not None else None
         return None if found is None or isinstance(found, str) else found
 
     def total(self, wanted: Wanted) -> float | None:
-        """The value of the whole span."""
         found = self.whole.get((wanted.aggregate, wanted.metric))
         return None if found is None or isinstance(found, str) else found
 
     def steps(self) -> range:
-        """Where each step begins."""
         return range(self.span.start_s, self.span.end_s, self.span.step_s)
 
 
@@ -255,7 +242,7 @@ _GENERATED = Wanted("sum", "minutesGenerated")
 
 
 def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
-    """Two questions to the store. Raises QuestionRefused, SlowAnswer, StorageFailed."""
+    """Two queries. Raises QuestionRefused, SlowAnswer, StorageFailed."""
     rooms = frozenset({room_id})
     order = (Order("", span.dimension),)
     steps = store.answer(
@@ -280,8 +267,8 @@ def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
 
 
 def opening_span(store: AnalyticsStore | None, room_id: str, now_s: int) -> str:
-    """The name of the shortest span that ends now and holds all recorded minutes of the room,
-    DEFAULT_SPAN for an older one. Blocks.
+    """Returns the shortest span that ends now and holds all recorded minutes, else DEFAULT_SPAN.
+    Blocks.
     """
     found = DEFAULT_SPAN
     if store is None:
@@ -309,14 +296,14 @@ def opening_span(store: AnalyticsStore | None, room_id: str, now_s: int) -> str:
 
 
 def _second(text: object) -> int:
-    """Unix seconds of a dimension: a time, or a day in UTC."""
+    """From a dimension: a time, or a day in UTC."""
     day = isinstance(text, str) and "T" not in text
     return (milliseconds(f"{text}T00:00:00Z" if day else text) or 0) // 1000
 
 
 def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
-    """The values of all panels, one line for each step; `times` are its moments as text. Generated
-    minutes have a column of their own.
+    """One line for each step; `times` are its moments as text. Generated minutes have a column of
+    their own.
     """
     names = [
         f"{panel.title}: {series.label} ({panel.unit})"

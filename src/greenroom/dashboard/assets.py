@@ -1,9 +1,9 @@
 """Static files: our own style sheets and scripts, and what `scripts/build_dashboard.py` fetched
 from npm.
 
-Every file is served under the hash of its content, so browsers may keep it for ever. Without the
-libraries of npm the dashboard works with its own small style sheet, and without live updates of
-tables, charts and coloured editors.
+Served under the hash of their content, so browsers may keep them for ever. Without the npm
+libraries the dashboard has its own small style sheet, and no live tables, charts and coloured
+editors.
 """
 
 import gzip
@@ -26,7 +26,7 @@ GZIP_LEAST = 500
 
 
 class Asset(NamedTuple):
-    """One static file; `encodings` are its compressed forms by content coding, best first."""
+    """`encodings` are the compressed forms by content coding, best first."""
 
     kind: str
     body: bytes
@@ -34,10 +34,8 @@ class Asset(NamedTuple):
 
 
 class Assets:
-    """All static files by their names with hash."""
-
     def __init__(self, folders: tuple[Traversable, ...]) -> None:
-        """Later folders fill in what earlier ones do not have."""
+        """Earlier folders take precedence."""
         self._files: dict[str, Asset] = {}
         self._names: dict[str, str] = {}
         for folder in folders:
@@ -67,19 +65,17 @@ class Assets:
         self._files[hashed] = Asset(KINDS[suffix], body, found)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
         return name in self._names
 
     def name(self, name: str) -> str:
-        """The name with hash. Raises KeyError for a file that is not there."""
+        """Returns the name with hash. Raises KeyError for an unknown file."""
         return self._names[name]
 
     def get(self, hashed: str) -> Asset | None:
-        """The file of this name with hash."""
+        """`hashed` is the name with hash."""
         return self._files.get(hashed)
 
     def versions(self) -> dict[str, str]:
-        """Libraries and their versions, as they were fetched."""
         file = _package() / "static" / "versions.json"
         return dict(json.loads(file.read_text())) if file.is_file() else {}
 
@@ -90,5 +86,4 @@ def _package() -> Traversable:
 
 @cache
 def installed_assets() -> Assets:
-    """Those of this installation, read once."""
     return Assets((_package() / "assets", _package() / "static"))

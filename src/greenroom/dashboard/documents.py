@@ -1,8 +1,7 @@
-"""The documentation, as it belongs to this version: found by its headings and shown without a
-connection to anywhere.
+"""The documentation of this version, shown without a connection to anywhere.
 
-The wheel holds the Markdown files of `docs/`; in a checkout they are read from there. Raw HTML in
-them is shown as text.
+The wheel holds the Markdown files of `docs/`; a checkout reads them from there. Raw HTML in them is
+shown as text.
 """
 
 import posixpath
@@ -37,14 +36,12 @@ _MARKS = re.compile(r"[`*]|\[(?=[^\]]*\]\()|\]\([^)]*\)")
 
 
 class HelpHeading(NamedTuple):
-    """One heading below the title, without marks, and the name by which it is linked."""
-
     text: str
     anchor: str
 
 
 class HelpPage(NamedTuple):
-    """One page. `name` is its path below `docs/` without the suffix."""
+    """`name` is the path below `docs/` without the suffix."""
 
     name: str
     title: str
@@ -53,13 +50,12 @@ class HelpPage(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where the dashboard shows it."""
         return f"{HELP}/{self.name}"
 
 
 @cache
 def documents() -> Mapping[str, HelpPage]:
-    """Every page by its name, in order; none when they were left out of the installation."""
+    """In order; none when they were left out of the installation."""
     packed = Path(str(files("greenroom.dashboard"))) / "documents"
     folder = packed if packed.is_dir() else Path(__file__).resolve().parents[3] / "docs"
     found = [
@@ -81,19 +77,18 @@ def _read(name: str, text: str) -> HelpPage:
 
 
 def plain(heading: str) -> str:
-    """A heading without the marks of Markdown."""
     return _MARKS.sub("", heading).strip()
 
 
 def anchor_of(heading: str) -> str:
-    """The name by which a heading is linked, as GitHub makes it."""
+    """The anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 @lru_cache(maxsize=128)
 def shown(name: str, base: str) -> Markup:
-    """A page as HTML, without its title; `base` is what stands before the paths of the dashboard.
-    Raises KeyError.
+    """A page as HTML, without its title; `base` precedes the paths of the dashboard. Raises
+    KeyError.
     """
     from markdown_it import MarkdownIt  # 80 ms, when the first page is shown
 
@@ -124,8 +119,8 @@ def _without_title(tokens: list[Any]) -> Iterator[Any]:
 
 
 def _settle(token: Any, name: str, base: str) -> None:
-    """Links lead to pages of the dashboard, or out; what is not here (files of the source,
-    pictures) is text.
+    """Links lead to pages of the dashboard, or out; links to what is not here (source files,
+    pictures) become text.
     """
     if token.type == "image":
         token.type, token.tag, token.children, token.content = "text", "", None, ""

@@ -1,5 +1,5 @@
-"""The form of an event: times in the viewer's zone, overrides that are empty when the room's value
-counts, and the review.
+"""The event form: times in the viewer's zone, empty overrides where the room's value counts, and
+the review.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ OVERRIDES = {
     "disable_session_renewal": ("Fixed session length", bool),
     "queueing_method": ("Queueing method", str),
 }
-"""Settings that people override here: (label, kind). Empty: as in the room."""
+"""(label, kind) of the room's settings. Empty: as in the room."""
 
 METHODS = (
     ("fifo", "First come, first served"),
@@ -49,11 +49,10 @@ YES_NO = (("true", "Yes"), ("false", "No"))
 def document_of_event(
     form: Mapping[str, Sequence[str]], zone: str, entry: Entry[Event] | None = None
 ) -> Json:
-    """What the form says, as the API wants it. Text that is no moment stays text: the schema says
-    what is wrong.
+    """The form as the API wants it. Text that is no moment stays text: the schema reports it.
 
-    A time that the form sends back as it showed it is the one of `entry`: a field for a moment
-    cannot tell the two hours apart that a clock shows twice in autumn.
+    An unchanged time is the one of `entry`: a field cannot tell apart the two hours that a clock
+    shows twice in autumn.
     """
     before = flat(events.show(entry)) if entry else {}
     shown = shown_values(before, zone)
@@ -82,12 +81,10 @@ def _override(kind: type, text: str) -> Any:
 
 
 def values_of(entry: Entry[Event], zone: str) -> dict[str, Any]:
-    """What the form shows of an event."""
     return shown_values(flat(events.show(entry)), zone)
 
 
 def shown_values(document: Mapping[str, Any], zone: str) -> dict[str, Any]:
-    """A document as the fields of the form show it."""
     values = dict(document)
     for name in TIMES:
         at_ms = milliseconds(values.get(name))
@@ -99,17 +96,13 @@ def shown_values(document: Mapping[str, Any], zone: str) -> dict[str, Any]:
 
 
 class EventFields(NamedTuple):
-    """The fields of the form in their groups."""
-
     about: list[FieldView]
     times: list[FieldView]
     overrides: list[FieldView]
 
 
 def fields_of(room: Room, values: Mapping[str, Any], faults: Faults) -> EventFields:
-    """Every field with its value and its faults; overrides show the room's value where they are
-    empty.
-    """
+    """Empty overrides show the room's value."""
 
     def told(name: str) -> str:
         rule = next(one.rule for one in events.EVENT.fields if one.name == name)
@@ -192,8 +185,8 @@ def _field(
 
 
 class OverrideLine(NamedTuple):
-    """One line of the review: the room's value, and the one during the event; `own` when the event
-    has one of its own.
+    """One line of the review: the room's value, and that during the event; `own` when the event
+    overrides it.
     """
 
     label: str
@@ -205,7 +198,6 @@ class OverrideLine(NamedTuple):
 def review_lines(
     known: Configuration, room: Entry[Room], document: Mapping[str, Any], now_ms: int
 ) -> list[OverrideLine]:
-    """What counts outside of the event and during it, side by side."""
     outside = flat(rooms.show(known, room, now_ms))
     lines = []
     for name, (label, _) in OVERRIDES.items():

@@ -1,4 +1,4 @@
-"""Events on the days of one month, as the viewer's time zone has them."""
+"""Events on the days of one month, in the viewer's time zone."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -11,13 +11,11 @@ ENTRIES_MAX = 3
 FIRST_YEAR, LAST_YEAR = 1971, 9998
 
 LAST_MS = 253_370_764_800_000
-"""Of the last year: what comes later cannot be shown in every time zone."""
+"""Later times cannot be shown in every time zone."""
 
 
 class MonthEvent(NamedTuple):
-    """One event: where it leads to, and from when (its pre-queue included) to when it lasts, in
-    Unix ms.
-    """
+    """From the start of its pre-queue to its end, in Unix ms."""
 
     name: str
     room: str
@@ -28,7 +26,7 @@ class MonthEvent(NamedTuple):
 
 
 class MonthDay(NamedTuple):
-    """One day and what is on then. `more`: events that are not named."""
+    """`more`: number of events that are not named."""
 
     at: date
     in_month: bool
@@ -38,8 +36,8 @@ class MonthDay(NamedTuple):
 
 
 class EventMonth(NamedTuple):
-    """One month in whole weeks, from Monday to Sunday. `before` and `after` name the months beside
-    it; empty: there is none.
+    """One month in whole weeks, Monday to Sunday. `before` and `after` name its neighbours; empty:
+    none.
     """
 
     title: str
@@ -49,7 +47,7 @@ class EventMonth(NamedTuple):
 
 
 def event_month(text: str, events: Iterable[MonthEvent], now_ms: int, zone: str) -> EventMonth:
-    """The month that is written as `2030-11`; this month when it is written in another way."""
+    """`text` is like `2030-11`; anything else is this month."""
     today = day_of(now_ms, zone)
     first = _month_of(text) or today.replace(day=1)
     days = list(_weeks(first))
@@ -84,7 +82,6 @@ def _shown(day: date, first: date, today: date, events: list[MonthEvent]) -> Mon
 
 
 def day_of(unix_ms: int, zone: str) -> date:
-    """The day of a moment in a time zone; after the last year, its end."""
     return datetime.fromtimestamp(
         min(unix_ms, LAST_MS) / 1000, UTC if zone == "UTC" else ZoneInfo(zone)
     ).date()

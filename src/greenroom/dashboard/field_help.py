@@ -1,6 +1,4 @@
-"""What forms say below a field, where the help of the API's field speaks to programmers or repeats
-the label.
-"""
+"""Help below form fields, where that of the API's field speaks to programmers or repeats the label."""
 
 from collections.abc import Mapping
 

@@ -1,5 +1,5 @@
-"""Forms from the model's own metadata: fields with their help and bounds, documents from what was
-sent, faults beside their fields.
+"""Forms from the model's metadata: fields with help and bounds, documents from what was sent,
+faults beside fields.
 """
 
 import re
@@ -21,9 +21,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 @dataclass(frozen=True, kw_only=True)
 class FieldView:
-    """One field as a template shows it (macro `field`). `kind`: text, number, checkbox, select,
-    textarea.
-    """
+    """A field for the macro `field`. `kind`: text, number, checkbox, select, textarea."""
 
     name: str
     label: str
@@ -40,9 +38,9 @@ class FieldView:
 
 
 class Faults:
-    """Faults of a refused change by field; what belongs to no shown field is `general`.
+    """Faults of a refused change by field; those of no shown field are `general`.
 
-    `labels`: names of fields as people read them, in place of those that the API says.
+    `labels`: names of fields for people, in place of the API's.
     """
 
     def __init__(
@@ -60,21 +58,19 @@ class Faults:
             )
 
     def take(self, name: str) -> tuple[str, ...]:
-        """Those of a field; they are not general any more."""
+        """Returns a field's faults and removes them from `general`."""
         return tuple(self.of.pop(name, ()))
 
     @property
     def general(self) -> list[str]:
-        """All that no field has taken: ask when every field has been made."""
+        """Read it when every field has been made."""
         return [
             f"{name}: {text}" if name else text for name, texts in self.of.items() for text in texts
         ]
 
 
 def field_of(pointer: str) -> str:
-    """The name of the field that a JSON pointer leads to: `/greenroom/limit_floor` is limit_floor,
-    `/host/2` host.
-    """
+    """`/greenroom/limit_floor` is limit_floor, `/host/2` host."""
     parts = [part for part in pointer.split("/") if part]
     return parts[1] if len(parts) > 1 and parts[0] == EXTENSION else parts[0] if parts else ""
 
@@ -89,9 +85,7 @@ def field_view(
     told: str = "",
     words: Mapping[str, str] | None = None,
 ) -> FieldView:
-    """A field of an API schema. `told` replaces its help, and `words` are what people read for its
-    choices.
-    """
+    """`told` replaces the field's help; `words` are labels of its choices."""
     api_field = schema_field(schema, name)
     rule = api_field.rule
     shown = [
@@ -115,7 +109,6 @@ def field_view(
 
 
 def schema_field(schema: ApiSchema, name: str) -> ApiField:
-    """The field of this name. Raises KeyError."""
     found = next((one for one in schema.fields if one.name == name), None)
     if found is None:
         raise KeyError(name)
@@ -133,9 +126,7 @@ def _kind(api_field: ApiField) -> str:
 
 
 def document_of(schema: ApiSchema, names: Iterable[str], form: Mapping[str, Any]) -> Json:
-    """What a form says about these fields, as the API wants it. Text that is no number stays text:
-    the schema says what is wrong.
-    """
+    """The form as the API wants it. Text that is no number stays text: the schema reports it."""
     document: Json = {}
     for name in names:
         api_field = schema_field(schema, name)
@@ -150,7 +141,7 @@ def document_of(schema: ApiSchema, names: Iterable[str], form: Mapping[str, Any]
 
 
 def read_value(kind: type | None, text: str, *, present: bool) -> Any:
-    """One value as JSON: a checkbox that was not sent is false."""
+    """A checkbox that was not sent is false."""
     if kind is bool:
         return present and text not in ("", "false", "off")
     text = text.strip() if kind is not str or "\n" not in text else text
@@ -158,7 +149,7 @@ def read_value(kind: type | None, text: str, *, present: bool) -> Any:
 
 
 def flat(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document of the API with its extensions beside the other fields."""
+    """Moves the extensions of an API document beside the other fields."""
     return {
         **{key: value for key, value in document.items() if key != EXTENSION},
         **document.get(EXTENSION, {}),
@@ -166,7 +157,7 @@ def flat(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unchanged_since(kind: str, id: str, revision: str, plan: ConfigChange) -> ConfigChange:
-    """The plan, refused when another person has changed the record since `revision`, which the form
+    """Refuses the plan when another person has changed the record since `revision`, which the form
     carries.
     """
 
@@ -186,22 +177,19 @@ def unchanged_since(kind: str, id: str, revision: str, plan: ConfigChange) -> Co
 
 @dataclass(frozen=True)
 class Difference:
-    """One field before and after; `changed` when they differ."""
-
     label: str
     before: Any
     after: Any
 
     @property
     def changed(self) -> bool:
-        """Whether it makes a difference."""
         return bool(self.before != self.after)
 
 
 def differences(
     labels: Mapping[str, str], before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> list[Difference]:
-    """Field by field, in the order of `labels`; `before` is None for something new."""
+    """In the order of `labels`; `before` is None for something new."""
     return [
         Difference(label, (before or {}).get(name), after.get(name))
         for name, label in labels.items()

@@ -1,5 +1,3 @@
-"""Small pictures, drawn with strokes in a square of 24 units."""
-
 from markupsafe import Markup
 
 PATHS = {
@@ -31,6 +29,6 @@ PATHS = {
 
 
 def icon(name: str) -> Markup:
-    """One picture as SVG, hidden from screen readers: a text stands beside it."""
+    """SVG, hidden from screen readers: a text stands beside it."""
     picture = '<svg class="icon" viewBox="0 0 24 24" width="20" height="20" aria-hidden="true" focusable="false"><path d="{}"/></svg>'
     return Markup(picture).format(PATHS[name])  # noqa: S704  our own text

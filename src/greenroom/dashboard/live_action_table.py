@@ -1,5 +1,3 @@
-"""The actions of the live page: what each one says, when it makes sense, and what it changes."""
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -27,12 +25,11 @@ EXTEND_MAX = 7 * 24 * 60
 
 
 class LiveAction(NamedTuple):
-    """One action. `document`: what changes, from the state and the form; `offered`: whether it
-    makes sense now.
+    """`document`: what changes, from the state and the form; `offered`: whether it makes sense now.
 
-    `names` are the fields that change: in the event whose time it is if it overrides them or
-    `on_event` says so, else in the room. `plan`: the change itself, for (zone, room, form), where
-    it is no change of fields. `typed`: the name of the room confirms it.
+    `names`: fields that change, in the current event if it overrides them or `on_event` says so,
+    else in the room. `plan`: the change for (zone, room, form), where it is no change of fields.
+    `typed`: the room's name confirms it.
     """
 
     name: str
@@ -242,4 +239,3 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
     )
 }
-"""By name, in the order in which they are shown."""

@@ -1,15 +1,12 @@
-"""The feed of the live pages: one poller for the whole process, regardless of how many people
-watch.
+"""The feed of the live pages: one poller for the whole process, regardless of the number of
+watchers.
 
-Theory. Once a second the poller takes the state of the process (which the pages share, see
-LiveState), makes one message for each room that is watched, and wakes the watchers; each sends the
-newest message to its browser. A watcher that cannot keep up misses messages and delays no other.
-Every five seconds the poller asks whether the sessions of all watchers are still alive, in one
-thread call.
+Once a second it reads the process's state (shared with the pages, see LiveState), makes one message
+for each watched room, and wakes the watchers, which send the newest message. A slow watcher misses
+messages and delays no other. Every five seconds one thread call checks all watchers' sessions.
 
-The feed remembers what it has seen for an hour, so a browser that reconnects gets the hour again;
-before that, analytics fill in whole minutes. The poller ends itself when it has had no watchers for
-a while.
+The feed keeps an hour of samples for browsers that reconnect; analytics fill in whole minutes
+before. The poller ends when it has had no watchers for a while.
 """
 
 import asyncio
@@ -33,16 +30,16 @@ from greenroom.model.room import Room
 TICK_S = 1.0
 KEPT_EVERY_MS = 5_000
 KEPT = 720
-"""Samples kept of one room: an hour."""
+"""Per room: an hour."""
 
 ROOMS_KEPT = 500
-"""Rooms whose hour is remembered; the one that was watched longest ago is forgotten first."""
+"""The room watched longest ago is forgotten first."""
 
 WATCHERS_MAX = 2_000
-"""Open streams of one process. Another one is told to try later."""
+"""Open streams of one process; another one is refused for now."""
 
 SESSIONS_EVERY = 5
-"""Ticks between two looks at the watchers' sessions."""
+"""Ticks between two checks of the watchers' sessions."""
 
 MINUTES_EVERY_MS = 30_000
 IDLE_TICKS = 30
@@ -52,9 +49,7 @@ log = structlog.get_logger("greenroom.dashboard")
 
 
 class LiveFrame(msgspec.Struct, frozen=True):
-    """What the live page shows of a room at one moment. Times are Unix milliseconds, lengths
-    seconds; None: not known.
-    """
+    """One moment of a room. Times are Unix milliseconds, lengths seconds; None: unknown."""
 
     at_ms: int
     word: str
@@ -83,16 +78,13 @@ class LiveFrame(msgspec.Struct, frozen=True):
 
 
 ERRORS = ("origin_5xx", "origin_connect_failures")
-"""Counts of the gateway that together are the origin's errors."""
+"""Together the origin's errors."""
 
 ANSWERS = tuple(f"origin_{digit}xx" for digit in range(1, 6))
-"""Counts of the gateway that together are the origin's answers."""
 
 
 class OriginLastMinute(NamedTuple):
-    """What the gateway of this process saw of its origins within the last minute, in all rooms;
-    None: not known yet, or nothing to tell.
-    """
+    """Over the origins of all rooms of this process; None: not known yet, or nothing to tell."""
 
     errors: int | None = None
     mean_s: float | None = None
@@ -100,8 +92,6 @@ class OriginLastMinute(NamedTuple):
 
 
 class OriginTrail:
-    """The gateway's counts of its origins over the last minute."""
-
     def __init__(self) -> None:
         self._seen: deque[tuple[int, float, float, float]] = deque()
 
@@ -116,7 +106,7 @@ class OriginTrail:
             self._seen.popleft()
 
     def last_minute(self) -> OriginLastMinute:
-        """Nothing before half a minute was seen."""
+        """UNSEEN before half a minute was seen."""
         if not self._seen or self._seen[-1][0] - self._seen[0][0] < RECENT_MS // 2:
             return OriginLastMinute()
         errors, answers, waited_s = (
@@ -129,9 +119,7 @@ UNSEEN = OriginLastMinute()
 
 
 class RoomTrail:
-    """What was seen of one room: samples of the last hour, the last minute in seconds, and the
-    minutes of analytics.
-    """
+    """One room: samples of the last hour, the last minute in seconds, and the minutes of analytics."""
 
     def __init__(self) -> None:
         self.samples: deque[tuple[int, ...]] = deque(maxlen=KEPT)
@@ -140,7 +128,6 @@ class RoomTrail:
         self._waiting: deque[tuple[int, int]] = deque()
 
     def add(self, frame: LiveFrame) -> None:
-        """A moment later than the one before."""
         self._waiting.append((frame.at_ms, frame.waiting))
         while self._waiting[0][0] < frame.at_ms - RECENT_MS:
             self._waiting.popleft()
@@ -159,8 +146,8 @@ class RoomTrail:
             )
 
     def arrivals(self, minute: int, waiting: int, now_ms: int) -> int | None:
-        """About how many came within the last minute: let in, given up, and what the line has
-        grown; None before a minute was seen.
+        """About how many came within the last minute: admitted, given up, and the growth of the
+        line; None before a minute was seen.
         """
         if not self._waiting or now_ms - self._waiting[0][0] < RECENT_MS - 5_000:
             return self.minutes[-1].arrivals if self.minutes else None
@@ -168,9 +155,7 @@ class RoomTrail:
         return max(0, minute + gone + waiting - self._waiting[0][1])
 
     def history(self) -> list[tuple[int, ...]]:
-        """The last hour, oldest first: `samples`, and the minutes of analytics in which there is
-        none because no one was watching.
-        """
+        """`samples` of the last hour, oldest first, with analytics for minutes that no one watched."""
         seen = {sample[0] // MINUTE_MS for sample in self.samples}
         unseen = [
             (
@@ -196,7 +181,6 @@ def live_frame(
     trail: RoomTrail,
     origin: OriginLastMinute = UNSEEN,
 ) -> LiveFrame:
-    """One room at this moment."""
     figures, room, event = live.figures, live.now.room, live.now.event
     said, last = limit_words(live), trail.minutes[-1] if trail.minutes else None
     waited = next(
@@ -240,8 +224,6 @@ def _finite(seconds: float) -> float | None:
 
 
 class LiveWatcher:
-    """One open stream."""
-
     def __init__(self, room_id: str, zone_id: str, secret: str, *, sees_all: bool = False) -> None:
         """`sees_all`: also what concerns the rooms of all zones together."""
         self.sees_all = sees_all
@@ -269,16 +251,13 @@ class LiveFeed:
 
     @property
     def watchers(self) -> int:
-        """Open streams."""
         return len(self._watchers)
 
     @property
     def is_full(self) -> bool:
-        """Whether there are too many streams for another one."""
         return len(self._watchers) >= WATCHERS_MAX
 
     def trail(self, room_id: str) -> RoomTrail:
-        """What is remembered of a room."""
         trail = self._trails.pop(room_id, None) or RoomTrail()
         self._trails[room_id] = trail
         while len(self._trails) > ROOMS_KEPT:
@@ -286,11 +265,11 @@ class LiveFeed:
         return trail
 
     def trail_of(self, room_id: str) -> RoomTrail:
-        """As `trail`, and nothing is remembered because of it: may be called in a thread."""
+        """As `trail`, without keeping it: may be called in a thread."""
         return self._trails.get(room_id) or RoomTrail()
 
     async def watch(self, watcher: LiveWatcher) -> AsyncIterator[bytes]:
-        """The stream of one browser, until it goes away, its session ends or greenroom stops."""
+        """Ends when the browser goes away, its session ends or greenroom stops."""
         trail = self.trail(watcher.room_id)
         self._watchers.add(watcher)
         if self._task is None or self._task.done():

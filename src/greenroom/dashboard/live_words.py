@@ -1,5 +1,5 @@
-"""Why visitors are let in or not at this moment, and what other limits would change: sentences for
-the live page.
+"""Why visitors are admitted or not, and what other limits would change: sentences for the live
+page.
 """
 
 from collections.abc import Callable
@@ -10,17 +10,16 @@ from greenroom.dashboard.rendering import duration, grouped
 from greenroom.dashboard.room_live import RoomLive
 
 FULL = 0.97
-"""From this share of a limit on a limit counts as reached: figures of several data centers are
-seconds apart.
+"""A limit counts as reached from this share on: figures of several data centers are seconds apart.
 """
 
 MINUTES_MAX = 24 * 60
-"""Lines that last longer than a day are not worth computing."""
+"""Longer lines are not worth computing."""
 
 
 class LimitWords(NamedTuple):
-    """`binds`: active, rate, both, room, held (nothing to do with limits) or off; a short title;
-    and a sentence.
+    """`binds`: active, rate, both, room, held (nothing to do with limits) or off; then title and
+    sentence.
     """
 
     binds: str
@@ -154,30 +153,26 @@ REASONS: tuple[LiveSentence, ...] = (
     _origin,
     _passing,
 )
-"""In the order in which greenroom decides; the first that applies counts, else the limits."""
+"""In greenroom's own order; the first that applies counts, else the limits."""
 
 
 def limit_words(live: RoomLive) -> LimitWords:
-    """What decides at this moment."""
     return next(
         (found for reason in REASONS if (found := reason(live)) is not None), None
     ) or _limits(live)
 
 
 class LimitPlan(NamedTuple):
-    """Two limits that are tried out."""
-
     active: int
     rate: int
 
 
 def clearing_minutes(live: RoomLive, plan: LimitPlan) -> int | None:
-    """Minutes until those who wait now are inside under these limits, if no more come; None: more
-    than a day.
+    """Minutes until all who wait now are admitted, if no more come; None: more than a day.
 
-    Sessions end as fast as now: in a full room as many as came in during the last minute, otherwise
-    as many as the length of a session lets end at least; twice as many active visitors end twice as
-    many sessions.
+    Sessions end as fast as now: in a full room as many as were admitted during the last minute,
+    otherwise at least as many as the session duration ends; twice the active visitors end twice the
+    sessions.
     """
     room, figures = live.now.room, live.figures
     ending = max(
@@ -196,7 +191,6 @@ def clearing_minutes(live: RoomLive, plan: LimitPlan) -> int | None:
 
 
 def effect_of(live: RoomLive, plan: LimitPlan) -> list[str]:
-    """What these limits would change, in sentences."""
     room, figures = live.now.room, live.figures
     now = LimitPlan(room.total_active_users, room.new_users_per_minute)
     said = []

@@ -1,4 +1,4 @@
-"""The navigation, and the lines that a page shows after something was done."""
+"""The navigation, and the notices after something was done."""
 
 import re
 from collections.abc import Mapping
@@ -10,8 +10,6 @@ from greenroom.model.account import Role
 
 
 class NavigationItem(NamedTuple):
-    """One place in the navigation. `whole`: only for people who see all zones."""
-
     group: str
     label: str
     path: str
@@ -42,11 +40,11 @@ NAVIGATION = (
     NavigationItem("greenroom", "Documentation", "/help", "help"),
     NavigationItem("greenroom", "About", "/about", "about"),
 )
-"""In order. A page that is not in it is reached from another page."""
+"""A page that is not here is reached from another page."""
 
 
 class RoomTab(NamedTuple):
-    """One of the tabs of a room; `path` is what follows the address of the room."""
+    """`path` follows the address of the room."""
 
     label: str
     path: str
@@ -63,11 +61,9 @@ ROOM_TABS = (
     RoomTab("Waiting page", "/page"),
     RoomTab("Rules", "/rules"),
 )
-"""In order."""
 
 
 def visible(person: Person) -> list[tuple[str, list[NavigationItem]]]:
-    """The groups of the navigation with what this person may see."""
     shown = [
         item
         for item in NAVIGATION
@@ -93,13 +89,10 @@ NOTICES: Mapping[str, str] = {
     "undone": "Your last change was undone.",
     "unchanged": "Nothing was changed.",
 }
-"""What `?notice=` may say."""
 
 
 def current(path: str) -> str:
-    """The path of the item that a page belongs to: the pages of a room are below its zone, and
-    belong to the rooms.
-    """
+    """The item that a page belongs to: pages of a room are below its zone, and belong to the rooms."""
     if re.match(r"/zones/[^/]+/rooms(/|$)", path):
         return "/rooms"
     if re.match(r"/zones/[^/]+/health(/|$)", path):

@@ -1,6 +1,4 @@
-"""The form of a room's waiting page: what was sent as a document of the API, and what the form
-shows.
-"""
+"""The form of a room's waiting page, to and from a document of the API."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -23,7 +21,7 @@ BRANDING_LABELS: Mapping[str, str] = {
 }
 PLACEHOLDERS = {"accent_color": "#0b6e4f", "help_url": "https://help.example.com/"}
 MORE_MESSAGES = 2
-"""Empty rows for messages in further languages: one saved, the next form has two more."""
+"""Empty rows for further languages."""
 
 STARTERS = {
     "plain": "Plain, without a script",
@@ -31,7 +29,7 @@ STARTERS = {
     "multi-language": "In several languages",
     "countdown": "Countdown to a sale",
 }
-"""Example pages to start from: file -> label."""
+"""Example pages: file -> label."""
 
 
 LANGUAGE_NAMES: Mapping[str, str] = {
@@ -75,13 +73,11 @@ LANGUAGE_NAMES: Mapping[str, str] = {
     "uk-UA": "Ukrainian – Українська",
     "vi-VN": "Vietnamese – Tiếng Việt",
 }
-"""The languages of the built-in page, by the name that operators look for, and by their own."""
+"""As operators look for them, and by their own name."""
 
 
 class Shade(NamedTuple):
-    """The accent on one ground. `ratio`: contrast as WCAG counts it; `changed`: the chosen colour
-    could not be read there.
-    """
+    """`ratio`: contrast (WCAG); `changed`: the chosen colour could not be read on this ground."""
 
     theme: str
     ground: str
@@ -91,7 +87,7 @@ class Shade(NamedTuple):
 
 
 def shades(color: str) -> list[Shade]:
-    """How this colour is shown on both grounds; empty for what is no colour."""
+    """On both grounds; empty for what is no colour."""
     if (
         len(color) != 7
         or color[0] != "#"
@@ -114,7 +110,7 @@ def shades(color: str) -> list[Shade]:
 
 
 def starter(name: str) -> str | None:
-    """The text of an example page; None when there is no such page."""
+    """None when there is no such page."""
     if name not in STARTERS:
         return None
     packed = resources.files("greenroom.dashboard") / "starters" / f"{name}.html"
@@ -123,9 +119,7 @@ def starter(name: str) -> str | None:
 
 
 def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
-    """What the form says, as the API wants it; `logo` is the room's own, which stays unless the
-    form carries another one.
-    """
+    """`logo` is the room's own, kept unless the form carries another one."""
 
     def sent(name: str) -> str:
         return (form.get(name) or [""])[-1]
@@ -151,9 +145,7 @@ def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
 
 
 def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldView]:
-    """The fields of the theme; faults of the whole branding are told by the name of the field in
-    them.
-    """
+    """Reports faults of the whole branding by the name of the field in them."""
     rules, wrong = specs(Branding), faults.take("branding")
     return [
         FieldView(
@@ -172,16 +164,13 @@ def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldVi
 
 
 def logo_faults(faults: Faults) -> tuple[str, ...]:
-    """What is wrong with the logo. Ask before `branding_fields`, which takes the faults of the
-    whole branding.
-    """
+    """Call before `branding_fields`, which takes the faults of the whole branding."""
     return tuple(
         text.partition("logo: ")[2] for text in faults.of.get("branding", ()) if ".logo: " in text
     )
 
 
 def language_field(value: str, faults: Faults) -> FieldView:
-    """The language of the built-in page."""
     return FieldView(
         name="default_template_language",
         label="Language",
@@ -194,12 +183,10 @@ def language_field(value: str, faults: Faults) -> FieldView:
 
 
 def message_rows(messages: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Messages in further languages, and empty rows for more."""
     return [*messages, *({"language": "", "text": ""} for _ in range(MORE_MESSAGES))]
 
 
 def shown_page(room: Room) -> Json:
-    """What the form shows of a saved room."""
     return {
         "custom_page_html": room.custom_page_html,
         "default_template_language": room.default_template_language,

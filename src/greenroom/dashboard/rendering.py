@@ -1,6 +1,4 @@
-"""Templates: one Jinja environment that escapes everything, and the filters that write numbers and
-times as the viewer reads them.
-"""
+"""Templates: one Jinja environment that escapes everything, with filters for numbers and times."""
 
 import math
 from collections.abc import Mapping
@@ -34,19 +32,17 @@ GROUPING = {
     "fr": "\u202f",
     "ru": "\u00a0",
 }
-"""Between thousands, where it is not a comma."""
+"""Thousands separator, where it is not a comma."""
 
 
 class Viewer(NamedTuple):
-    """How this person reads: theme, time zone, language of numbers."""
-
     theme: str = "auto"
     zone: str = "UTC"
     language: str = "en"
 
     @classmethod
     def of(cls, headers: Mapping[str, str], cookies: Mapping[str, str]) -> "Viewer":
-        """From what the browser says; anything unknown falls back to a default."""
+        """Anything unknown falls back to a default."""
         theme = cookies.get(THEME_COOKIE, "")
         zone = cookies.get(ZONE_COOKIE, "").replace("%2F", "/")
         language = headers.get("accept-language", "en")[:2].lower()
@@ -77,14 +73,13 @@ def _time_zone(name: str) -> ZoneInfo | None:
 
 
 def grouped(value: float, language: str = "en") -> str:
-    """A number with its thousands apart."""
     if not math.isfinite(value):
         return "unknown"
     return f"{round(value):,}".replace(",", GROUPING.get(language, ","))
 
 
 def duration(seconds: float | None) -> str:
-    """A length of time in words: `40 seconds`, `12 minutes`, `2 h 5 min`."""
+    """`40 seconds`, `12 minutes`, `2 h 5 min`."""
     if seconds is None or not math.isfinite(seconds):
         return "unknown"
     whole = max(0, round(seconds))
@@ -103,7 +98,7 @@ def _number(context: Context, value: float | None) -> str:
 
 
 def local_time(unix_ms: int, zone: str, *, seconds: bool = False) -> str:
-    """A moment as `2030-11-29 18:00 CET`, in the viewer's time zone."""
+    """`2030-11-29 18:00 CET`."""
     at = datetime.fromtimestamp(unix_ms / 1000, _time_zone(zone) or UTC)
     return f"{at:%Y-%m-%d %H:%M:%S %Z}" if seconds else f"{at:%Y-%m-%d %H:%M %Z}"
 
@@ -116,15 +111,13 @@ def _moment(context: Context, unix_ms: int | None, *, seconds: bool = False) -> 
 
 
 def share(value: float, limit: float) -> int:
-    """How much of a limit is used, in whole per cent from 0 to 100."""
+    """Whole per cent from 0 to 100."""
     return max(0, min(100, round(100 * value / limit))) if limit > 0 else 0
 
 
 @cache
 def environment() -> Environment:
-    """The one environment. Everything is escaped; an unknown name in a template is an error, not an
-    empty text.
-    """
+    """Escapes everything; an unknown name in a template is an error, not an empty text."""
     made = Environment(
         loader=PackageLoader("greenroom.dashboard"),
         autoescape=True,
@@ -151,7 +144,7 @@ def environment() -> Environment:
 
 
 def rendered(template: str, page: Any, viewer: Viewer, values: Mapping[str, Any]) -> str:
-    """One template with its values; `page` is the PageRequest."""
+    """`page` is the PageRequest."""
     shared = {
         "page": page,
         "person": page.person,

@@ -1,6 +1,4 @@
-"""What the function of a page gets: who asks, what was sent, the configuration and the state to
-show, and ways to answer.
-"""
+"""The request as a page's function gets it, with the configuration, the state, and ways to answer."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -26,8 +24,7 @@ from greenroom.model.zone import Zone
 from greenroom.web.refusals import not_found
 
 PREFIX = "greenroom.prefix"
-"""Where in the scope a trusted proxy's path stands, such as `/greenroom`; empty when there is none.
-"""
+"""Scope key of a trusted proxy's path, such as `/greenroom`; empty: none."""
 
 ANONYMOUS = Person("", 0, ("",), "", "")  # type: ignore[arg-type]  # the least role, in no zone that there can be
 
@@ -35,23 +32,22 @@ Form = Mapping[str, Sequence[str]]
 
 
 def _cookie_name(request: Request, name: str) -> str:
-    """With `__Host-`, which neither a neighbouring host nor plain HTTP can set, where browsers take
-    it: over TLS, without a prefix.
+    """With `__Host-`, which neither a neighbouring host nor plain HTTP can set, over TLS without a
+    prefix.
     """
     hosted = request.url.scheme == "https" and not request.scope.get(PREFIX)
     return HOST_PREFIX + name if hosted else name
 
 
 def sent_cookie(request: Request, name: str) -> str:
-    """The value of a cookie of the dashboard; empty without one."""
+    """Empty without the cookie."""
     return request.cookies.get(_cookie_name(request, name), "")
 
 
 class PageRequest:
-    """One request to the dashboard, after sign-in, role, zone, origin and CSRF token have been
-    checked.
+    """One request after sign-in, role, zone, origin and CSRF token have been checked.
 
-    Functions of pages run in a thread: `known`, `state` and `change` may block. In `async def`
+    Page functions run in a thread: `known`, `state` and `change` may block. In `async def`
     functions use `live` directly, and put what blocks into a thread.
     """
 
@@ -73,7 +69,7 @@ class PageRequest:
         self.live = live
         self.sign_in = sign_in
         self.feed = feed
-        """The stream of the live pages; belongs to the event loop."""
+        """Belongs to the event loop."""
         self.known = known
         """The configuration at the beginning of the request, of all zones: filter it with `person`.
         """
@@ -84,13 +80,11 @@ class PageRequest:
 
     @property
     def browser(self) -> BrowserFacts:
-        """Where the request comes from."""
         client = self.request.client
         agent = self.request.headers.get("user-agent", "")
         return BrowserFacts(client.host if client else "", agent, self.cookie(DEVICE_COOKIE))
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie of the dashboard; empty without one."""
         return sent_cookie(self.request, name)
 
     def set_cookie(
@@ -102,8 +96,8 @@ class PageRequest:
         samesite: Literal["lax", "strict"] = "lax",
         path: str = "/",
     ) -> None:
-        """Sets it out of reach of scripts; an empty value with age 0 removes it. `__Host-` allows
-        no `path` but `/`.
+        """Out of reach of scripts; an empty value with age 0 removes it. `__Host-` allows no `path`
+        but `/`.
         """
         sent_name = _cookie_name(self.request, name)
         answer.set_cookie(
@@ -124,7 +118,6 @@ class PageRequest:
 
     @property
     def now_ms(self) -> int:
-        """Unix milliseconds."""
         return self.services.config.clock.now_ms()
 
     @cached_property
@@ -133,15 +126,14 @@ class PageRequest:
 
     @property
     def state(self) -> ProcessState:
-        """What is going on, at most half a second old. Only in functions that run in a thread."""
+        """At most half a second old. Only in functions that run in a thread."""
         return self._look[0]
 
     def room_state(self, room_id: str) -> RoomState | None:
-        """What is going on in one room; None while no process here serves it."""
+        """None while no process here serves the room."""
         return self._look[1].get(room_id)
 
     def path(self, name: str) -> str:
-        """A value of the path."""
         return str(self.request.path_params[name])
 
     @property
@@ -161,20 +153,20 @@ class PageRequest:
         return room
 
     def query(self, name: str, default: str = "") -> str:
-        """A value of the query string, cut at 500 characters."""
+        """Cut at 500 characters."""
         return self.request.query_params.get(name, default)[:500]
 
     def field(self, name: str, default: str = "") -> str:
-        """A value of the form that was sent; the last one counts."""
+        """The last value counts."""
         values = self.form.get(name)
         return values[-1] if values else default
 
     def change(self, plan: ConfigChange) -> Any:
-        """Does what is planned, in the name of this person. Raises Refused and StorageFailed."""
+        """In the name of this person. Raises Refused and StorageFailed."""
         return self.services.config.change(self.person.author, plan)
 
     def url(self, path: str, **query: str) -> str:
-        """An address of the dashboard, with the path under which a proxy serves it."""
+        """With the path under which a proxy serves the dashboard."""
         return (
             self.prefix
             + quote(path, safe="/-._~:@!$&'()*+,;=%")
@@ -182,15 +174,14 @@ class PageRequest:
         )
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page, or a part of one, from its template."""
         viewer = Viewer.of(self.request.headers, self.request.cookies)
         return Response(rendered(template, self, viewer, values), status, media_type="text/html")
 
     def redirect(self, path: str, **query: str) -> Response:
-        """Sends the browser to another page of the dashboard, with GET.
+        """Redirects to another page of the dashboard, with GET.
 
-        `notice="saved"` shows a line of NOTICES there; when this request changed something that can
-        be undone, the page offers that.
+        `notice="saved"` shows a line of NOTICES there; the page offers to undo what this request
+        changed.
         """
         if self.session and query.get("notice"):
             number = number_of_change(

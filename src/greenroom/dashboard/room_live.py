@@ -12,8 +12,8 @@ from greenroom.model.room import Room
 
 
 class RoomLive(NamedTuple):
-    """One room at this moment: a word for programs, one for people, a tone (red, yellow, blue,
-    green, gray), and the settings in force.
+    """A word for programs, one for people, a tone (red, yellow, blue, green, gray), and the
+    settings in force.
     """
 
     word: str
@@ -25,12 +25,11 @@ class RoomLive(NamedTuple):
 
     @property
     def wait_s(self) -> float | None:
-        """What a visitor who joins the line now waits, None when that is not known."""
+        """For a visitor who joins now; None: unknown."""
         return self.figures.estimate.p50_s if self.figures.estimate else None
 
     @property
     def wait_words(self) -> str:
-        """The same in a sentence."""
         known = self.wait_s is not None and isfinite(self.wait_s)
         return (
             f"The next one to join waits about {duration(self.wait_s)}."
@@ -57,15 +56,14 @@ them.
 """
 
 FAULT_STATES = ("storage", "origin")
-"""States in which a fault keeps visitors out, and no one has chosen so."""
+"""A fault keeps visitors out, and no one has chosen so."""
 
 
 def urgency(live: RoomLive) -> tuple[int, int, int]:
-    """For sorting, the most urgent first: rooms with a fault, then those with a line, by their wait
-    and then by the line, then the rest.
+    """Sorts rooms with a fault first, then those with a line, by wait and then by line.
 
-    Waits (in minutes) and lines count by the power of two that they have reached, so that rooms do
-    not change places with every refresh.
+    Waits (in minutes) and lines count by their power of two, so that rooms do not change places
+    with every refresh.
     """
     waiting = 0 if live.word == "suspended" else live.figures.waiting
     rank = 0 if live.word in FAULT_STATES else 1 if waiting else 2
@@ -77,7 +75,7 @@ def urgency(live: RoomLive) -> tuple[int, int, int]:
 def room_live(
     known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int
 ) -> RoomLive:
-    """From the ledgers of this process; a room that it does not serve (yet) is empty."""
+    """A room that this process does not serve (yet) is empty."""
     now = (
         state.now
         if state and state.now

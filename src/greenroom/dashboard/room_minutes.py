@@ -1,4 +1,4 @@
-"""What analytics know of one room, minute by minute: for the charts and the table of the live page."""
+"""Analytics of one room by minute, for charts and table of the live page."""
 
 from typing import NamedTuple
 
@@ -17,14 +17,14 @@ from greenroom.web.time_format import milliseconds
 MINUTE_S = 60
 HOUR_MINUTES = 60
 PATIENCE_S = 2.0
-"""An answer that takes longer is left out: the live figures do not wait for it."""
+"""Live figures do not wait longer for analytics."""
 
 
 class LiveMinute(NamedTuple):
-    """One minute. `waited_p50_s` and `waited_p95_s` are those of visitors who were let in from the
-    line; None: there were none.
+    """`waited_p50_s` and `waited_p95_s` are of visitors admitted from the line; None: there were
+    none.
 
-    `arrivals` are about: let in, given up, and the change of the line since the minute before (None
+    `arrivals` are about: admitted, given up, and the line's change since the minute before (None
     for the first one).
     """
 
@@ -58,8 +58,8 @@ WANTED = (
 
 
 def last_hour(store: AnalyticsStore | None, room_id: str, now_ms: int) -> list[LiveMinute]:
-    """The closed minutes of the last hour, oldest first; empty when nothing is recorded or the
-    store does not answer. Blocks.
+    """The closed minutes, oldest first; empty when nothing is recorded or the store does not
+    answer. Blocks.
     """
     if store is None:
         return []

@@ -1,5 +1,5 @@
-"""The last day of every room in the table: its peaks, and a line of the last hour. Asked at most
-once a minute for all rooms.
+"""The last day of every room in the table: its peaks, and a line of the last hour. One query a
+minute.
 """
 
 import contextlib
@@ -21,16 +21,14 @@ HOUR_S, DAY_S = 3_600, 86_400
 STEP_S = 300
 PATIENCE_S = 2.0
 WAIT_S = 0.02
-"""The table does not wait longer for its figures of the past: it renews itself."""
+"""The table renews itself, so it does not wait longer."""
 
 ROWS_MAX = 10_000
 LINE_WIDE, LINE_HIGH = 60, 18
 
 
 class RoomPeaks(NamedTuple):
-    """The highest values of the last 24 hours, and the line of the last hour as points of an SVG
-    polyline (empty: nothing known).
-    """
+    """Of 24 hours; the line of the last hour as points of an SVG polyline (empty: unknown)."""
 
     active: int
     waiting: int
@@ -39,8 +37,8 @@ class RoomPeaks(NamedTuple):
 
 
 class PeakCache:
-    """The answer for all rooms, kept for a minute, and asked for in a thread: a day of a thousand
-    rooms takes the store some time.
+    """Cached for a minute, and read in a thread: a day of a thousand rooms takes the store some
+    time.
     """
 
     def __init__(self) -> None:
@@ -52,9 +50,7 @@ class PeakCache:
     def of_all(
         self, store: AnalyticsStore | None, room_ids: frozenset[str], now_ms: int
     ) -> dict[str, RoomPeaks]:
-        """By room; what is not known (yet) is left out. Never raises, and never waits for longer
-        than WAIT_S.
-        """
+        """By room, without unknown ones. Never raises, and never waits longer than WAIT_S."""
         if store is None or not room_ids:
             return {}
         with self._guard:
@@ -70,7 +66,6 @@ class PeakCache:
         return self._found
 
     def settle(self) -> None:
-        """Waits until the store has answered."""
         if self._asking:
             self._asking.join()
 
@@ -123,7 +118,7 @@ def _asked(store: AnalyticsStore, room_ids: frozenset[str], now_s: int) -> dict[
 
 
 def _points(steps: dict[int, int]) -> str:
-    """Steps without a minute are 0: nothing was recorded because no visitor came."""
+    # Steps without a minute are 0: nothing was recorded because no visitor came.
     if not steps:
         return ""
     count, top = HOUR_S // STEP_S, max(max(steps.values()), 1)

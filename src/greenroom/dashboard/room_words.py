@@ -1,4 +1,4 @@
-"""What the settings of a room mean, in sentences that need no manual."""
+"""A room's settings in sentences that need no manual."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from greenroom.dashboard.services import ExampleWait
 
 
 def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str]:
-    """Sentences about a room as the API shows it; `number` writes numbers as the viewer reads them."""
+    """`number` writes numbers as the viewer reads them."""
     active, rate, minutes = (
         room["total_active_users"],
         room["new_users_per_minute"],
@@ -48,11 +48,11 @@ _METHODS = {
 
 
 LONG_S = 2 * 86_400
-"""A longer wait is not told exactly: no crowd stays so long."""
+"""Seconds; a longer wait is not shown exactly: no crowd stays so long."""
 
 
 def has_example(room: Mapping[str, Any]) -> bool:
-    """Whether visitors wait for each other in such a room, so that an example says something."""
+    """Whether visitors wait for each other in such a room."""
     return (
         not room.get("suspended")
         and not room.get("queue_all")
@@ -61,7 +61,6 @@ def has_example(room: Mapping[str, Any]) -> bool:
 
 
 def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
-    """How long the last visitor of the example waits."""
     people = (
         f"With {number(example.visitors)} people arriving within {example.minutes} minutes, each"
         f" for {duration(example.visit_s)}"
@@ -85,6 +84,6 @@ def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
 
 
 def _rounded(wait_s: float) -> str:
-    """The example is not more exact than to the twentieth part."""
+    # The example is not more exact than 5%.
     step_s = 60 if wait_s < 1_800 else 300 if wait_s < 7_200 else 900 if wait_s < 36_000 else 3_600
     return duration(max(60, round(wait_s / step_s) * step_s))

@@ -1,8 +1,7 @@
-"""One row for each page and each action: method, path, function, the least role, and what of the
-installation it concerns.
+"""One row for each page and action: method, path, function, least role, and what it concerns.
 
-`ROUTES` in `routes.py` holds all rows. Tests walk over it: every row refuses the roles below its
-own, foreign zones, writes without CSRF token and writes from other origins.
+Tests walk over `ROUTES`: every row refuses lower roles, foreign zones, writes without CSRF token
+and writes from other origins.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ PUBLIC = None
 
 
 class Threads(Enum):
-    """Which threads a function runs in: what takes long has its own, and may be refused with 429."""
+    """What takes long has its own threads, and may be refused with 429."""
 
     SHARED = "quick"
     PASSWORDS = "hashes a password"
@@ -33,7 +32,7 @@ class RouteReach(Enum):
 
 
 class PageRoute(NamedTuple):
-    """One row. `function` takes the PageRequest; it runs in a thread unless it is `async def`."""
+    """`function` takes the PageRequest; it runs in a thread unless it is `async def`."""
 
     method: str
     path: str
@@ -50,7 +49,7 @@ def view(
     *,
     filtered: bool = False,
 ) -> PageRoute:
-    """Something to look at, with GET."""
+    """A GET."""
     return PageRoute("GET", path, function, role, _reach(path, filtered))
 
 
@@ -62,7 +61,7 @@ def action(
     filtered: bool = False,
     threads: Threads = Threads.SHARED,
 ) -> PageRoute:
-    """Something that changes something, with POST: its form carries the CSRF token."""
+    """A POST whose form carries the CSRF token."""
     return PageRoute("POST", path, function, role, _reach(path, filtered), threads)
 
 

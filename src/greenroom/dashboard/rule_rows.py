@@ -1,8 +1,8 @@
-"""Rules without writing expressions: groups of conditions as rows, written as an expression, and
-read back where that is possible.
+"""Rules as rows: groups of conditions, written as an expression, and read back where that is
+possible.
 
-The conditions of a group all have to hold (`and`); one group is enough (`or`). An expression that
-says more than that (functions, `xor`, other fields) has no rows, and is edited as text.
+All conditions of a group have to hold (`and`), and one group (`or`). Any other expression
+(functions, `xor`, other fields) has no rows, and is edited as text.
 """
 
 import re
@@ -36,12 +36,12 @@ from greenroom.rules.syntax import (
 )
 
 ROWS_MAX, GROUPS_MAX, VALUES_MAX = 30, 10, 200
-"""Of one group, of one rule, of one condition: an expression has 4,096 characters at most."""
+"""Per group, rule and condition: an expression has 4,096 characters at most."""
 
 
 class ConditionRow(NamedTuple):
-    """One condition. `key` is the name of a header, cookie or query argument; several values are on
-    lines of their own.
+    """`key` is the name of a header, cookie or query argument; several values are on lines of their
+    own.
     """
 
     field: str
@@ -69,7 +69,7 @@ ROW_FIELDS: dict[str, str] = {
     "cf.client.bot": "Verified crawler",
     "ssl": "Encrypted connection",
 }
-"""Fields that rows offer, with their labels."""
+"""Field -> label."""
 
 
 class RowOperator(NamedTuple):
@@ -112,14 +112,13 @@ _PREFIXES = ("starts_with", "ends_with")
 
 
 def kind_of_field(field: str) -> ValueKind:
-    """What a field holds. Raises KeyError for a field that rows do not offer."""
+    """Raises KeyError for a field that rows do not offer."""
     if field not in ROW_FIELDS:
         raise KeyError(field)
     return FIELDS[field].kind
 
 
 def operators_of(field: str) -> list[str]:
-    """The operators that fit a field."""
     kind = kind_of_field(field)
     return [word for word, operator in ROW_OPERATORS.items() if kind in operator.kinds]
 
@@ -128,7 +127,7 @@ def operators_of(field: str) -> list[str]:
 
 
 def row_problem(row: ConditionRow) -> str:
-    """What keeps a row from being written, for people; or empty."""
+    """Returns what keeps a row from being written, or empty."""
     if row.field not in ROW_FIELDS:
         return f"{row.field[:100]!r} is not a field that conditions offer"
     label, operator = ROW_FIELDS[row.field], ROW_OPERATORS.get(row.operator)
@@ -165,7 +164,7 @@ def _values_problem(label: str, row: ConditionRow, operator: RowOperator) -> str
 
 
 def expression_of(groups: Groups) -> str:
-    """The expression that says the same. Raises ValueError with every problem, one on each line."""
+    """Raises ValueError with every problem, one on each line."""
     problems = [problem for group in groups for row in group if (problem := row_problem(row))]
     if not any(groups):
         problems.append("add at least one condition")
@@ -214,9 +213,7 @@ def _literal(field: str, value: str) -> str:
 
 
 def rows_of(expression: str) -> list[list[ConditionRow]] | None:
-    """The groups of conditions that say the same, or None: it cannot be said in rows, or is
-    malformed.
-    """
+    """None: malformed, or not expressible as rows."""
     try:
         parsed = parse(expression)
     except RuleRefused:
@@ -299,9 +296,7 @@ def _value(right: Node) -> str | None:
 
 
 def _shown(value: str) -> str:
-    """The bytes of the language as text: what is no UTF-8 stays readable, and is refused when the
-    row is written again.
-    """
+    """What is no UTF-8 stays readable, and is refused when the row is written again."""
     return value.encode("latin-1").decode("utf-8", "replace")
 
 

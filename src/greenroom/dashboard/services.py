@@ -1,6 +1,4 @@
-"""What the pages of the dashboard are made from: the use-cases of the API, the state of the
-process, and the sessions.
-"""
+"""What pages are made from: the API's use cases, the state of the process, and the sessions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,13 +25,12 @@ from greenroom.model.ticket_key import TicketKey
 from greenroom.ports import SessionStore
 
 FRESH_MS = 500
-"""How old the state may be that several requests share: a picture of 1,000 rooms costs some
-milliseconds of the event loop.
+"""Shared by several requests: the state of 1,000 rooms costs some milliseconds of the event loop.
 """
 
 
 class LiveState:
-    """The newest state of the process, taken at most twice a second. Call it inside the event loop."""
+    """Reads the state at most twice a second. Call it inside the event loop."""
 
     def __init__(self, observed: Observed, now_ms: Callable[[], int]) -> None:
         self._observed = observed
@@ -41,7 +38,6 @@ class LiveState:
         self._taken: tuple[int, ProcessState, Mapping[str, RoomState]] | None = None
 
     def look(self) -> tuple[ProcessState, Mapping[str, RoomState]]:
-        """The state, and its rooms by id."""
         now_ms = self._now_ms()
         if self._taken is None or not 0 <= now_ms - self._taken[0] < FRESH_MS:
             state = self._observed.state()
@@ -50,27 +46,23 @@ class LiveState:
 
 
 class AsksAnalytics(Protocol):
-    """Answers GraphQL queries in the name of people."""
-
     def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
-        """Status and JSON; `variables` is JSON, or empty. Blocks."""
+        """Returns status and JSON; `variables` is JSON, or empty. Blocks."""
 
 
 class TicketKeys(Protocol):
-    """The keys that seal tickets; see `keys.ticket_keys`. Both block, and raise StorageFailed and
-    InvalidConfig.
-    """
+    """Both methods block, and raise StorageFailed and InvalidConfig."""
 
     def every(self) -> list[TicketKey]:
-        """Those that open tickets, newest first."""
+        """Newest first."""
 
     def rotate(self) -> TicketKey:
-        """Makes another one; the newest now."""
+        """Returns the new key."""
 
 
 class DryRunState(NamedTuple):
-    """A dry run: what was asked, how much is done (0 to 1), and its results, one for each of the
-    settings, or why there are none.
+    """The request, the share done (0 to 1), and one result for each of the settings, or why there
+    are none.
     """
 
     room_id: str
@@ -81,11 +73,11 @@ class DryRunState(NamedTuple):
 
 
 class ExampleWait(NamedTuple):
-    """The longest wait of an example: so many visitors within so many minutes, each with a visit of
-    so many seconds on average.
+    """The longest wait of an example crowd: visitors within so many minutes, and the mean visit in
+    seconds.
 
-    `wait_s` is None while it is being simulated, and when it is not known (`ended`); `least`: the
-    wait is at least so long.
+    `wait_s` is None while it is being simulated, and when unknown (`ended`); `least`: it is a lower
+    bound.
     """
 
     visitors: int
@@ -97,24 +89,18 @@ class ExampleWait(NamedTuple):
 
 
 class DryRuns(Protocol):
-    """Simulates expected crowds beside the process; see `runtime.dry_runs`."""
-
     def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
-        """The id of a new run; None while too many wait. Raises InvalidConfig."""
+        """Returns the id of the new run; None while too many wait. Raises InvalidConfig."""
 
     def find(self, run_id: str) -> DryRunState | None:
-        """How far it is; None when there is no such run any more."""
+        """None when there is no such run any more."""
 
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
-        """What an example crowd meets under these settings of a room. Begins to simulate it when no
-        one has asked before.
-        """
+        """Starts the simulation at the first call."""
 
 
 class StatusDraft(NamedTuple):
-    """A message for the status page that is not published yet, or not in this form; fields of an
-    IncidentNote.
-    """
+    """An unpublished message, or change of one; fields of an IncidentNote."""
 
     id: str
     incident: str
@@ -124,39 +110,31 @@ class StatusDraft(NamedTuple):
 
 
 class ServedStatusPage(NamedTuple):
-    """One status page: its heading, and where it is served (empty: nowhere)."""
+    """Empty address: served nowhere."""
 
     title: str
     where: str
 
 
 class StatusPreview(Protocol):
-    """The public status pages as everyone would see them; see `runtime.status_page`."""
+    @property
+    def has_address(self) -> bool: ...
 
     @property
-    def has_address(self) -> bool:
-        """Whether the settings say where pages are served."""
-
-    @property
-    def is_served(self) -> bool:
-        """Whether anyone can see them: there is an address, and there are pages."""
+    def is_served(self) -> bool: ...
 
     def pages(self) -> Sequence[ServedStatusPage]:
-        """Those of the file, then those of the store; where there are none, one with everything on
-        it.
-        """
+        """Those of the file, then of the store; where there are none, one with everything on it."""
 
     async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
-        """Content security policy and HTML of one of `pages`, or of one that is not saved, in the
-        event loop. Raises StorageFailed.
+        """Returns content security policy and HTML of one of `pages`, or of an unsaved one. Raises
+        StorageFailed.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Everything a page may use. What a process does not have is None or empty, and the page says
-    so.
-    """
+    """Everything a page may use; None or empty for what the process does not have."""
 
     config: ConfigService
     sessions: SessionStore
@@ -170,16 +148,12 @@ class Services:
     dry_runs: DryRuns | None = None
     status: StatusPreview | None = None
     fetch_logo: Callable[[str], str] | None = None
-    """(address) -> the picture as a `data:` URL, once; blocks. Raises GreenroomError with the
-    reason.
-    """
+    """(address) -> the picture as a `data:` URL; blocks. Raises GreenroomError with the reason."""
     ticket_keys: TicketKeys | None = None
     data_centers: DataCenterView | None = None
     oidc: Callable[[], OidcProvider | None] = lambda: None
-    """The OpenID Connect provider as configured now; None: there is none."""
     peaks: PeakCache = field(default_factory=PeakCache)
 
     def oidc_settings(self) -> OidcSettings | None:
-        """The provider's settings as they are now."""
         provider = self.oidc()
         return provider.settings if provider else None

@@ -1,13 +1,12 @@
 """Sign-in and sessions: server-side, found by the hash of a random secret that only the browser
 has.
 
-A session names its owner. Whether the owner may still do anything is looked up with every request,
-so a removed account, a revoked token, a changed role or a new password count at once, in every
-process.
+The owner of a session is looked up with every request, so a removed account, a revoked token, a
+changed role or a new password count at once, in every process.
 
 Guessing is limited by address (IPv6: by network) and by account, in all processes that share the
-store. So that strangers cannot lock out an account's owner, a browser in which the account has
-signed in before (it has a device cookie) has a count of its own.
+store. So that strangers cannot lock out an owner, a browser in which the account has signed in
+before (it has a device cookie) has its own count.
 """
 
 import hashlib
@@ -36,52 +35,46 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 HOUR_MS = 3_600_000
 IDLE_MS = 8 * HOUR_MS
-"""A session that was not used for so long is over."""
+"""Idle sessions end."""
 
 LONGEST_MS = 7 * 24 * HOUR_MS
-"""After so long everyone signs in again."""
+"""After this time everyone signs in again."""
 
 LINK_MS = 24 * HOUR_MS
 LINK_PATH = "/sign-in/link"
-"""Where a one-time link leads, with its secret as `key`."""
+"""With the link's secret as `key`."""
 
 DEVICE_MS = 180 * 24 * HOUR_MS
 OIDC_MS = 600_000
-"""How long a person may take at an OpenID Connect provider."""
+"""Time at an OpenID Connect provider."""
 
 SECOND_MS = 300_000
-"""How long a person may take for the code after the password."""
+"""Time for the code after the password."""
 
 SEEN_MS = 60_000
-"""Use of a session is written down at most this often."""
+"""Use of a session is stored at most this often."""
 
 MOST = {SESSION: 10_000, LINK: 100, DEVICE: 10_000, SECOND: 10_000, USED: 10_000}
-"""Rows of each kind; the one unused for the longest time is forgotten first."""
+"""Rows of each kind; the least recently used is forgotten first."""
 
 AGENT_SHOWN = 200
 """Characters kept of the browser's name."""
 
 
 class SignedIn(NamedTuple):
-    """A new session: the secret for its cookie, and that of the device, empty when there is none."""
-
     secret: str
     device: str
     person: Person
 
 
 class SecondStep(NamedTuple):
-    """The password was right, and the account needs a code besides: the secret with which the code
-    has to be sent.
-    """
+    """The password was right; the code has to be sent with this secret."""
 
     secret: str
 
 
 class BrowserFacts(NamedTuple):
-    """Where a request comes from: its address, the browser's name, and the secret of its device
-    cookie.
-    """
+    """Its address, the browser's name, and the secret of its device cookie."""
 
     address: str
     agent: str = ""
@@ -89,31 +82,25 @@ class BrowserFacts(NamedTuple):
 
 
 class DashboardSession(NamedTuple):
-    """A living session and its owner."""
-
     row: SessionRow
     person: Person
     csrf: str
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret of 256 random bits."""
+    """Hashes a secret of 256 random bits."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def csrf_token(secret: str) -> str:
-    """What every form of a session has to send back; only who has the session's cookie can compute
-    it.
-    """
+    """Only who has the session's cookie can compute it."""
     return hmac.new(
         secret.encode("utf-8", "replace"), b"greenroom csrf", hashlib.sha256
     ).hexdigest()
 
 
 class SignIn:
-    """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may
-    raise Refused and StorageFailed.
-    """
+    """Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
 
     def __init__(
         self,
@@ -121,7 +108,7 @@ class SignIn:
         config: ConfigService,
         oidc: Callable[[], OidcSettings | None] = lambda: None,
     ) -> None:
-        """`oidc` gives the settings of the provider as they are now; None: there is none."""
+        """`oidc` returns the provider's current settings; None: no provider."""
         self._store = store
         self._config = config
         clock = self._clock = config.clock
@@ -130,16 +117,15 @@ class SignIn:
         self.codes = CodeCheck(clock, StoredFailures(store, clock, "code", TRIES, TRIES_MS), self)
 
     def make_link(self) -> str:
-        """The secret of a link that signs in once, as an admin."""
+        """Returns the secret of a link that signs in once, as an admin."""
         return make_link(self._store, self._clock.now_ms())
 
     def link_is_good(self, secret: str) -> bool:
-        """Whether this link has not been used and its time is not over."""
         row = self._store.get(LINK, digest(secret))
         return row is not None and row.expires_ms > self._clock.now_ms()
 
     def use_link(self, secret: str, browser: BrowserFacts) -> None:
-        """Uses up a link. Raises Refused when it has been used already, or its time is over."""
+        """Raises Refused when the link has been used, or has expired."""
         with self._attempt(_address(browser)):
             row = self._store.take(LINK, digest(secret))
             if row is None or row.expires_ms <= self._clock.now_ms():
@@ -149,11 +135,10 @@ class SignIn:
                 )
 
     def as_link(self, browser: BrowserFacts) -> SignedIn:
-        """For who has used up a link."""
         return self._begin(_link_person(), browser)
 
     def with_token(self, known: Configuration, secret: str, browser: BrowserFacts) -> SignedIn:
-        """With an API token that may read or edit."""
+        """The token must be allowed to read or edit."""
         with self._attempt(_address(browser)):
             token = known_token(known, Credentials(secret.strip()), self._clock.now_ms())
             person = _token_person(token) if token else None
@@ -169,9 +154,7 @@ class SignIn:
     def with_password(
         self, known: Configuration, name: str, password: str, browser: BrowserFacts
     ) -> SignedIn | SecondStep:
-        """With user name and password. Takes as long for an unknown name. SecondStep: an account
-        with two steps; see `with_code`.
-        """
+        """Takes as long for an unknown name. SecondStep: go on with `with_code`."""
         name = name.strip().lower()[:100]
         account = next((one for one in known.accounts.records() if one.name == name), None)
         trusted = account is not None and self._knows(account, browser.device)
@@ -191,7 +174,7 @@ class SignIn:
     def with_code(
         self, known: Configuration, secret: str, code: str, browser: BrowserFacts
     ) -> SignedIn:
-        """After the password: with a code of the account's authenticator app, or a recovery code."""
+        """The code is from the authenticator app, or a recovery code."""
         with self._attempt(_address(browser)):
             account = self._second_step(known, secret)
             device = digest(browser.device) if self._knows(account, browser.device) else ""
@@ -210,14 +193,11 @@ class SignIn:
         return entry.record
 
     def may_go_on(self, secret: str) -> bool:
-        """Whether the second step with this secret can still be taken."""
         row = self._store.get(SECOND, digest(secret))
         return row is not None and row.expires_ms > self._clock.now_ms()
 
     def confirm(self, account: Account, password: str) -> None:
-        """For what a signed-in person may only do with their password. Raises Refused; guesses are
-        limited.
-        """
+        """For what needs the password again. Raises Refused; guesses are limited."""
         with self._attempt(f"own {account.id}"):
             if not password_fits(password, account.password_hash):
                 raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
@@ -244,7 +224,6 @@ class SignIn:
         return True
 
     def as_account(self, account: Account, browser: BrowserFacts) -> SignedIn:
-        """For an account whose owner has been identified."""
         device = (
             browser.device
             if self._knows(account, browser.device)
@@ -253,8 +232,8 @@ class SignIn:
         return self._begin(_account_person(account), browser, device)
 
     def reserve(self, browser: BrowserFacts) -> int:
-        """Counts an attempt of this address that takes a while; when it began. Raises Refused when
-        the address has to wait.
+        """Counts a slow attempt of this address; returns when it began. Raises Refused when the
+        address has to wait.
         """
         now_ms, wait_s = self._clock.now_ms(), self._failures.reserve(_address(browser))
         if wait_s:
@@ -262,15 +241,13 @@ class SignIn:
         return now_ms
 
     def release(self, browser: BrowserFacts, since_ms: int) -> None:
-        """Takes an attempt back that began then: it was no failure."""
+        """Takes back an attempt that was no failure."""
         self._failures.release(_address(browser), since_ms)
 
     def with_oidc(
         self, known: Configuration, found: OidcPerson, secret: str, browser: BrowserFacts
     ) -> SignedIn:
-        """For a person whom the provider has proved, in the sign-in with this secret, which counts
-        once.
-        """
+        """`secret` identifies the sign-in, which counts once."""
         settings = self._oidc()
         person = _oidc_person(known, found, settings)
         if person is None or settings is None:
@@ -292,9 +269,7 @@ class SignIn:
         )
 
     def find(self, known: Configuration, secret: str) -> DashboardSession | None:
-        """The living session with this secret; None when it has ended, or its owner may not do
-        anything any more.
-        """
+        """None when the session has ended, or its owner has no rights left."""
         return (
             self._living(known, secret, self._store.get(SESSION, digest(secret)))
             if secret
@@ -304,9 +279,7 @@ class SignIn:
     def find_all(
         self, known: Configuration, presented: Collection[str]
     ) -> dict[str, DashboardSession]:
-        """The living sessions with these secrets, as `find` has each: one query, however many they
-        are.
-        """
+        """As `find`, in one query."""
         rows = {row.secret_sha256: row for row in self._store.rows(SESSION)}
         found = {
             secret: self._living(known, secret, rows.get(digest(secret)))
@@ -329,7 +302,6 @@ class SignIn:
         return DashboardSession(row, person, csrf_token(secret))
 
     def end(self, secret: str) -> None:
-        """Ends this session."""
         self._store.take(SESSION, digest(secret))
 
     def _owner(self, known: Configuration, row: SessionRow, now_ms: int) -> Person | None:
@@ -379,12 +351,11 @@ def _too_many(wait_s: int) -> Refused:
 
 
 def _address(browser: BrowserFacts) -> str:
-    """Whose guesses count together."""
     return f"address {subscriber(browser.address)}"
 
 
 def make_link(store: SessionStore, now_ms: int) -> str:
-    """The secret of a link that signs in once, as an admin, within LINK_MS."""
+    """Returns the secret of a link that signs in once, as an admin, within LINK_MS."""
     secret = secrets.token_urlsafe(32)
     store.add(session_row(LINK, secret, "link", now_ms, LINK_MS, BrowserFacts("")), MOST[LINK])
     return secret
@@ -399,7 +370,6 @@ def session_row(
     browser: BrowserFacts,
     facts: str = "",
 ) -> SessionRow:
-    """What is kept of a secret: its hash."""
     return SessionRow(
         kind=kind,
         secret_sha256=digest(secret),
@@ -415,7 +385,7 @@ def session_row(
 
 
 def owner_of(known: Configuration, owner: str, now_ms: int) -> Person | None:
-    """The person behind a session as they are now."""
+    """The person as they are now."""
     kind, _, rest = owner.partition(":")
     if kind == "link":
         return _link_person()
@@ -454,15 +424,14 @@ def _token_person(token: Token) -> Person | None:
 
 
 def oidc_name(row: SessionRow) -> str:
-    """Whose session it is, for one of a person of the provider."""
     return f"{msgspec.json.decode(row.facts, type=OidcPerson).name} (OpenID Connect)"
 
 
 def _oidc_person(
     known: Configuration, found: OidcPerson, settings: OidcSettings | None
 ) -> Person | None:
-    """The role that the settings give now. Zones that are not there any more give no access; they
-    never widen to all zones.
+    """With the role of the current settings. Removed zones give no access; they never widen to all
+    zones.
     """
     row = oidc_role(settings, found) if settings else None
     if row is None:

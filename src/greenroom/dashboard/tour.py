@@ -1,14 +1,10 @@
-"""A tour of the dashboard in four steps, each on the page that it is about: `?tour=1` in the
-address begins it.
-"""
-
 from typing import Any, NamedTuple
 
 from greenroom.model.account import Role
 
 
 class TourStep(NamedTuple):
-    """One step. `path` is below that of a room when it begins with a dot."""
+    """`path` is below that of a room when it begins with a dot."""
 
     path: str
     title: str
@@ -48,7 +44,7 @@ TOUR = (
 
 
 class ShownStep(NamedTuple):
-    """A step as the page shows it; `next` is empty at the end."""
+    """`next` is empty at the end."""
 
     number: int
     of: int
@@ -59,9 +55,7 @@ class ShownStep(NamedTuple):
 
 
 def tour_of(page: Any) -> ShownStep | None:
-    """The step that the address asks for, when it is about this page; None otherwise, and where
-    there is no room yet.
-    """
+    """None when the step is about another page, and where there is no room yet."""
     wanted = page.query("tour")
     steps = [step for step in TOUR if page.person.may(step.role)]
     if not page.session or wanted not in {str(number) for number in range(1, len(steps) + 1)}:

@@ -1,12 +1,12 @@
-"""Two-step sign-in of local accounts: after the password a code from an authenticator app, or one
-of ten recovery codes.
+"""Two-step sign-in of local accounts: a code from an authenticator app, or one of ten recovery
+codes.
 
-A code counts once, in every process. Wrong ones are counted by account, in all processes together:
-six digits stand against guessing only when few may be tried. A browser in which the account has
-signed in before has a count of its own, so that who knows the password cannot lock out its owner.
+A code counts once, in every process. Wrong ones are counted by account, in all processes together.
+A browser in which the account has signed in before has its own count, so that who knows the
+password cannot lock out the owner.
 
-What a person is shown before they turn it on is derived from the secret of their session, so
-nothing is stored before it is confirmed.
+The enrolment shown is derived from the session's secret, so nothing is stored before it is
+confirmed.
 """
 
 import base64
@@ -27,8 +27,7 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 TRIES = 5
 TRIES_MS = 900_000
-"""TRIES wrong codes within so long: with three codes that count at a time, an even chance takes
-more than a year.
+"""For TRIES wrong codes: with three valid codes at a time, an even chance takes more than a year.
 """
 
 LOST = (
@@ -39,19 +38,17 @@ LOST = (
 _log = structlog.get_logger()
 
 USED_MS = 4 * STEP_MS
-"""How long a used code is remembered: longer than it would count."""
+"""How long a used code is kept: longer than it would count."""
 
 
 class Enrolment(NamedTuple):
-    """What a person is shown before they turn it on."""
-
     seed: str
     secret: str
     recovery: tuple[str, ...]
 
 
 def enrolment(session_secret: str, seed: str = "") -> Enrolment:
-    """That of this seed, a new one without."""
+    """Without a seed, a new enrolment."""
     seed = seed[:100] or secrets.token_urlsafe(16)
 
     def made(what: str, size: int) -> str:
@@ -71,18 +68,14 @@ def enrolment(session_secret: str, seed: str = "") -> Enrolment:
 
 
 class UsesUp(Protocol):
-    """Uses codes up. False: it was used before."""
+    """False: it was used before."""
 
-    def use_step(self, account: Account, step: int) -> bool:
-        """The code of this step of the clock."""
+    def use_step(self, account: Account, step: int) -> bool: ...
 
-    def use_recovery(self, account: Account, hashed: str) -> bool:
-        """The recovery code with this hash."""
+    def use_recovery(self, account: Account, hashed: str) -> bool: ...
 
 
 class CodeCheck:
-    """Judges codes."""
-
     def __init__(self, clock: Clock, failures: StoredFailures, uses: UsesUp) -> None:
         """`failures` are those of codes, limited to TRIES within TRIES_MS."""
         self._clock = clock
@@ -90,8 +83,8 @@ class CodeCheck:
         self._uses = uses
 
     def check(self, account: Account, written: str, device: str = "") -> None:
-        """Raises Refused when this code does not count now. `device`: a browser that the account
-        has signed in with before.
+        """Raises Refused when this code does not count now. `device`: known from an earlier
+        sign-in.
         """
         key = f"device {device}" if device else f"account {account.id}"
         with self._failures.attempt(key, refusal=_too_many):

@@ -1,9 +1,7 @@
-"""Takes the last change of a person back: the former value is written through the use-case that
-makes such a change.
+"""Takes the last change of a person back, through the use case that makes such a change.
 
-What a change was is in the audit log: every entry has the fields before it. A change can be undone
-while it is young, while what it changed is as it left it, and when its kind is in UNDO_KINDS. The
-undo is a change like every other, and has its own audit entry.
+The audit log has the former values. A change can be undone while it is young, its result is
+unchanged, and its kind is in UNDO_KINDS. The undo is a change with its own audit entry.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,13 +37,12 @@ from greenroom.web.api_shapes import Json
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 UNDO_MS = 30 * 60_000
-"""For how long a change can be taken back."""
 
 LOOKED_AT = 20
-"""Entries of the audit log that are looked at on pages that always offer it."""
+"""Audit entries searched on pages that always offer undo."""
 
 ENTRIES_MAX = 500
-"""Entries of one write that can be taken back, such as the items of a list that were pasted."""
+"""Entries of one write that can be taken back, such as pasted list items."""
 
 IDENTITY = frozenset(
     {
@@ -57,7 +54,7 @@ IDENTITY = frozenset(
         "cookie_attributes",
     }
 )
-"""Of a room: by these visitors are known, so they are not taken back in passing."""
+"""Visitors are known by these fields of a room, so they are not taken back in passing."""
 
 NOTICES_WITH_UNDO = ("saved", "created", "removed")
 
@@ -67,9 +64,7 @@ _no_operations = Operations()
 
 
 class LastChange(NamedTuple):
-    """The last change of a person, while it can be taken back. `entries` are those of one write,
-    newest first.
-    """
+    """`entries` are those of one write, newest first."""
 
     entries: Sequence[AuditEntry]
     plan: ConfigChange
@@ -78,12 +73,11 @@ class LastChange(NamedTuple):
 
     @property
     def number(self) -> str:
-        """Tells this change from every other."""
         return str(self.entries[0].number)
 
     @property
     def said(self) -> list[tuple[str, Any, Any]]:
-        """(field, now, then) of a record that was changed."""
+        """(field, now, then) of a changed record."""
         before, after = self.entries[0].before or {}, self.entries[0].after or {}
         return [
             (name, after.get(name), value)
@@ -100,9 +94,7 @@ def last_change(
     of: Collection[str] = (),
     most: int = ENTRIES_MAX,
 ) -> LastChange | None:
-    """What can be taken back by this person now; `of`: the last change of these ids, if this person
-    made it.
-    """
+    """None: nothing to undo. `of`: the last change of these ids, if this person made it."""
     log = service.store.audit(most + 1)
     last = next((one for one in log if (one.id in of if of else one.author == person.author)), None)
     if (
@@ -127,8 +119,8 @@ def last_change(
 
 
 def number_of_change(service: ConfigService, person: Person, notice: str, since: int) -> str:
-    """The number of what was changed after revision `since`, for the address of the page that says
-    so; empty: it cannot be undone.
+    """The number of what was changed after revision `since`, for the next page; empty: it cannot be
+    undone.
     """
     if notice not in NOTICES_WITH_UNDO or not person.may(Role.OPERATOR):
         return ""
@@ -137,7 +129,6 @@ def number_of_change(service: ConfigService, person: Person, notice: str, since:
 
 
 def offered(page: Any) -> LastChange | None:
-    """What a page offers to undo after something was saved there."""
     if page.request.method != "GET" or not page.query("undo") or not page.person.may(Role.OPERATOR):
         return None
     found = last_change(page.services.config, page.known, page.person)
@@ -153,7 +144,6 @@ def _is_cut(one: AuditEntry) -> bool:
 
 
 def _as_left(known: Configuration, one: AuditEntry) -> bool:
-    """Whether the record is as this change left it."""
     entry = known.index_of(one.kind).get(one.id)
     return (
         entry is None if one.after is None else entry is not None and entry.revision == one.revision
@@ -161,7 +151,7 @@ def _as_left(known: Configuration, one: AuditEntry) -> bool:
 
 
 def _when_as_left(written: Sequence[AuditEntry], plan: ConfigChange) -> ConfigChange:
-    """The plan, refused when anything was changed since."""
+    """Refuses the plan when anything was changed since."""
 
     def careful(known: Configuration, at: ChangeContext) -> PlannedChange:
         if not all(_as_left(known, one) for one in written):
@@ -252,13 +242,11 @@ def _items_before(known: Configuration, person: Person, written: Sequence[AuditE
 
 
 def _former(record: Any, before: Mapping[str, Any]) -> Any:
-    """The record with these fields as they were."""
     values: Json = msgspec.to_builtins(record)
     return msgspec.convert(values | dict(before), type=type(record))
 
 
 def _writable(document: Json) -> Json:
-    """An event as the API takes it."""
     return {
         field.name: document[field.name]
         for field in events.EVENT.fields
@@ -273,6 +261,4 @@ UNDO_KINDS: Mapping[str, Callable[[Configuration, Person, Sequence[AuditEntry]],
     "list": _list_before,
     "list_item": _items_before,
 }
-"""Kind of record -> what takes a change of it back. Rooms, zones and lists that were removed are
-not brought back.
-"""
+"""Kind of record -> its undo. Removed rooms, zones and lists are not brought back."""

@@ -1,5 +1,3 @@
-"""Versions, and where things are."""
-
 from importlib.metadata import version
 
 from starlette.responses import Response
@@ -12,7 +10,6 @@ PACKAGES = ("greenroom", "starlette", "uvicorn", "sqlalchemy", "duckdb", "crypto
 
 
 def show(page: PageRequest) -> Response:
-    """For people who report a problem."""
     packages = {name: version(name) for name in PACKAGES}
     return page.render(
         "about.html", state=page.state, packages=packages, libraries=installed_assets().versions()

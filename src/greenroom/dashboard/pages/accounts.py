@@ -24,7 +24,6 @@ EVERY_ZONE = "*"
 
 
 def table(page: PageRequest) -> Response:
-    """All accounts and everyone's sessions."""
     return page.render(
         "accounts.html",
         accounts=accounts.every(page.known),
@@ -36,12 +35,10 @@ def table(page: PageRequest) -> Response:
 
 
 def new(page: PageRequest) -> Response:
-    """The empty form."""
     return _form(page, None, Faults())
 
 
 def create(page: PageRequest) -> Response:
-    """Makes an account."""
     zones = list(page.form.get("zone", ()))
     name = page.field("name").strip().lower()
     try:
@@ -52,14 +49,11 @@ def create(page: PageRequest) -> Response:
 
 
 def edit(page: PageRequest) -> Response:
-    """The form of an account."""
     return _form(page, _entry(page), Faults())
 
 
 def save(page: PageRequest) -> Response:
-    """Changes role, zones, and the password when one was typed; a new password ends the account's
-    sessions.
-    """
+    """A new password ends the account's sessions."""
     entry = _entry(page)
     password = page.field("password") or None
     try:
@@ -72,10 +66,10 @@ def save(page: PageRequest) -> Response:
 
 
 def _zones(page: PageRequest) -> list[str] | None:
-    """The zones that were ticked; empty: all of them; None: as before.
+    """Returns the ticked zones; empty: all; None: unchanged.
 
-    Nothing ticked is no choice: the form of an account whose only zone was removed comes like that,
-    and must not give it all zones.
+    Nothing ticked is no choice: an account whose only zone was removed comes like that, and must
+    not get all zones.
     """
     ticked = page.form.get("zone", ())
     chosen = [zone for zone in ticked if zone != EVERY_ZONE]
@@ -83,34 +77,27 @@ def _zones(page: PageRequest) -> list[str] | None:
 
 
 def remove(page: PageRequest) -> Response:
-    """Removes an account; its sessions end with it."""
     page.change(accounts.remove(page.path("account_id")))
     return page.redirect("/accounts", notice="removed")
 
 
 def reset_two_step(page: PageRequest) -> Response:
-    """For an account whose phone is lost: the password alone is enough until its owner turns it on
-    again.
-    """
+    """For a lost phone: the password alone is enough until the owner turns it on again."""
     page.change(accounts.turn_off_two_step(page.path("account_id")))
     return page.redirect("/accounts", notice="saved")
 
 
 def end_session(page: PageRequest) -> Response:
-    """Signs a browser out."""
     page.services.sessions.remove(SESSION, id=page.path("session_id"))
     return page.redirect("/accounts", notice="revoked")
 
 
 def own(page: PageRequest) -> Response:
-    """The person's own account: password and sessions."""
     return _own(page, Faults())
 
 
 def change_own_password(page: PageRequest) -> Response:
-    """Needs the old password. Ends the other sessions of the account, and this browser gets a new
-    one.
-    """
+    """Needs the old password. Ends the account's other sessions, and replaces this one."""
     account = own_account(page)
     if account is None:
         return page.redirect("/account")
@@ -149,7 +136,7 @@ def _own(page: PageRequest, faults: Faults, status: int = 200) -> Response:
 
 
 def own_account(page: PageRequest) -> Account | None:
-    """The local account of this person; None for tokens, links and people of a provider."""
+    """None for tokens, links and people of a provider."""
     kind, _, rest = page.person.owner.partition(":")
     entry = page.known.accounts.get(rest.partition(":")[0]) if kind == "account" else None
     return entry.record if entry else None

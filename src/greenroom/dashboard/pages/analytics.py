@@ -1,5 +1,5 @@
-"""What happened in a room: charts over one span of time, which stands in the address, so that the
-back button steps out of a zoom.
+"""A room's analytics over one span of time, kept in the address, so that the back button steps out
+of a zoom.
 """
 
 import json
@@ -34,14 +34,14 @@ from greenroom.web.time_format import plain_moment
 
 ANALYTICS = "/zones/{zone_id}/rooms/{room_id}/analytics"
 REMOVED_MAX = 200
-"""Entries of the audit log among which removed events are looked for: a room has rules too."""
+"""Audit entries searched for removed events: a room has rules too."""
 
 EVENTS_MAX = 50
 LENGTHS = {name: seconds for name, _, seconds in (*SPANS, *MORE_SPANS)}
 
 
 class EventMark(NamedTuple):
-    """An event on the charts. Unix milliseconds; `removed`: it is only in the audit log."""
+    """Unix milliseconds; `removed`: only in the audit log."""
 
     name: str
     opens_ms: int
@@ -51,7 +51,6 @@ class EventMark(NamedTuple):
 
 
 def show(page: PageRequest) -> Response:
-    """The charts, their explanations and tables."""
     span, named = _asked_span(page, opening=True)
     compare = page.query("compare") if page.query("compare") in COMPARISONS else ""
     answer, before, problem = _answers(page, span, compare)
@@ -85,7 +84,6 @@ def show(page: PageRequest) -> Response:
 
 
 def download(page: PageRequest) -> Response:
-    """What the charts show, as CSV."""
     span, name = _asked_span(page)[0], page.room.record.name
     if page.services.analytics is None:
         raise Refused(
@@ -105,9 +103,9 @@ def _zone(page: PageRequest) -> str:
 
 
 def _asked_span(page: PageRequest, *, opening: bool = False) -> tuple[ChartSpan, str]:
-    """The span of the address, and its name when it is one of the usual ones that end now.
+    """The address's span, and its name when it is a usual one that ends now.
 
-    `opening`: an address without one gets what fits the age of the room.
+    `opening`: without one, what fits the age of the room.
     """
     start_s, end_s = _second(page, "from"), _second(page, "to")
     if start_s is not None and end_s is not None and start_s < end_s:
@@ -149,8 +147,6 @@ def _answers(
 
 
 class GlanceFigure(NamedTuple):
-    """A figure of the whole span, and of the one it is compared with."""
-
     label: str
     unit: str
     value: float | None
@@ -206,7 +202,7 @@ def _moved(span: ChartSpan, share: float) -> tuple[int, int]:
 
 
 def _marks(page: PageRequest) -> Iterable[EventMark]:
-    """Events of the room, the newest first, also removed ones: the audit log keeps their times."""
+    """Newest first, with removed ones: the audit log keeps their times."""
     found = {}
     for entry in page.known.events.of(page.room.id):
         event = entry.record

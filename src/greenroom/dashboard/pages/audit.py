@@ -13,18 +13,18 @@ from greenroom.model.change import AuditEntry
 
 PER_PAGE = 50
 VALUE_SHOWN = 2_000
-"""Characters of one value that are shown."""
+"""Characters of one value."""
 
 
 class AuditLine(NamedTuple):
-    """One entry with what differs: (field, before, after), each as text or None."""
+    """(field, before, after) of what differs, each as text or None."""
 
     entry: AuditEntry
     differing: list[tuple[str, str | None, str | None]]
 
 
 def table(page: PageRequest) -> Response:
-    """A page of the log; `before` is the number of the last entry of the page before."""
+    """`before` is the number of the last entry of the page before."""
     asked = page.query("before")
     before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 16 else None
     found = page.services.config.store.audit(PER_PAGE + 1, before)

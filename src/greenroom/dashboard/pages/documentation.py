@@ -1,5 +1,3 @@
-"""The documentation of this version."""
-
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -9,7 +7,6 @@ from greenroom.dashboard.routing import view
 
 
 def index(page: PageRequest) -> Response:
-    """All pages by kind."""
     by_kind = [
         (title, [one for one in documents().values() if one.name.startswith(f"{section}/")])
         for section, title in SECTIONS.items()
@@ -18,7 +15,6 @@ def index(page: PageRequest) -> Response:
 
 
 def show(page: PageRequest) -> Response:
-    """One page."""
     document = documents().get(f"{page.path('section')}/{page.path('document')}")
     if document is None:
         raise HTTPException(404)

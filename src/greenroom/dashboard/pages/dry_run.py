@@ -21,7 +21,7 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 DRY_RUN = "/zones/{zone_id}/rooms/{room_id}/dry-run"
 LIMITS = ("total_active_users", "new_users_per_minute")
 SIMULATED = (*LIMITS, "session_duration", "disable_session_renewal", "queueing_method")
-"""Settings of a room that a simulated crowd meets."""
+"""Settings of a room that affect a simulated crowd."""
 
 CURVES = (
     ("rush", "Most at the beginning, as when a sale opens"),
@@ -31,8 +31,6 @@ CURVES = (
 
 
 class NumberField(NamedTuple):
-    """A number that the form asks for."""
-
     label: str
     default: str
     low: int
@@ -71,31 +69,25 @@ NUMBERS: Mapping[str, NumberField] = {
         "Other limit: new visitors per minute", "", 1, 2_147_483_647, "Empty: no comparison."
     ),
 }
-"""The two limits are those to compare with, and may be empty; early_percent is asked for an event
-with a pre-queue.
+"""The two limits are those to compare with, and may be empty; early_percent is for events with a
+pre-queue.
 """
 
 ROWS_MAX = 100_000
-"""Characters of a table of arrivals: a row for each second of a day is longer than the simulated
-crowd is large.
-"""
+"""Characters of a table of arrivals: a row per second of a day is longer."""
 
 CROWD = ("visitors", "minutes", "visit_minutes", "patience_minutes")
 EARLY_MAX_S = 6 * 3_600.0
-"""Of a pre-queue so much is simulated: no visitor is let in meanwhile, and all of them try again
-and again.
-"""
+"""Simulated part of a pre-queue: no visitor is admitted meanwhile, and all of them retry."""
 
 LINE_HIGH, LINE_WIDE = 160, 600
 
 
 def show(page: PageRequest) -> Response:
-    """The form."""
     return _form(page, Faults())
 
 
 def start(page: PageRequest) -> Response:
-    """Begins a dry run and shows how far it is."""
     runs, room = page.services.dry_runs, page.room
     if runs is None:
         raise HTTPException(404)
@@ -123,7 +115,6 @@ def start(page: PageRequest) -> Response:
 
 
 def result(page: PageRequest) -> Response:
-    """How far it is, or what came of it."""
     run = page.services.dry_runs.find(page.path("run_id")) if page.services.dry_runs else None
     if run is None or run.room_id != page.room.id:
         raise HTTPException(404)
@@ -187,7 +178,6 @@ def _wanted(page: PageRequest) -> dict[str, Any]:
 
 
 def _before_start(page: PageRequest, early_percent: int) -> dict[str, Any]:
-    """The pre-queue of the event, if it has one, and whether its places are drawn."""
     event, early_s = _event(page), _early_s(page)
     if event is None or not early_s:
         return {}
@@ -199,7 +189,7 @@ def _before_start(page: PageRequest, early_percent: int) -> dict[str, Any]:
 
 
 def _early_s(page: PageRequest) -> float:
-    """How much of the pre-queue is simulated; 0 without one."""
+    """Simulated part of the pre-queue; 0 without one."""
     event = _event(page)
     return (
         min(EARLY_MAX_S, (event.record.event_start_ms - event.record.opens_ms) / 1000)
@@ -230,7 +220,7 @@ def _number(page: PageRequest, name: str, faults: list[ApiFault]) -> int | None:
 
 
 def _event(page: PageRequest) -> Entry[Event] | None:
-    """The event whose settings are tried; None: those of the room."""
+    """None: the settings of the room."""
     event = page.known.events.get(page.query("event") or page.field("event"))
     return event if event is not None and event.parent == page.room.id else None
 
@@ -289,7 +279,7 @@ def _start_at(run: DryRunState) -> int:
 
 
 class DrawnLine(NamedTuple):
-    """One curve of the chart: points of an SVG polyline."""
+    """Points of an SVG polyline."""
 
     label: str
     tone: str
@@ -297,7 +287,7 @@ class DrawnLine(NamedTuple):
 
 
 def _lines(run: DryRunState) -> list[DrawnLine]:
-    """The lines of waiting visitors, drawn over each other in the same scale."""
+    """All in the same scale."""
     results = run.results or []
     longest = max((row[0] for one in results for row in one["series"]), default=0) or 1
     highest = max((row[2] for one in results for row in one["series"]), default=0) or 1

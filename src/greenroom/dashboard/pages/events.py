@@ -31,7 +31,7 @@ EVENTS = "/zones/{zone_id}/rooms/{room_id}/events"
 ONE = f"{EVENTS}/{{event_id}}"
 DAY_MS = 86_400_000
 LINE_DAYS_BEFORE, LINE_DAYS = 7, 35
-"""The timeline begins so many days ago, and is so long."""
+"""Days before today, and days altogether, of the timeline."""
 
 ROWS_MAX = 200
 LINES_MAX = 30
@@ -39,8 +39,6 @@ LINES_MAX = 30
 
 
 class EventRow(NamedTuple):
-    """One event in the list."""
-
     entry: Entry[Event]
     room: Entry[Room]
     state: str
@@ -49,8 +47,6 @@ class EventRow(NamedTuple):
 
 
 class TimelineBar(NamedTuple):
-    """One event on the timeline, in per mille of its width."""
-
     name: str
     left: int
     start: int
@@ -59,12 +55,10 @@ class TimelineBar(NamedTuple):
 
 
 def index(page: PageRequest) -> Response:
-    """The events of all rooms that the person sees."""
     return _list(page, list(page.person.rooms(page.known)), None)
 
 
 def of_room(page: PageRequest) -> Response:
-    """The events of one room."""
     return _list(page, [page.room], page.room)
 
 
@@ -117,7 +111,7 @@ def _in_month(row: EventRow) -> MonthEvent:
 
 
 def _order(row: EventRow, now_ms: int) -> tuple[int, int]:
-    """What is on comes first, then what comes next, then what is over, the newest first."""
+    """Current ones first, then the next, then past ones, newest first."""
     event = row.entry.record
     over = event.event_end_ms <= now_ms
     return (
@@ -163,24 +157,21 @@ def _entry(page: PageRequest) -> Entry[Event]:
 
 
 def new(page: PageRequest) -> Response:
-    """The empty form."""
     return _form(page, {}, Faults(), None)
 
 
 def edit(page: PageRequest) -> Response:
-    """The form with the event."""
     entry = _entry(page)
     return _form(page, values_of(entry, _zone(page)), Faults(), entry)
 
 
 def create(page: PageRequest) -> Response:
-    """Checks what was sent and shows it for review; creates the event when it was reviewed."""
+    """Shows the checked form for review; creates the event when it was reviewed."""
     document = document_of_event(page.form, _zone(page))
     return _checked(page, document, events.create(page.zone.id, page.room.id, document), None)
 
 
 def save(page: PageRequest) -> Response:
-    """As `create`, for an event that is there."""
     entry = _entry(page)
     document = document_of_event(page.form, _zone(page), entry)
     plan = events.change(page.zone.id, page.room.id, entry.id, document, whole=False)
@@ -269,14 +260,12 @@ def _review(page: PageRequest, document: Mapping[str, Any], entry: Entry[Event] 
 
 
 def ask_removal(page: PageRequest) -> Response:
-    """What goes with it."""
     return page.render(
         "event_remove.html", entry=page.room, zone=page.zone, event=_entry(page), now_ms=page.now_ms
     )
 
 
 def remove(page: PageRequest) -> Response:
-    """Removes the event."""
     page.change(events.delete(page.zone.id, page.room.id, _entry(page).id))
     return page.redirect(f"/zones/{page.zone.id}/rooms/{page.room.id}/events", notice="removed")
 

@@ -20,9 +20,7 @@ from greenroom.dashboard.routing import view
 
 
 def show(page: PageRequest) -> Response:
-    """The form, and the explanation when a URL was given. It changes nothing, so it is a GET and
-    can be bookmarked.
-    """
+    """Changes nothing, so it is a GET and can be bookmarked."""
     query = page.request.query_params
     asked = {
         name: query.get(name, default)

@@ -1,6 +1,4 @@
-"""The explorer: GraphQL queries about rooms and health checks, written in the browser and asked in
-the name of the person.
-"""
+"""The explorer: GraphQL queries about rooms and health checks, run with the person's rights."""
 
 from starlette.responses import Response
 
@@ -26,7 +24,7 @@ FIRST_QUERY = """# Queries see the zones that you may see. Press Ctrl-Enter to r
 
 
 def show(page: PageRequest) -> Response:
-    """The editor, or a plain form where its library was not fetched."""
+    """Shows a plain form where the editor's library was not fetched."""
     there = page.services.queries is not None
     return page.render(
         "explorer.html",
@@ -37,7 +35,7 @@ def show(page: PageRequest) -> Response:
 
 
 def ask(page: PageRequest) -> Response:
-    """A query, its variables and the name of the operation as a form; JSON comes back."""
+    """From a form with query, variables and operation name to JSON."""
     queries = page.services.queries
     if queries is None:
         return Response(

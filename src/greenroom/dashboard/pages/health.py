@@ -63,21 +63,18 @@ PART_LABELS: Mapping[str, str] = {
     "follow_redirects": "Follow redirects",
     "allow_insecure": "Accept any certificate",
 }
-"""Of `http_config`; a TCP check has the port alone."""
+"""Fields of `http_config`; a TCP check has only the port."""
 
 PART_KINDS = {"port": int, "follow_redirects": bool, "allow_insecure": bool}
 
 
 class CheckRow(NamedTuple):
-    """One line of the table."""
-
     entry: Entry[HealthCheck]
     zone: Zone
     shown: Json
 
 
 def table(page: PageRequest) -> Response:
-    """All checks of the person's zones with their state, those that need attention first."""
     states = page.services.health or NoStates()
     entries = [
         entry for entry in page.known.health_checks.values() if page.person.sees(entry.parent)
@@ -99,7 +96,6 @@ def table(page: PageRequest) -> Response:
 
 
 def show(page: PageRequest) -> Response:
-    """One check: its regions, how long answers took, what failed, and the last changes."""
     entry, states = _check(page), _view(page)
     figures, events = None, list[Json]()
     if states is not None:
@@ -121,25 +117,21 @@ def show(page: PageRequest) -> Response:
 
 
 def new(page: PageRequest) -> Response:
-    """The empty form."""
     return _form(
         page, {"type": "HTTPS", "address": page.zone.record.name, "name": "origin"}, Faults()
     )
 
 
 def create(page: PageRequest) -> Response:
-    """Makes a check."""
     return _saved(page, health_checks.create(page.zone.id, _document(page), _view(page)))
 
 
 def edit(page: PageRequest) -> Response:
-    """The form with the check's settings."""
     entry = _check(page)
     return _form(page, _values(health_checks.show(entry, NoStates())), Faults(), entry)
 
 
 def save(page: PageRequest) -> Response:
-    """Changes a check."""
     entry = _check(page)
     plan = health_checks.change(page.zone.id, entry.id, _document(page), False, _view(page))
     return _saved(
@@ -148,7 +140,6 @@ def save(page: PageRequest) -> Response:
 
 
 def remove(page: PageRequest) -> Response:
-    """Removes a check."""
     page.change(health_checks.delete(page.zone.id, _check(page).id))
     return page.redirect("/health", notice="removed")
 
@@ -168,7 +159,6 @@ def _values(shown: Json) -> Json:
 
 
 def _document(page: PageRequest) -> Json:
-    """What the form says, as the API wants it."""
     schema = health_checks.HEALTH_CHECK
     document: Json = {}
     for name in LABELS:
@@ -216,7 +206,7 @@ def _saved(
 
 
 def _beside(fault: ApiFault) -> ApiFault:
-    """A fault inside a part belongs to the field of the form that has its name."""
+    """A fault inside a part belongs to the form's field of that name."""
     part, _, name = fault.pointer.strip("/").partition("/")
     if part not in ("http_config", "tcp_config") or not name:
         return fault

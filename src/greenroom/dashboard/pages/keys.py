@@ -1,6 +1,4 @@
-"""The keys that seal visitors' tickets: which there are, how old they are, and a new one when an
-old one may have been seen.
-"""
+"""Ticket keys: their age, and a new one when an old one may have been seen."""
 
 import structlog
 from starlette.responses import Response
@@ -16,14 +14,11 @@ log = structlog.get_logger("greenroom.dashboard")
 
 
 def table(page: PageRequest) -> Response:
-    """Every key that opens tickets."""
     return _shown(page)
 
 
 def rotate(page: PageRequest) -> Response:
-    """Makes a new key. Nothing is lost: the keys before it open tickets until the last one has been
-    sealed again.
-    """
+    """Loses nothing: older keys open tickets until the last one has been sealed again."""
     keys = _keys(page)
     if not page.field("sure"):
         return _shown(page, problems=["confirm that you want a new key"], status=400)

@@ -22,13 +22,12 @@ EXAMPLES = {
 PER_PAGE = 100
 
 _done = Operations()
-"""What the API remembers of changes; no page asks for it."""
+"""No page reads what the API keeps of changes."""
 
 _catalogue = Catalogue()
 
 
 def table(page: PageRequest) -> Response:
-    """All lists, with what uses them."""
     found = [
         (entry, lists.show(page.known, entry))
         for entry in sorted(page.known.lists.values(), key=lambda entry: entry.record.name)
@@ -37,12 +36,10 @@ def table(page: PageRequest) -> Response:
 
 
 def new(page: PageRequest) -> Response:
-    """The form of a new list."""
     return _form(page, {"name": "", "kind": "ip", "description": ""}, Faults())
 
 
 def create(page: PageRequest) -> Response:
-    """Makes the list and goes to its items."""
     document = {name: page.field(name).strip() for name in LABELS}
     try:
         made = page.change(lists.create(document))
@@ -52,14 +49,11 @@ def create(page: PageRequest) -> Response:
 
 
 def show(page: PageRequest) -> Response:
-    """The items, and the form that puts more in."""
     return _items(page, "", [])
 
 
 def put(page: PageRequest) -> Response:
-    """Adds the pasted items, or puts them in place of those that are there; or removes one: what
-    the button says.
-    """
+    """Adds or replaces the pasted items, or removes one: what the button says."""
     entry = lists.list_of(page.known, page.path("list_id"))
     item_id, text = page.field("remove"), page.field("items")
     try:
@@ -78,16 +72,14 @@ def put(page: PageRequest) -> Response:
 
 
 def remove(page: PageRequest) -> Response:
-    """Removes the list, unless a rule refers to it."""
+    """Refused while a rule refers to the list."""
     entry = lists.list_of(page.known, page.path("list_id"))
     page.change(unchanged_since("list", entry.id, page.field("revision"), lists.delete(entry.id)))
     return page.redirect("/lists", notice="removed")
 
 
 def _item(kind: str, line: str) -> Any:
-    """One line, `value # comment`, as the API wants it. What is no number stays text: the schema
-    says what is wrong.
-    """
+    """`value # comment` as the API wants it. What is no number stays text: the schema reports it."""
     value, _, comment = (part.strip() for part in line.partition("#"))
     shown: Any = {"url_hostname": value} if kind == "hostname" else value
     if kind == "asn" and value.isascii() and value.isdigit() and len(value) < 11:
@@ -96,7 +88,7 @@ def _item(kind: str, line: str) -> Any:
 
 
 def _told(message: str) -> str:
-    """Faults name the place in the array, counted from 0; people count lines from 1."""
+    """Faults count items from 0; people count lines from 1."""
     number, slash, rest = message.partition(": ")
     return f"Item {int(number) + 1}: {rest}" if slash and number.isdigit() else message
 

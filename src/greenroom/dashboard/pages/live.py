@@ -20,9 +20,6 @@ TABLE_MINUTES = 5
 
 
 def show(page: PageRequest) -> Response:
-    """The page as it is at this moment; a script keeps it fresh, and without it the browser
-    reloads.
-    """
     entry, now_ms = page.room, page.now_ms
     state = page.room_state(entry.id)
     live = room_live(page.known, entry, state, now_ms)
@@ -57,9 +54,7 @@ def _offered(page: PageRequest) -> list[LiveAction]:
 
 
 def table_rows(minutes: Sequence[LiveMinute]) -> list[LiveMinute]:
-    """The last hour in steps of five minutes, newest first: the highest values, and sums of what is
-    counted.
-    """
+    """Steps of five minutes, newest first: maxima, and sums of what is counted."""
     found: dict[int, list[LiveMinute]] = {}
     for one in minutes:
         found.setdefault(one.start_s // (TABLE_MINUTES * MINUTE_S), []).append(one)

@@ -1,5 +1,5 @@
-"""What an operator does in the hour of a sale: each action says what it does, asks once, can be
-undone, and is in the audit log.
+"""Actions for the hour of a sale: each says what it does, asks once, can be undone, and is in the
+audit log.
 """
 
 from typing import Any
@@ -45,12 +45,11 @@ def fits(one: LiveAction, live: RoomLive, entry: Entry[Room]) -> bool:
 
 
 def ask(page: PageRequest) -> Response:
-    """What the action does, and the button for it."""
     return _asked(page, _wanted(page), Faults())
 
 
 def do(page: PageRequest) -> Response:
-    """Does it; for the limits shows first what they would change."""
+    """For the limits shows first what they would change."""
     one, entry = _wanted(page), page.room
     live = configured_live(page)
     try:
@@ -79,9 +78,7 @@ def do(page: PageRequest) -> Response:
 
 
 def configured_live(page: PageRequest) -> RoomLive:
-    """The room with its figures, and with the settings of the newest configuration: gateways follow
-    it a moment later.
-    """
+    """With the settings of the newest configuration: gateways follow it a moment later."""
     live = room_live(page.known, page.room, page.room_state(page.room.id), page.now_ms)
     configured = room_live(page.known, page.room, None, page.now_ms)
     return live._replace(now=configured.now, word=configured.word)
@@ -95,7 +92,7 @@ def _wanted(page: PageRequest) -> LiveAction:
 
 
 def _planned(page: PageRequest, one: LiveAction, live: RoomLive) -> tuple[str, str, ConfigChange]:
-    """The kind and id of what changes, and the change."""
+    """Returns kind and id of what changes, and the change."""
     document = one.document(live, {**page.form, "now_ms": page.now_ms})
     event = _event_of(one, live)
     if one.plan is not None:
@@ -112,7 +109,7 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomLive) -> tuple[str, s
 
 
 def _event_of(one: LiveAction, live: RoomLive) -> Event | None:
-    """The event that the action changes; None: it changes the room."""
+    """None: the action changes the room."""
     event = live.now.event
     if event is None or one.on_event:
         return event
@@ -214,8 +211,8 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomLive, faults: Faults) 
 
 
 def undo_of(page: PageRequest) -> LastChange | None:
-    """What `undo` would take back; None when the last change of this room or its events is another
-    person's, too old or of another kind.
+    """None when the last change of this room or its events is another person's, too old or of
+    another kind.
     """
     ids = {page.room.id, *(event.id for event in page.known.events.of(page.room.id))}
     found = last_change(page.services.config, page.known, page.person, of=ids, most=LOOKED_AT)
@@ -227,7 +224,6 @@ def undo_of(page: PageRequest) -> LastChange | None:
 
 
 def undo(page: PageRequest) -> Response:
-    """Takes the last change back, when it still is the last one."""
     found = undo_of(page)
     if found is None or found.number != page.field("number"):
         raise Refused(ApiFault(Code.CHANGED_MEANWHILE, GONE))

@@ -1,4 +1,4 @@
-"""Notifications: who is told of what, by which way, what was sent, and times in which nothing is."""
+"""Notifications: policies, destinations, silences, and what was sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -46,12 +46,10 @@ POLICY_LABELS: Mapping[str, str] = {
 
 
 def table(page: PageRequest) -> Response:
-    """Policies, destinations and silences."""
     return _shown(page)
 
 
 def history(page: PageRequest) -> Response:
-    """What was sent, newest first."""
     number = page.query("page", "1")
     at = int(number) if number.isascii() and number.isdigit() and 0 < len(number) < 6 else 1
     sent, total = _view(page).history(
@@ -70,25 +68,21 @@ def history(page: PageRequest) -> Response:
 
 
 def new_policy(page: PageRequest) -> Response:
-    """The empty form."""
     return _policy_form(
         page, {"enabled": True, "alert_type": page.query("type") or next(iter(ALERTS))}, Faults()
     )
 
 
 def create_policy(page: PageRequest) -> Response:
-    """Makes a policy."""
     return _saved(page, alert_policies.create(_policy(page)))
 
 
 def edit_policy(page: PageRequest) -> Response:
-    """The form with one policy."""
     entry = alert_policies.policy_of(page.known, page.path("policy_id"))
     return _policy_form(page, alert_policies.show(entry), Faults(), entry)
 
 
 def save_policy(page: PageRequest) -> Response:
-    """Changes a policy."""
     entry = alert_policies.policy_of(page.known, page.path("policy_id"))
     plan = alert_policies.change(entry.id, _policy(page))
     return _saved(
@@ -108,7 +102,6 @@ def policy_step(page: PageRequest) -> Response:
 
 
 def add_webhook(page: PageRequest) -> Response:
-    """Makes a webhook, after it has taken a test message."""
     document: Json = {"name": page.field("name"), "url": page.field("url").strip()}
     if page.field("secret"):
         document["secret"] = page.field("secret")
@@ -124,23 +117,20 @@ def add_webhook(page: PageRequest) -> Response:
 
 
 def add_pagerduty(page: PageRequest) -> Response:
-    """Makes a PagerDuty service."""
     document = {"name": page.field("name"), "routing_key": page.field("routing_key").strip()}
     return _done(page, alert_destinations.create_service(document), "created")
 
 
 def remove_webhook(page: PageRequest) -> Response:
-    """Removes a webhook."""
     return _done(page, alert_destinations.delete(page.path("webhook_id")), "removed")
 
 
 def remove_pagerduty(page: PageRequest) -> Response:
-    """Removes a PagerDuty service."""
     return _done(page, alert_destinations.delete_services(page.path("service_id")), "removed")
 
 
 def add_silence(page: PageRequest) -> Response:
-    """From now on nothing is sent for some hours, by one policy or by all."""
+    """Silences one policy, or all, for some hours."""
     hours = page.field("hours")
     lasts = int(hours) if hours in map(str, SILENCE_HOURS) else SILENCE_HOURS[0]
     document = {
@@ -151,7 +141,6 @@ def add_silence(page: PageRequest) -> Response:
 
 
 def remove_silence(page: PageRequest) -> Response:
-    """Ends a silence at once."""
     return _done(page, silences.delete(page.path("silence_id")), "removed")
 
 
@@ -160,7 +149,6 @@ def _view(page: PageRequest) -> NotificationView:
 
 
 def _names(page: PageRequest) -> dict[str, str]:
-    """Destinations by id, as people call them."""
     return {
         entry.id: entry.record.name
         for index in (page.known.webhooks, page.known.pagerduty_services)

@@ -48,7 +48,6 @@ def problems(page: PageRequest) -> Response:
 
 
 def processes(page: PageRequest) -> Response:
-    """The process that answers, and what it knows of the others."""
     state = page.state
     return page.render(
         "processes.html",
@@ -66,7 +65,6 @@ def ask(page: PageRequest) -> Response:
 
 
 def give_up(page: PageRequest) -> Response:
-    """Gives it up."""
     name, view_ = page.path("name"), page.services.data_centers
     try:
         if not page.field("sure"):

@@ -1,6 +1,4 @@
-"""What settings of a room mean, in words: beside the form while they are typed, with an example
-that is simulated in the background.
-"""
+"""What a room's settings mean, beside the form while it is filled in, with a simulated example."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -31,23 +29,19 @@ MEANS = (*SIMULATED, "queue_all", "suspended")
 
 
 class ExampleLine(NamedTuple):
-    """The sentence about the example; `again` is where to ask while it is being simulated, else
-    empty.
-    """
+    """`again` is the address to poll while the example is being simulated, else empty."""
 
     text: str
     again: str = ""
 
 
 def sentences(room: Mapping[str, Any]) -> list[str]:
-    """About a room as the API shows it, without the example."""
+    """Without the example."""
     return meaning(room, grouped)
 
 
 def example_of(page: PageRequest, room: Mapping[str, Any]) -> ExampleLine | None:
-    """What an example crowd meets in such a room, as far as it is known; None where no visitor
-    waits for others.
-    """
+    """None where no visitor waits for others."""
     if not has_example(room) or page.services.dry_runs is None:
         return None
     example = page.services.dry_runs.example({name: room[name] for name in SIMULATED})
@@ -63,7 +57,6 @@ def example_of(page: PageRequest, room: Mapping[str, Any]) -> ExampleLine | None
 
 
 def show(page: PageRequest) -> Response:
-    """All sentences about the settings in the query."""
     room, zone = _asked(page), page.zone
     if room and room["new_users_per_minute"] > room["total_active_users"]:
         room = None  # the form refuses it; a configuration file does not, so a room may be such
@@ -77,7 +70,6 @@ def show(page: PageRequest) -> Response:
 
 
 def example(page: PageRequest) -> Response:
-    """The one about the example."""
     room = _asked(page)
     found = example_of(page, room) if room else None
     if found is None:
@@ -87,9 +79,7 @@ def example(page: PageRequest) -> Response:
 
 
 def _asked(page: PageRequest) -> dict[str, Any] | None:
-    """The settings of the query with defaults for what it leaves out; None when they are not
-    possible.
-    """
+    """The query's settings with defaults; None when they are not possible."""
     query = page.request.query_params
     sent = {name: [page.query(name)] for name in MEANS if name in query}
     room = {one.name: one.default for one in rooms.ROOM.fields if one.name in MEANS} | flat(

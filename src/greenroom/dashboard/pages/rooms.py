@@ -37,7 +37,7 @@ SORTS = {
     "waiting": "most waiting first",
     "active": "most active first",
 }
-"""The orders of the table; the first is used where none is asked for."""
+"""Orders of the table; the first is the default."""
 
 ROOM_PATH = "/zones/{zone_id}/rooms/{room_id}"
 
@@ -70,10 +70,10 @@ LABELS: Mapping[str, str] = {
     "refresh_max_seconds": "Longest time between refreshes",
     "line_table": "Shared table of the line, for very large rooms",
 }
-"""Fields that people edit here, in the order in which they are reviewed."""
+"""In the order of the review."""
 
 UNITS: Mapping[str, str] = {name: schema_field(rooms.ROOM, name).rule.unit for name in LABELS}
-"""Of numbers: minutes, seconds; else empty."""
+"""Units of numbers, else empty."""
 
 STEPS = (
     ("where", "Where", ("name", "host", "path", "additional_routes")),
@@ -121,7 +121,7 @@ LINES: Mapping[str, str] = {
         " waits, and your application answers their CORS preflights."
     ),
 }
-"""Lists, one entry on each line, with their help."""
+"""One entry on each line, with help."""
 
 DEFAULTS: Json = {"total_active_users": 500, "new_users_per_minute": 500, "path": "/"}
 
@@ -135,7 +135,6 @@ class RoomTableRow(NamedTuple):
 
 
 def table(page: PageRequest) -> Response:
-    """All rooms of the person's zones, with their live state."""
     text, zone_id, state = page.query("q").strip().lower(), page.query("zone"), page.query("state")
     sort = page.query("sort") if page.query("sort") in SORTS else next(iter(SORTS))
     rows = [row for row in _rows(page, zone_id) if _fits(row, text, state)]
@@ -197,7 +196,6 @@ _ORDERS: Mapping[str, Any] = {
 
 
 def show(page: PageRequest) -> Response:
-    """One room: how it is doing, and what its settings mean."""
     entry = page.room
     shown = flat(rooms.show(page.known, entry, page.now_ms))
     return page.render(
@@ -213,9 +211,7 @@ def show(page: PageRequest) -> Response:
 
 
 def _settings_by_change(shown: Mapping[str, Any]) -> Json:
-    """Labels of the settings that are not what a room has by itself, and of those that are: the
-    page folds the second ones.
-    """
+    """Labels of changed settings, and of those at their default: the page folds the second ones."""
     present = [name for name in LABELS if name in shown]
     kept = [name for name in present if _is_default(name, shown[name])]
     return {
@@ -234,7 +230,7 @@ def _is_default(name: str, value: Any) -> bool:
 
 
 def worded(shown: Mapping[str, Any]) -> Json:
-    """A room with the words that people read for its choices, and with the units of its numbers."""
+    """With labels of choices and units of numbers."""
     return {name: _worded(name, value) for name, value in shown.items()}
 
 
@@ -250,12 +246,11 @@ def _live(page: PageRequest, entry: Entry[Room]) -> RoomLive:
 
 
 def new(page: PageRequest) -> Response:
-    """The empty form."""
     return _form(page, {**DEFAULTS, "host": page.zone.record.name}, Faults())
 
 
 def create(page: PageRequest) -> Response:
-    """Checks what was sent and shows it for review; creates the room when it was reviewed."""
+    """Shows the checked form for review; creates the room when it was reviewed."""
     document = _document(page)
     plan = rooms.create(page.zone.id, document, page.person.sees)
     try:
@@ -269,14 +264,12 @@ def create(page: PageRequest) -> Response:
 
 
 def edit(page: PageRequest) -> Response:
-    """The form with the room's settings."""
     return _form(
         page, flat(rooms.show(page.known, page.room, page.now_ms)), Faults(), entry=page.room
     )
 
 
 def save(page: PageRequest) -> Response:
-    """As `create`, for a room that is there."""
     entry = page.room
     plan = rooms.change(page.zone.id, entry.id, _document(page), whole=False, sees=page.person.sees)
     before = flat(rooms.show(page.known, entry, page.now_ms))
@@ -309,7 +302,7 @@ def _answering(plan: Any) -> Any:
 
 
 def ask_removal(page: PageRequest) -> Response:
-    """What would go with it; the name has to be typed."""
+    """The name has to be typed."""
     return page.render(
         "room_remove.html",
         entry=page.room,
@@ -320,7 +313,6 @@ def ask_removal(page: PageRequest) -> Response:
 
 
 def remove(page: PageRequest) -> Response:
-    """Removes the room, when its name was typed."""
     entry = page.room
     if page.field("typed") != entry.record.name:
         problem = f"Type {entry.record.name} to remove the room."

@@ -1,5 +1,5 @@
-"""Bypass rules of a room: their order, a form with conditions as rows beside the expression, and a
-request to try them with.
+"""Bypass rules of a room: their order, a form with conditions as rows, and a request to try them
+with.
 """
 
 import re
@@ -48,24 +48,22 @@ _STEP = re.compile(r"(add|drop|group)-([0-9]{1,2})(?:-([0-9]{1,2}))?")
 
 
 def table(page: PageRequest) -> Response:
-    """All rules in the order in which they are asked."""
     return page.render("rules.html", entry=page.room, rules=_rules(page), revision=_revision(page))
 
 
 def new(page: PageRequest) -> Response:
-    """The form with one empty condition."""
     return _form(
         page, [[NEW_ROW]], {"expression": "", "description": "", "enabled": True}, Faults()
     )
 
 
 def create(page: PageRequest) -> Response:
-    """Saves, or writes the expression from the rows, or adds and drops rows: what the button says."""
+    """Saves, writes the expression from the rows, or adds and drops rows: what the button says."""
     return _sent(page, lambda document: rules.append(page.zone.id, page.room.id, document))
 
 
 def edit(page: PageRequest) -> Response:
-    """The form with one rule; its conditions as rows where that is possible."""
+    """With its conditions as rows where that is possible."""
     rule = _rule(page)
     values = {
         "expression": rule.expression,
@@ -76,7 +74,6 @@ def edit(page: PageRequest) -> Response:
 
 
 def save(page: PageRequest) -> Response:
-    """As `create`, for a rule that is there."""
     rule = _rule(page)
     return _sent(
         page, lambda document: rules.edit(page.zone.id, page.room.id, rule.id, document), rule
@@ -84,7 +81,7 @@ def save(page: PageRequest) -> Response:
 
 
 def change_one(page: PageRequest) -> Response:
-    """Moves a rule up or down or to a place, switches it on or off, or removes it."""
+    """Moves a rule, switches it on or off, or removes it."""
     found = _rules(page)
     place = found.index(_rule(page))
     rule, step = found[place], page.field("step")
@@ -104,9 +101,6 @@ def change_one(page: PageRequest) -> Response:
 
 
 def check(page: PageRequest) -> Response:
-    """For the script of the form: the expression that the rows say, what is wrong with it, and
-    where.
-    """
     known, expression, problems = (
         rules.memberships(page.known),
         page.field("expression")[: EXPRESSION_MAX + 1],
@@ -129,7 +123,7 @@ def check(page: PageRequest) -> Response:
 
 
 async def try_out(page: PageRequest) -> Response:
-    """Which rule lets a request by that is described here."""
+    """Which rule lets the described request by."""
     room = page.room.record
     headers = page.query("headers")
     asked = {
@@ -169,9 +163,7 @@ async def try_out(page: PageRequest) -> Response:
 
 
 def _within_walls(page: PageRequest, found: Explanation) -> Explanation:
-    """What a person of single zones may learn: nothing of other zones' rooms, nor what is on the
-    lists of all zones.
-    """
+    """Hides from a person of single zones the rooms of other zones, and the lists of all zones."""
     room = page.known.rooms.get(found.room_id)
     bare = Explanation(found.method, found.url, found.client, "depends", "", "")
     if room is None or not page.person.sees(room.parent):
@@ -193,7 +185,7 @@ def _within_walls(page: PageRequest, found: Explanation) -> Explanation:
 
 
 def _place(page: PageRequest, last: int) -> int:
-    """Where a rule was dragged to, from 1 to `last`."""
+    """1 to `last`."""
     text = page.field("place")
     return (
         min(max(1, int(text)), last)
@@ -224,7 +216,7 @@ def _revision(page: PageRequest) -> str:
 
 
 def _groups(page: PageRequest) -> list[list[ConditionRow]]:
-    """The rows that a form carries: `field-GROUP-ROW` and so on."""
+    """From `field-GROUP-ROW` and so on."""
     cells: dict[tuple[int, int], dict[str, str]] = {}
     for name in page.form:
         found = _NUMBERED.fullmatch(name)

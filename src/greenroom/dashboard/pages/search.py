@@ -21,22 +21,20 @@ from greenroom.model.configuration import Entry
 from greenroom.model.room import Room
 
 FOUND_MAX = 50
-"""Results of each kind that are shown."""
+"""Results of each kind."""
 
 
 class SearchResult(NamedTuple):
-    """One result: what it is, its name, where it leads, and a word more."""
-
     kind: str
     name: str
     path: str
     more: str = ""
     anchor: str = ""
-    """Of a heading on that page, with `#`."""
+    """With `#`."""
 
 
 def search(page: PageRequest) -> Response:
-    """What fits; the only result is opened at once."""
+    """Opens the only result at once."""
     text = page.query("q").strip().lower()
     found = [one for look in LOOKS for one in islice(look(page, text), FOUND_MAX)] if text else []
     found = found or list(islice(_mentions(text), FOUND_MAX if text else 0))
@@ -98,7 +96,7 @@ def _lists(page: PageRequest, text: str) -> Iterator[SearchResult]:
 
 
 def _settings(page: PageRequest, text: str) -> Iterator[SearchResult]:
-    """Settings of rooms, with what they do: they lead to the only room, or to the table."""
+    """They lead to the only room, or to the table."""
     rooms = list(islice(page.person.rooms(page.known), 2))
     path = (
         f"{_path(rooms[0])}/edit"
@@ -118,7 +116,6 @@ def _pages(page: PageRequest, text: str) -> Iterator[SearchResult]:
 
 
 def _documents(_page: PageRequest, text: str) -> Iterator[SearchResult]:
-    """Pages of the documentation by their titles and headings, where a word begins like this."""
     wanted = re.compile(rf"(?<!\w){re.escape(text)}")
     for one in documents().values():
         if wanted.search(one.title.lower()):
@@ -131,7 +128,6 @@ def _documents(_page: PageRequest, text: str) -> Iterator[SearchResult]:
 
 
 def _mentions(text: str) -> Iterator[SearchResult]:
-    """Pages of the documentation in which it stands somewhere."""
     for one in documents().values():
         if text in one.text.lower():
             yield SearchResult("Documentation", one.title, one.path, "mentions it")
@@ -147,7 +143,7 @@ LOOKS: tuple[Callable[[PageRequest, str], Iterator[SearchResult]], ...] = (
     _pages,
     _documents,
 )
-"""In the order in which results are shown; each filters what the person may see."""
+"""In the order of results; each filters what the person may see."""
 
 
 PAGES = (view("/search", search, filtered=True),)

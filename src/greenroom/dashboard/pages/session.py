@@ -1,5 +1,3 @@
-"""Signing in and out."""
-
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -13,27 +11,23 @@ from greenroom.model.account import PASSWORD_LEAST, Role
 from greenroom.web.refusals import Refused
 
 AFTER = "/rooms"
-"""Where a person goes after signing in."""
 
 
 QUERY_SIGNS = "/?-._~:@!$&'()*+,;=%"
-"""What stays as it is in a query that goes into a header."""
+"""What stays unescaped in a query that goes into a header."""
 
 
 def home(page: PageRequest) -> Response:
-    """The first page."""
     return page.redirect(AFTER)
 
 
 def ask(page: PageRequest) -> Response:
-    """The form for signing in."""
     if page.session:
         return _sent_on(page, safe_path(page.query("next")))
     return sign_in_form(page)
 
 
 def take(page: PageRequest) -> Response:
-    """Signs in with an account or with a token."""
     done: SignedIn | SecondStep
     try:
         if page.field("token"):
@@ -50,7 +44,6 @@ def take(page: PageRequest) -> Response:
 
 
 def take_code(page: PageRequest) -> Response:
-    """The second step of an account that has two."""
     secret = page.field("second")
     try:
         done = page.sign_in.with_code(page.known, secret, page.field("code"), page.browser)
@@ -62,15 +55,13 @@ def take_code(page: PageRequest) -> Response:
 
 
 def ask_link(page: PageRequest) -> Response:
-    """What a one-time link leads to: nothing is used up until the form is sent, so programs that
-    look at links do no harm.
-    """
+    """Uses nothing up until the form is sent, so programs that look at links do no harm."""
     good = page.sign_in.link_is_good(page.query("key"))
     return _link_form(page, page.query("key"), None, 200 if good else 401, good=good)
 
 
 def take_link(page: PageRequest) -> Response:
-    """Uses the link, and makes the first account when one was asked for."""
+    """Makes the first account when one was asked for."""
     key, name, first = (
         page.field("key"),
         page.field("name").strip().lower(),
@@ -96,7 +87,6 @@ def take_link(page: PageRequest) -> Response:
 
 
 def leave(page: PageRequest) -> Response:
-    """Signs out."""
     page.sign_in.end(page.cookie(SESSION_COOKIE))
     provider = {"left": "oidc"} if page.session and page.session.row.facts else {}
     answer = page.redirect("/sign-in", notice="signed-out", **provider)
@@ -105,7 +95,7 @@ def leave(page: PageRequest) -> Response:
 
 
 def safe_path(path: str) -> str:
-    """A path of the dashboard to go to, or the first page: never another site."""
+    """A path of the dashboard, or the first page: never another site."""
     plain = (
         path.startswith("/")
         and not path.startswith("//")
@@ -125,7 +115,7 @@ def _sent_on(page: PageRequest, path: str) -> Response:
 
 
 def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
-    """The answer that gives the browser its new session; an older one of this browser ends."""
+    """Gives the browser its new session; an older one of this browser ends."""
     page.sign_in.end(page.cookie(SESSION_COOKIE))
     answer = _sent_on(page, path)
     page.set_cookie(answer, SESSION_COOKIE, done.secret, LONGEST_MS // 1000)
@@ -135,7 +125,6 @@ def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
 
 
 def sign_in_form(page: PageRequest, refused: Refused | None = None) -> Response:
-    """The form, with the reason why it was not done."""
     oidc = page.services.oidc_settings()
     return page.render(
         "sign_in.html",

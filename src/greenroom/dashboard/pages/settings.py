@@ -1,5 +1,3 @@
-"""How the dashboard looks for one viewer: theme and time zone, in cookies."""
-
 from zoneinfo import available_timezones
 
 from starlette.responses import Response
@@ -13,14 +11,13 @@ YEAR_S = 31_536_000
 
 
 def show(page: PageRequest) -> Response:
-    """The choices."""
     return page.render(
         "settings.html", zones=sorted(available_timezones() | {"UTC"}), themes=THEMES
     )
 
 
 def save(page: PageRequest) -> Response:
-    """Keeps a choice in a cookie; what is not offered is left alone."""
+    """Ignores what is not offered."""
     answer = page.redirect(safe_path(page.field("next") or "/settings"))
     for cookie, field, offered in (
         (THEME_COOKIE, "theme", set(THEMES)),

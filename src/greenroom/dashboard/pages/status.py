@@ -26,7 +26,7 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 STATUS = "/status-page"
 NOTE = f"{STATUS}/messages/{{note_id}}"
 FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
-"""The preview is shown in a frame of the dashboard, and nowhere else."""
+"""For a frame of the dashboard, and nowhere else."""
 
 NOTES_SHOWN, INCIDENTS_SHOWN = 100, 50
 
@@ -37,18 +37,15 @@ def show(page: PageRequest) -> Response:
 
 
 def publish(page: PageRequest) -> Response:
-    """Makes a message, for all to see."""
     return _saved(page, incident_notes.create(_document(page)), None)
 
 
 def edit(page: PageRequest) -> Response:
-    """The form with a message."""
     entry = _note(page)
     return _form(page, incident_notes.show(entry), Faults(), entry)
 
 
 def save(page: PageRequest) -> Response:
-    """Changes a message."""
     entry = _note(page)
     plan = incident_notes.change(entry.id, _document(page))
     return _saved(
@@ -57,7 +54,6 @@ def save(page: PageRequest) -> Response:
 
 
 def remove(page: PageRequest) -> Response:
-    """Takes a message away."""
     entry = _note(page)
     page.change(
         unchanged_since(
@@ -68,12 +64,10 @@ def remove(page: PageRequest) -> Response:
 
 
 def preview(page: PageRequest) -> Response:
-    """The page as everyone sees it now."""
     return drawn(page, _number(page, page.query("page")), None)
 
 
 def preview_draft(page: PageRequest) -> Response:
-    """The page as it would be with the message in the form; nothing is published."""
     document, known = _document(page), page.known.incident_notes.get(page.field("note"))
     try:
         plan = (
@@ -115,7 +109,7 @@ def _number(page: PageRequest, text: str) -> int:
 
 
 def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | None) -> Response:
-    """A status page for the frame: one of those that are served, or one that is not saved."""
+    """A served page by its number, or one that is not saved."""
     status = _status(page)
     try:
         policy, body = from_thread.run(status.html, shown, draft)
@@ -140,7 +134,7 @@ def _note(page: PageRequest) -> Entry[IncidentNote]:
 
 
 def _document(page: PageRequest) -> Json:
-    """What the form says, as the API wants it. A message about an incident has no title of its own."""
+    """A message about an incident has no title of its own."""
     incident = page.field("incident").strip()
     return {
         "incident": incident,
@@ -150,7 +144,7 @@ def _document(page: PageRequest) -> Json:
 
 
 def unwritten(plan: Any) -> Any:
-    """The plan, answering with the record that it would write."""
+    """Answers with the record that the plan would write."""
 
     def planned(known: Any, at: Any) -> Any:
         change = plan(known, at)

@@ -31,15 +31,12 @@ FRESH = {
     "rooms": ["*"],
     "health_checks": ["*"],
 }
-"""What the form of a new page begins with."""
 
 EVERY = "*"
 
 
 class NameChoice(NamedTuple):
-    """Which of the rooms, or of the health checks, are on a page. `names`: (name, chosen, whether
-    there is such a thing).
-    """
+    """`names`: (name, chosen, whether there is such a thing)."""
 
     name: str
     heading: str
@@ -50,23 +47,19 @@ class NameChoice(NamedTuple):
 
 
 def new(page: PageRequest) -> Response:
-    """The form of a new page."""
     return _form(page, FRESH, Faults(), None)
 
 
 def create(page: PageRequest) -> Response:
-    """Makes a page."""
     return _saved(page, status_pages.create(_document(page)), None)
 
 
 def edit(page: PageRequest) -> Response:
-    """The form with a page."""
     entry = _entry(page)
     return _form(page, status_pages.show(entry), Faults(), entry)
 
 
 def save(page: PageRequest) -> Response:
-    """Changes a page."""
     entry = _entry(page)
     return _saved(
         page,
@@ -81,7 +74,6 @@ def save(page: PageRequest) -> Response:
 
 
 def remove(page: PageRequest) -> Response:
-    """Removes a page: its address answers 404 from then on."""
     entry = _entry(page)
     page.change(
         unchanged_since(
@@ -92,7 +84,7 @@ def remove(page: PageRequest) -> Response:
 
 
 def preview(page: PageRequest) -> Response:
-    """The page as it would be with what is in the form; nothing is saved."""
+    """Saves nothing."""
     document, known = _document(page), page.known.status_pages.get(page.field("page_id"))
     try:
         plan = status_pages.change(known.id, document) if known else status_pages.create(document)
@@ -109,7 +101,6 @@ def _entry(page: PageRequest) -> Entry[StatusPage]:
 
 
 def _document(page: PageRequest) -> Json:
-    """What the form says, as the API wants it."""
     texts = {name: page.field(name).strip() for name in (*LABELS, "zone")}
     return (
         texts

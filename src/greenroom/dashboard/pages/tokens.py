@@ -18,12 +18,11 @@ SCOPE_WORDS = {
 
 
 def table(page: PageRequest) -> Response:
-    """All tokens, and the form for another one."""
     return _shown(page)
 
 
 def create(page: PageRequest) -> Response:
-    """Makes a token; its secret is in this answer and nowhere else."""
+    """The secret is in this answer and nowhere else."""
     scopes = [scope for scope in page.form.get("scope", ()) if scope in SCOPES]
     days = page.field("days").strip()
     lasts = int(days) if days.isascii() and days.isdigit() and 0 < len(days) < 6 else None
@@ -49,7 +48,6 @@ def create(page: PageRequest) -> Response:
 
 
 def revoke(page: PageRequest) -> Response:
-    """Ends a token at once."""
     page.change(tokens.revoke(page.path("token_id")))
     return page.redirect("/tokens", notice="revoked")
 

@@ -1,4 +1,4 @@
-"""The configuration of the store as one document: to keep, to compare, to make true elsewhere."""
+"""The configuration of the store as one document."""
 
 import json
 import tomllib
@@ -14,12 +14,11 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 
 def show(page: PageRequest) -> Response:
-    """What can be done."""
     return _shown(page)
 
 
 def export(page: PageRequest) -> Response:
-    """The document as JSON; secrets are not in it."""
+    """Without secrets."""
     body = json.dumps(exported(page.known), indent=2, ensure_ascii=False) + "\n"
     return Response(
         body,
@@ -29,8 +28,8 @@ def export(page: PageRequest) -> Response:
 
 
 def take(page: PageRequest) -> Response:
-    """Shows what a document would change; changes it once that was reviewed, unless the
-    configuration has changed meanwhile.
+    """Shows what a document would change; applies it after review, unless the configuration has
+    changed meanwhile.
     """
     text = page.field("document")
     try:

@@ -18,13 +18,12 @@ PATH = "/account/two-step"
 
 
 def ask(page: PageRequest) -> Response:
-    """What to do for it, or how to turn it off."""
     return _form(page, Faults())
 
 
 def turn_on(page: PageRequest) -> Response:
-    """Needs the password, and a code that shows that the app has the secret. Ends the other
-    sessions of the account.
+    """Needs the password, and a code that shows that the app has the secret. Ends the account's
+    other sessions.
     """
     account = own_account(page)
     if account is None:
@@ -43,7 +42,7 @@ def turn_on(page: PageRequest) -> Response:
 
 
 def turn_off(page: PageRequest) -> Response:
-    """Needs the password. Ends the other sessions of the account."""
+    """Needs the password. Ends the account's other sessions."""
     account = own_account(page)
     if account is None:
         return page.redirect("/account")

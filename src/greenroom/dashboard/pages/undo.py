@@ -1,5 +1,3 @@
-"""The button that takes the last change back."""
-
 from starlette.responses import Response
 
 from greenroom.dashboard.request import PageRequest
@@ -9,9 +7,7 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 
 def undo(page: PageRequest) -> Response:
-    """Takes the change of this number back, when it still is this person's last one and nothing was
-    changed since.
-    """
+    """Refused unless it still is this person's last change and nothing was changed since."""
     found = last_change(page.services.config, page.known, page.person)
     if found is None or found.number != page.field("number"):
         raise Refused(ApiFault(Code.CHANGED_MEANWHILE, GONE))

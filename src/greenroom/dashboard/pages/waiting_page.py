@@ -37,16 +37,15 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 PAGE_PATH = "/zones/{zone_id}/rooms/{room_id}/page"
 START_STATE = "fifo"
 FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
-"""A preview is shown in a frame of the dashboard, and nowhere else."""
+"""For a frame of the dashboard, and nowhere else."""
 
 
 def show(page: PageRequest) -> Response:
-    """The form, with the saved page beside it."""
     return _form(page, shown_page(page.room.record), Faults())
 
 
 def save(page: PageRequest) -> Response:
-    """Saves the page, or puts an example into the template for further work: what the button says."""
+    """Saves, or puts an example into the template: what the button says."""
     room, address = page.room, page.field("logo_url").strip()
     try:
         picture = page.services.fetch_logo(address) if address and page.services.fetch_logo else ""
@@ -72,7 +71,7 @@ def save(page: PageRequest) -> Response:
 
 
 def preview(page: PageRequest) -> Response:
-    """What the form would show to a visitor, or what is wrong with it; nothing is saved."""
+    """Saves nothing."""
     plan = rooms.change(page.zone.id, page.room.id, _document(page), whole=False)
     try:
         room = page.services.config.trial(_becoming(plan))
@@ -92,14 +91,11 @@ def preview(page: PageRequest) -> Response:
 
 
 def visitor(page: PageRequest) -> Response:
-    """The saved page as a visitor sees it."""
     return _shown(page, page.room.record, _chosen(page.query))
 
 
 def check(page: PageRequest) -> Response:
-    """What is wrong with the template, line by line, and how the colour will be shown: for the
-    form's script.
-    """
+    """For the form's script: the template's problems by line, and how the colour will be shown."""
     _ = page.room  # 404 where there is none
     faults = [
         {"line": one.line or 1, "message": one.reason}
@@ -114,7 +110,6 @@ def check(page: PageRequest) -> Response:
 
 
 def _chosen(read: Callable[[str], str]) -> Mapping[str, str]:
-    """Which preview is wanted."""
     return {name: read(name) for name in ("state", "language", "theme")}
 
 

@@ -33,18 +33,16 @@ NEW = {"limit_floor": 1, "session_ceiling": 30}
 
 
 def table(page: PageRequest) -> Response:
-    """The person's zones."""
     counts = {entry.id: len(page.known.rooms.of(entry.id)) for entry in page.known.zones.values()}
     return page.render("zones.html", zones=page.person.zones(page.known), counts=counts)
 
 
 def new(page: PageRequest) -> Response:
-    """The empty form."""
     return _form(page, NEW, Faults())
 
 
 def create(page: PageRequest) -> Response:
-    """Creates a zone, and goes on to its first room."""
+    """Goes on to the zone's first room."""
     document = document_of(zones.ZONE, LABELS, page.form)
     try:
         made = page.change(zones.create(document, page.services.origin_problems))
@@ -54,7 +52,6 @@ def create(page: PageRequest) -> Response:
 
 
 def edit(page: PageRequest) -> Response:
-    """The form with the zone's settings."""
     return _form(
         page,
         flat(zones.show(page.zone)),
@@ -65,7 +62,6 @@ def edit(page: PageRequest) -> Response:
 
 
 def save(page: PageRequest) -> Response:
-    """Changes a zone."""
     document = document_of(zones.ZONE, LABELS, page.form)
     plan = zones.edit(page.zone.id, document, page.services.origin_problems)
     try:

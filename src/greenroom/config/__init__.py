@@ -1,3 +1,1 @@
-"""Files and options as records: everything that is wrong with them is reported at once, with field,
-reason and line.
-"""
+"""Files and options as records; all problems are reported at once, with field, reason and line."""

@@ -1,4 +1,4 @@
-"""Addresses, networks and origins as operators write them, and what is wrong with them."""
+"""Addresses, networks and origins as operators write them, and their problems."""
 
 import contextlib
 import ipaddress
@@ -19,17 +19,17 @@ from greenroom.outbound.policy import unwrapped
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,5})")
 HEADER_NAME_MAX = 100
-"""Longest name of a header that is kept from proxies: longer ones than any in use."""
+"""Longest name of a header that is kept from proxies."""
 
 SOCKET_PATH_MAX = 107
-"""Bytes in the path of a Unix socket (108 with the NUL at its end, on Linux)."""
+"""Bytes in the path of a Unix socket (108 with the NUL, on Linux)."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def address_of(text: str) -> Address | None:
     """`127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080` (every address) or `unix:/a/path`;
-    None for any other text.
+    else None.
     """
     if text.startswith(SOCKET_FILE):
         path = text.removeprefix(SOCKET_FILE)
@@ -46,7 +46,6 @@ def address_of(text: str) -> Address | None:
 
 
 def address_problems(pointer: str, text: str) -> list[Problem]:
-    """What is wrong with an address to listen on."""
     if address_of(text):
         return []
     if text.startswith(SOCKET_FILE):
@@ -60,7 +59,7 @@ def address_problems(pointer: str, text: str) -> list[Problem]:
 
 
 def _path_problem(path: str) -> str:
-    """What is wrong with the path of a Unix socket; empty when it can be used."""
+    """Empty when the path can be used."""
     size = len(path.encode("utf-8", "replace"))
     if not path.startswith("/") or path.endswith("/") or not is_printable(path):
         return f"must be unix: and the whole path of a file, such as unix:/run/greenroom/decide.sock, not {path[:60]!r}"
@@ -72,7 +71,6 @@ def _path_problem(path: str) -> str:
 
 
 def decide_problems(server: Server) -> list[Problem]:
-    """What is wrong with the listener for other proxies."""
     if not server.decide:
         return []
     found = address_problems("decide", server.decide)
@@ -87,7 +85,7 @@ def decide_problems(server: Server) -> list[Problem]:
 
 
 def network_problems(pointer: str, text: object) -> list[Problem]:
-    """What is wrong with one entry of `trusted_proxies`."""
+    """One entry of `trusted_proxies`."""
     if not isinstance(text, str):
         return [Problem(pointer, f"must be a string such as 10.0.0.0/8, not {text!r}")]
     try:
@@ -98,9 +96,7 @@ def network_problems(pointer: str, text: object) -> list[Problem]:
 
 
 def trusted_header_problems(pointer: str, name: object) -> list[Problem]:
-    """What is wrong with one entry of `trusted_headers`: one that the gateway writes itself cannot
-    be kept.
-    """
+    """One entry of `trusted_headers`: one that the gateway writes itself cannot be kept."""
     if (
         not isinstance(name, str)
         or not IS_NAME.fullmatch(name.lower().encode())
@@ -122,7 +118,7 @@ def trusted_header_problems(pointer: str, name: object) -> list[Problem]:
 
 
 def default_host_problems(host: str) -> list[Problem]:
-    """What is wrong with the host of requests that name none."""
+    """The host of requests that name none."""
     if not host or read_host(host.encode("ascii", "replace")):
         return []
     return [
@@ -131,9 +127,7 @@ def default_host_problems(host: str) -> list[Problem]:
 
 
 def origin_problems(pointer: str, url: str) -> list[Problem]:
-    """What is wrong with the URL of an origin: only scheme, host and port; paths are sent on as
-    they come.
-    """
+    """Only scheme, host and port: paths are sent on as they come."""
     wanted = f"must be http://host[:port] or https://host[:port], not {url[:60]!r}"
     if url.startswith(SOCKET_FILE):
         return [Problem(pointer, f"{wanted}: only the configuration file can name a Unix socket")]
@@ -164,9 +158,7 @@ def origin_problems(pointer: str, url: str) -> list[Problem]:
 
 
 def socket_origin_problems(pointer: str, url: str, listeners: Collection[str]) -> list[Problem]:
-    """What is wrong with an origin on a Unix socket, in the operator's file; `listeners` are
-    greenroom's own, as they are written there.
-    """
+    """`listeners` are greenroom's own, as written in the operator's file."""
     path = url.removeprefix(SOCKET_FILE)
     if problem := _path_problem(path):
         return [Problem(pointer, problem)]
@@ -183,8 +175,8 @@ def socket_origin_problems(pointer: str, url: str, listeners: Collection[str]) -
 
 
 def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> list[Problem]:
-    """Whether a (well-formed) origin is one of our own listeners, by key: every request would come
-    back to us for ever.
+    """Whether a (well-formed) origin is one of our own listeners: every request would come back for
+    ever.
     """
     parts = urlsplit(url)
     port = parts.port or _DEFAULT_PORTS[parts.scheme]
@@ -204,9 +196,7 @@ def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> l
 
 
 def store_problems(pointer: str, url: str) -> list[Problem]:
-    """What is wrong with the URL of a configuration store, as far as it can be said without asking
-    there.
-    """
+    """Without connecting to the store."""
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/") and rest.strip("/"):
         return []
@@ -219,9 +209,7 @@ ANALYTICS_OFF = "off"
 
 
 def analytics_problems(pointer: str, written: str) -> list[Problem]:
-    """What is wrong with the place where analytics are kept, as far as it can be said without
-    asking there.
-    """
+    """Without connecting there."""
     scheme, _, rest = written.partition("://")
     if written in ("", ANALYTICS_OFF) or (
         scheme in ("clickhouse", "clickhouses") and rest.partition("/")[0]
@@ -232,13 +220,13 @@ def analytics_problems(pointer: str, written: str) -> list[Problem]:
 
 
 def store_url(url: str, folder: Path) -> str:
-    """The same store, named from anywhere: a relative file is taken from `folder`."""
+    """Makes the path of a file absolute, from `folder`."""
     scheme, _, rest = url.partition(":///")
     return f"sqlite:///{(folder / rest).absolute()}" if scheme == "sqlite" else url
 
 
 def store_shown(url: str) -> str:
-    """For people: without the password."""
+    """Without the password."""
     return re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url)
 
 
@@ -268,7 +256,7 @@ def is_behind_proxy(server: Server) -> bool:
 
 
 def socket_problems(server: Server) -> list[Problem]:
-    """Whether two listeners want the file of one Unix socket."""
+    """Whether two listeners want one Unix socket's file."""
     found, taken = [], dict[str, str]()
     for key in ("listen", "control", "decide", "status_listen"):
         text = getattr(server, key)
@@ -278,7 +266,7 @@ def socket_problems(server: Server) -> list[Problem]:
 
 
 def socket_notes(server: Server) -> list[str]:
-    """What an operator may want to know about who can open the Unix sockets."""
+    """Who can open the Unix sockets."""
     used = any(
         getattr(server, key).startswith(SOCKET_FILE)
         for key in ("listen", "control", "decide", "status_listen")
@@ -291,9 +279,7 @@ def socket_notes(server: Server) -> list[str]:
 
 
 def exposure_notes(control: Address, *, private: bool) -> list[str]:
-    """What an operator may want to know about where the control listener is. `private`: it has TLS,
-    or there are proxies that may have.
-    """
+    """Where the control listener is. `private`: it has TLS, or there are proxies that may have."""
     if control.path or _is_local(control.host):
         return []
     notes = [
@@ -317,8 +303,8 @@ def _is_ip(text: str) -> bool:
 
 
 def _reaches(host: str, listening: str) -> bool:
-    """Whether a connection to `host` arrives at a listener on `listening` of the same machine, as
-    far as the texts tell.
+    """Whether `host` arrives at a listener on `listening` of the same machine, as far as the texts
+    tell.
     """
     host, listening = _usual(host), _usual(listening)
     if host == listening:
@@ -329,9 +315,7 @@ def _reaches(host: str, listening: str) -> bool:
 
 
 def _usual(host: str) -> str:
-    """The same in lower case; an address in its usual form, whichever form was written (`127.1`,
-    `0x7f.1`, `::ffff:127.0.0.1`).
-    """
+    """Lower case; addresses in the usual form (`127.1`, `0x7f.1`, `::ffff:127.0.0.1`)."""
     with contextlib.suppress(ValueError):
         return str(unwrapped(ipaddress.ip_address(host)))
     with contextlib.suppress(OSError, UnicodeError):

@@ -1,8 +1,7 @@
-"""Reads `[[alert_policies]]`, `[[webhooks]]` and `[[pagerduty_services]]`: who is told about what,
-without a click.
+"""Reads `[[alert_policies]]`, `[[webhooks]]` and `[[pagerduty_services]]`.
 
-Secrets come from files of their own, which are watched like the configuration file. Policies name
-webhooks and services by their names.
+Secrets come from files, which are watched like the configuration file. Policies refer to webhooks
+and services by name.
 """
 
 import hashlib
@@ -31,15 +30,13 @@ from greenroom.model.notification import (
 from greenroom.outbound import OutboundRefused, read_target
 
 SECRET_FILE_MAX = 10_000
-"""Bytes; a larger file is not one that holds a secret on its first line."""
+"""Bytes; a larger file does not hold a secret on its first line."""
 
 EntryType = TypeVar("EntryType")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookEntry:
-    """One of `[[webhooks]]`."""
-
     name: str = spec(
         "unique name; every call sends it", example="team chat", low=1, high=200, one_line=True
     )
@@ -61,8 +58,6 @@ class WebhookEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagerdutyServiceEntry:
-    """One of `[[pagerduty_services]]`."""
-
     name: str = spec("unique name", example="on call", low=1, high=200, one_line=True)
     routing_key_file: str = spec(
         "file with the integration key of an Events API v2 integration on its first line",
@@ -73,8 +68,6 @@ class PagerdutyServiceEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertPolicyEntry:
-    """One of `[[alert_policies]]`."""
-
     name: str = spec("unique name", example="the shop is down", low=1, high=200, one_line=True)
     alert_type: str = spec(
         "type of alert", example="health_check_status_notification", choices=tuple(sorted(ALERTS))
@@ -97,7 +90,7 @@ class AlertPolicyEntry:
 
 
 class Alerting(NamedTuple):
-    """What the file says about alerts, and the files that hold its secrets."""
+    """With the files that hold its secrets."""
 
     policies: tuple[AlertPolicy, ...] = ()
     webhooks: tuple[Webhook, ...] = ()
@@ -105,11 +98,10 @@ class Alerting(NamedTuple):
     files: tuple[Path, ...] = ()
 
     def records(self) -> tuple[AlertPolicy | Webhook | PagerdutyService, ...]:
-        """All of them."""
         return (*self.webhooks, *self.services, *self.policies)
 
     def __repr__(self) -> str:
-        """Without the secrets."""
+        # Without the secrets.
         return (
             f"Alerting(policies={len(self.policies)}, webhooks={len(self.webhooks)},"
             f" services={len(self.services)})"
@@ -117,14 +109,12 @@ class Alerting(NamedTuple):
 
 
 def entry_id(kind: str, name: str) -> str:
-    """The id of an entry: depends on its name only, so its history and its place in the outbox
-    survive restarts and reordering.
-    """
+    """Depends on the name only, so history and outbox survive restarts and reordering."""
     return hashlib.sha256(f"{kind}/{name}".encode()).hexdigest()[:32]
 
 
 def read_alerting(raw: Mapping[str, Any], folder: Path, problems: list[Problem]) -> Alerting:
-    """All three lists; what is wrong is added to `problems`."""
+    """Adds what is wrong to `problems`."""
     files: list[Path] = []
     webhooks = [
         _webhook(entry, at, folder, files, problems)
@@ -175,9 +165,7 @@ def _entries(
 
 
 def _names(raw: Mapping[str, Any], section: str) -> set[str]:
-    """Every name that is there, also of an entry with something else wrong: one mistake is one
-    problem.
-    """
+    """Also of entries with something else wrong: one mistake is one problem."""
     listed = raw.get(section, [])
     return (
         {str(table.get("name")) for table in listed if isinstance(table, dict)}
@@ -280,7 +268,7 @@ def _policy(
 def _first_line(
     written: str, pointer: str, folder: Path, files: list[Path], problems: list[Problem]
 ) -> str:
-    """The first line of a file, which is watched from now on; empty when none is named."""
+    """Returns the first line of a file, which is watched from now on; empty when none is named."""
     if not written:
         return ""
     path = folder / written

@@ -1,4 +1,4 @@
-"""Reads the `[[crawlers]]` of a configuration, with their network files."""
+"""Reads `[[crawlers]]`, with their network files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from greenroom.model.crawler import CRAWLERS_MAX, Crawler
 def read_crawlers(
     raw: Any, folder: Path, problems: list[Problem]
 ) -> tuple[tuple[Crawler, ...], list[Path]]:
-    """The crawlers, with what their files say in `ranges`, and those files."""
+    """Returns the crawlers, with what their files say in `ranges`, and those files."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         problems.append(
             Problem(
@@ -63,7 +63,7 @@ def read_crawlers(
 
 
 def _text_problems(crawler: Crawler, at: str) -> list[Problem]:
-    """Entries of its lists that are not text, and a word so short that half the world says it."""
+    """Entries that are not text, and words so short that they match half of all user agents."""
     problems = [
         Problem(step(step(at, key), place), "must be text of at least 3 characters")
         for key in ("user_agents", "domains", "ranges")

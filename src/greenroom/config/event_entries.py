@@ -1,6 +1,4 @@
-"""Reads the `[[rooms.events]]` of a configuration: each event by itself, then the events of one
-room against each other.
-"""
+"""Reads `[[rooms.events]]`: each event by itself, then those of one room together."""
 
 import hashlib
 from collections.abc import Callable
@@ -20,7 +18,7 @@ from greenroom.web.time_format import milliseconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventExtra:
-    """Keys of an event in a file that are not fields of the event itself."""
+    """Keys of an event in a file that are not its fields."""
 
     event_start_time: str = spec(
         "start of the event: `2026-05-01T10:00:00Z`, with its time zone; quotes are optional"
@@ -54,9 +52,7 @@ KEYS = (
 
 
 def event_id(room_id: str, name: str) -> str:
-    """The id of an event of a file: depends on names only, so a draw that was held is known again
-    after a restart.
-    """
+    """Depends on names only, so a held draw is known again after a restart."""
     return hashlib.sha256(f"{room_id}/{name}".encode()).hexdigest()[:32]
 
 
@@ -69,7 +65,7 @@ def read_events(
     text_line: Callable[[str], int],
     problems: list[Problem],
 ) -> tuple[Event, ...]:
-    """The events of one room; what is wrong is added to `problems`."""
+    """Adds what is wrong to `problems`."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         problems.append(
             Problem(
@@ -126,7 +122,9 @@ def _event_values(
 
 
 def _time(raw: dict[str, Any], key: str, at: str, problems: list[Problem]) -> dict[str, int]:
-    """The moment under this key, by the name of the event's field; nothing when there is none."""
+    """Returns the time under this key, by the name of the event's field; nothing when there is
+    none.
+    """
     if key not in raw and key == "prequeue_start_time":
         return {}
     written = raw.get(key)

@@ -1,4 +1,4 @@
-"""Reads the `[[health_checks]]` of a configuration."""
+"""Reads `[[health_checks]]`."""
 
 import hashlib
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ PARTS: Mapping[str, type] = {"http_config": HttpCheck, "tcp_config": TcpCheck}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheckExtra:
-    """Keys of a health check in a file that are not fields of the check itself."""
+    """Keys of a check in a file that are not its fields."""
 
     id: str = spec(
         "stable identifier that its history is kept under; default: made from the name",
@@ -40,14 +40,12 @@ KEYS = tuple(dict.fromkeys([*specs(HealthCheck), *specs(HealthCheckExtra)]))
 
 
 def health_check_id(name: str) -> str:
-    """The id of a check that was not given one: depends on the name only, so its history survives
-    restarts and reordering.
-    """
+    """Depends on the name only, so the history survives restarts and reordering."""
     return hashlib.sha256(f"health check/{name}".encode()).hexdigest()[:32]
 
 
 def read_health_checks(raw: Any, problems: list[Problem]) -> tuple[HealthCheck, ...]:
-    """All health checks; what is wrong is added to `problems`."""
+    """Adds what is wrong to `problems`."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         problems.append(
             Problem(
@@ -114,8 +112,8 @@ def _values(raw: Mapping[str, Any], pointer: str) -> tuple[list[Problem], dict[s
 
 
 def _part(record: type, raw: Any, pointer: str, problems: list[Problem]) -> Any:
-    """`http_config` or `tcp_config`; None when it is no table, or a key of it is unknown. The check
-    looks at the values.
+    """`http_config` or `tcp_config`; None for no table, or an unknown key. The check checks the
+    values.
     """
     if not isinstance(raw, dict):
         problems.append(Problem(pointer, f"must be a table, not {raw!r}"))

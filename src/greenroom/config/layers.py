@@ -32,10 +32,10 @@ from greenroom.request.path_readings import PathPolicy
 from greenroom.request.routing import Coverage
 
 RESOLVE_S = 3.0
-"""How long a caller who saves a zone waits for the name of its origin."""
+"""How long saving a zone waits for the name of its origin."""
 
 FILE_ZONE_ID = hashlib.sha256(b"the configuration file").hexdigest()[:32]
-"""The zone of rooms in the file whose host lies in no zone of the store."""
+"""The zone of the file's rooms whose host lies in no zone of the store."""
 
 UNREADABLE_TOLD = 100
 """Records that cannot be read and are named one by one: a list may have ten thousand items."""
@@ -43,7 +43,7 @@ UNREADABLE_TOLD = 100
 OTHER_ID = "has the id of another waiting room"
 
 COMPILED = ("zone", "room", "event", "rules", "list", "list_item", "health_check", "status_page")
-"""Kinds that processes compile; the others are only read."""
+"""Kinds that processes compile."""
 
 CompileFaults = Callable[[Config, Config], list[UnitFault]]
 """(running, wanted) -> what of `wanted` that differs from `running` cannot be compiled."""
@@ -52,11 +52,11 @@ T = TypeVar("T")
 
 
 def merged(file: Config, stored: Configuration) -> Config:
-    """The file's configuration with everything of the store in it. Never fails: what cannot be used
-    is in `faults`.
+    """The file's configuration with everything of the store. Never fails: `faults` has what cannot
+    be used.
 
-    Of two things that claim the same, the file's counts, then the older one of the store. Visitors
-    of a room that cannot be used are held, where no other room covers the route.
+    Of two conflicting things, the file's counts, then the store's older one. An unusable room holds
+    its visitors, where no other room covers the route.
     """
     faults: list[UnitFault] = []
     zones = {entry.id: entry.record for entry in stored.zones.values()}
@@ -183,8 +183,8 @@ def _zone_origins(
 def _usable_rooms(
     file: Config, stored: Configuration, closed: Container[str], faults: list[UnitFault]
 ) -> tuple[list[Room], set[str]]:
-    """The rooms of the store, and the ids of those that clash with another or are in a zone of
-    `closed`: they hold their visitors.
+    """Rooms of the store, and ids of those that conflict or are in a zone of `closed`: these hold
+    their visitors.
     """
     covered: Coverage[Room] = Coverage()
     cookies: CookieClaims[Room] = CookieClaims()
@@ -235,9 +235,7 @@ def _clash(entry: Entry[Room], reason: str, told: str) -> UnitFault:
 
 
 def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
-    """A room that holds its visitors on the built-in page: it stands for one that cannot be used.
-    Its cookie is its own.
-    """
+    """Replaces an unusable room: holds its visitors on the built-in page, with a cookie of its own."""
     first, *more = routes or room.routes
     return replace(
         room,
@@ -251,9 +249,7 @@ def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
 
 
 def listeners_of(config: Config, **taken: Address | None) -> dict[str, Address]:
-    """Every address on which greenroom listens, by its key; `taken` are those that it really has,
-    where another was written.
-    """
+    """By key; `taken` are real addresses, where another was written."""
     written = {
         "listen": config.listen,
         "control": config.control,
@@ -264,7 +260,7 @@ def listeners_of(config: Config, **taken: Address | None) -> dict[str, Address]:
 
 
 def served_hosts(config: Config) -> KnownHosts | None:
-    """The hosts that are served; None: every host."""
+    """None: every host."""
     if config.other_hosts == "pass":
         return None
     return known_hosts(
@@ -275,10 +271,10 @@ def served_hosts(config: Config) -> KnownHosts | None:
 
 
 def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: str) -> list[Problem]:
-    """What is wrong with the origin of a zone as it is written: not a URL of an origin, one of our
-    own listeners, or a link-local address.
+    """A zone's origin as written: no URL of an origin, one of our own listeners, or a link-local
+    address.
 
-    What a name leads to is judged when a connection is made, and when the zone is saved
+    What a name leads to is checked with each connection, and when the zone is saved
     (`resolved_origin_problems`).
     """
     wrong = origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
@@ -294,12 +290,11 @@ def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: st
 def resolved_origin_problems(
     listeners: Mapping[str, Address], pointer: str, url: str, listening: Listening = tuple
 ) -> list[Problem]:
-    """As `zone_origin_problems`, and what its name leads to now. It may wait RESOLVE_S for a name,
-    so call it in a thread.
+    """As `zone_origin_problems`, and what the name leads to now. May wait RESOLVE_S, so call it in
+    a thread.
 
-    `listening` gives the listeners of every process.
-
-    A name without an address is no problem: it may get one, and each connection judges it again.
+    `listening` returns the listeners of every process. A name without an address is no problem: it
+    may get one, and each connection checks again.
     """
     wrong = zone_origin_problems(listeners, pointer, url)
     if wrong:
@@ -325,9 +320,7 @@ def _records(entries: Sequence[Entry[Any]]) -> tuple[Any, ...]:
 
 
 class LayeredStore:
-    """A configuration store whose readers also see what stands in the file, marked read-only. See
-    `ports.ConfigStore`.
-    """
+    """A store whose readers also see the file's records, marked read-only."""
 
     def __init__(
         self,
@@ -336,8 +329,8 @@ class LayeredStore:
         now_ms: Callable[[], int],
         compile_faults: CompileFaults = lambda _running, _wanted: [],
     ) -> None:
-        """`file` gives the file's configuration as it is used now; it is asked in any thread, as is
-        `compile_faults`.
+        """`file` and `compile_faults` are called in any thread; `file` returns the file's current
+        configuration.
         """
         self._store = store
         self._compile_faults = compile_faults
@@ -347,15 +340,14 @@ class LayeredStore:
         self._first_seen_ms: dict[tuple[type, str], tuple[Record, int, int]] = {}
 
     def revision(self) -> int:
-        """Of the store alone: what stands in the file has none."""
+        # What stands in the file has no revision.
         return self._store.revision()
 
     def read(self) -> Configuration:
-        """Both layers."""
         return self._both(self._store.read())
 
     def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
-        """By the functions with which processes compile a configuration. See `ports.ConfigStore`."""
+        # By the functions with which processes compile a configuration.
         touched = {
             KIND_OF[type(change.record)] if isinstance(change, Put) else change.kind
             for change in changes
@@ -388,7 +380,6 @@ class LayeredStore:
     def write(
         self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
     ) -> Configuration:
-        """Goes to the store; both layers afterwards."""
         return self._both(
             self._store.write(changes, expected=expected, author=author, now_ms=now_ms)
         )
@@ -396,21 +387,17 @@ class LayeredStore:
     def note(
         self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]
     ) -> None:
-        """Of the store alone."""
         self._store.note(kind, id, author=author, now_ms=now_ms, after=after)
 
     def audit(
         self, limit: int, before: int | None = None, *, removed_from: str = ""
     ) -> list[AuditEntry]:
-        """Of the store alone."""
         return self._store.audit(limit, before, removed_from=removed_from)
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Of the store alone."""
         self._store.watch(changed)
 
     def close(self) -> None:
-        """Closes the store."""
         self._store.close()
 
     def _both(self, stored: Configuration) -> Configuration:
@@ -425,7 +412,7 @@ class LayeredStore:
         return both
 
     def _entry(self, record: Record, parent: str) -> Entry[Any]:
-        """Made when it was first seen by this process, modified when it was first seen to differ."""
+        """Created when this process first saw the record, modified when it first saw it differ."""
         key = type(record), record.id
         before, created_ms, modified_ms = self._first_seen_ms.get(key) or (
             record,
@@ -439,8 +426,8 @@ class LayeredStore:
 
 
 def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, str]]:
-    """(record, parent) of everything in the file; rooms and checks are in the zone of the store
-    that covers their host, else in its own.
+    """(record, parent); rooms and checks are in the store's zone that covers their host, else in
+    the file's.
     """
     zone_ids = {room.id: _home(room.host, stored) for room in file.rooms}
     checked = {check.id: _home(check.served_host, stored) for check in file.health_checks}
@@ -466,9 +453,7 @@ def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, 
 
 
 def with_alerting(file: Config, stored: Configuration) -> Configuration:
-    """The configuration of the store with the policies and destinations of the file: what is needed
-    to tell who is told.
-    """
+    """Adds the file's policies and destinations to the store's configuration."""
     records = file.alerting.records()
     return (
         stored.changed(

@@ -57,9 +57,7 @@ from greenroom.model.fields import specs
 from greenroom.model.room import host_problems
 
 FILE_MAX = 64 * 1024 * 1024
-"""Room for 60 templates of the largest size; a mistyped path to something huge is refused instead
-of read.
-"""
+"""60 templates of the largest size; a mistyped path to something huge is refused."""
 
 ALERTING = ("webhooks", "pagerduty_services", "alert_policies")
 TABLES = (
@@ -81,32 +79,30 @@ TAKEN_AS_WRITTEN = (
     "search_engine_crawler_bypass", "socket_mode", "trust_forwarded_host",
     "trusted_headers", "trusted_proxies",
 )  # fmt: skip
-"""Keys of the server that the configuration takes over as they are."""
+"""Server keys that the configuration takes over unchanged."""
 
 CERTIFICATES = ("tls", "control_tls")
 WITH_DEFAULTS = ("analytics_retention", "limits", "log", "health")
-"""Sections that are there although the file has none."""
+"""Sections that exist although the file has none."""
 
 
 class Overrides(NamedTuple):
-    """Options of the command line that count more than the file."""
+    """Command-line options that override the file."""
 
     values: Mapping[str, str]
-    """By the key at the top of the file that each one replaces."""
+    """By the top-level key that each one replaces."""
     options: Mapping[str, str] = {}
-    """How an option is written where it does not have the name of its key."""
+    """Options whose name differs from their key."""
 
     def option(self, key: str) -> str:
-        """The option behind this key, as people write it."""
+        """As people write it."""
         return self.options.get(key, f"--{key.replace('_', '-')}")
 
 
 def load_config(
     path: Path, overrides: Overrides | None = None, *, needs_origin: bool | None = True
 ) -> Config:
-    """Reads a configuration file; see `read_config`. An unreadable file is a Problem, as anything
-    else that is wrong.
-    """
+    """As `read_config`; an unreadable file is a Problem."""
     text = read_text(path, "file", FILE_MAX)
     if isinstance(text, Problem):
         raise InvalidConfig([text])
@@ -120,11 +116,10 @@ def read_config(
     *,
     needs_origin: bool | None = True,
 ) -> Config:
-    """The configuration in this TOML text; `path` is where it was read, and where relative paths
-    start.
+    """`path` is where the text was read, and where relative paths start.
 
     `needs_origin`: rooms need an origin, because requests are forwarded from here; None: unless the
-    file has `decide`. Raises InvalidConfig with every problem, each with the line it stands on.
+    file has `decide`. Raises InvalidConfig with every problem, each with its line.
     """
     try:
         raw = tomllib.loads(text)
@@ -147,9 +142,7 @@ def config_of(
     *,
     needs_origin: bool | None = True,
 ) -> Config:
-    """The configuration in these plain values. `options` names the command-line option behind a
-    pointer, where there is one.
-    """
+    """`options` names the command-line option behind a pointer."""
     reading = _Reading(raw, path, lines, needs_origin)
     config = reading.config()
     if config is None:
@@ -162,7 +155,7 @@ def config_of(
 def _placed(
     problems: list[Problem], lines: KeyLines | None, options: Mapping[str, str]
 ) -> list[Problem]:
-    """Each problem where the operator finds it: on its line, or at its option."""
+    """Adds each problem's line, or its option."""
     placed = []
     for problem in problems:
         if problem.pointer in options:
@@ -174,7 +167,7 @@ def _placed(
 
 
 def _syntax_problem(message: str, text: str) -> Problem:
-    """tomllib tells the place in its message only."""
+    # tomllib tells the place in its message only.
     found = re.search(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$", message)
     line = text.count("\n") + 1 if found and not found[1] else int(found[1]) if found else 0
     reason = message[: found.start()] if found else message
@@ -182,7 +175,7 @@ def _syntax_problem(message: str, text: str) -> Problem:
 
 
 class _Part(NamedTuple):
-    """Some fields of a Config, the files that were read for them, and what an operator should know."""
+    """Fields of a Config, files read for them, and notes for an operator."""
 
     fields: dict[str, Any]
     files: tuple[Path, ...] = ()
@@ -190,7 +183,7 @@ class _Part(NamedTuple):
 
 
 class _Reading:
-    """One reading of a whole configuration; problems gather while parts become values."""
+    """One reading of a configuration; problems gather while parts become values."""
 
     def __init__(
         self,
@@ -263,7 +256,6 @@ class _Reading:
         )
 
     def _rooms(self, sections: Mapping[str, Any]) -> _Part:
-        """The rooms and what belongs to them."""
         lists, memberships = read_lists(self._raw.get("lists", []), self.problems)
         read = read_rooms(self._raw.get("rooms", []), self._folder, self._text_line, memberships)
         self.problems += read.problems
@@ -284,7 +276,6 @@ class _Reading:
         )
 
     def _lookups(self, server: Server) -> _Part:
-        """Whom to trust, and where an address is or what it is."""
         self._check_addresses(server)
         crawlers, files = read_crawlers(self._raw.get("crawlers", []), self._folder, self.problems)
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
@@ -293,7 +284,6 @@ class _Reading:
         )
 
     def _sending(self, sections: Mapping[str, Any]) -> _Part:
-        """Who is notified, and how."""
         sending = read_sending(
             sections["notifications"], sections["outbound"], self._folder, self.problems
         )
@@ -305,7 +295,6 @@ class _Reading:
         )
 
     def _faces(self, server: Server) -> _Part:
-        """Sign-in to the dashboard, and the public status pages."""
         oidc, files = read_oidc(self._raw.get("dashboard", {}), self._folder, self.problems)
         listen, pages = read_status_pages(
             server.status_listen, self._raw.get("status_pages", []), self.problems
@@ -338,7 +327,7 @@ class _Reading:
         return read_record(kind, raw, name, self.problems)
 
     def _listeners(self) -> dict[str, Address]:
-        """The listeners whose address can be understood; the others are reported."""
+        """Listeners with a valid address; the others are reported."""
         defaults = Server()
         found = {}
         for key in LISTENERS:
@@ -353,9 +342,7 @@ class _Reading:
         return found
 
     def _origins(self, listeners: Mapping[str, Address]) -> tuple[Origin | None, dict[str, Origin]]:
-        """The main origin and those of single hosts; reported and left out where something is
-        wrong.
-        """
+        """The main origin and those of single hosts; bad ones are reported and left out."""
         raw = self._raw.get("origins", {})
         if not isinstance(raw, dict):
             self.problems.append(Problem("origins", f"must be a table of host = URL, not {raw!r}"))
@@ -433,8 +420,8 @@ class _Reading:
         return origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
 
     def _tls(self, section: str, tls: Tls | None) -> Tls | None:
-        """With whole paths, tried out: a key that needs a pass phrase or belongs to another
-        certificate is reported.
+        """With whole paths, tried out: reports a key that needs a pass phrase or belongs to another
+        certificate.
         """
         if tls is None:
             return None
@@ -458,7 +445,7 @@ class _Reading:
         return whole
 
     def _database(self, key: str, written: str) -> Path | None:
-        """Opened once to see whether it can be."""
+        """Opens the database once to see whether it can be."""
         if not written:
             return None
         path = self._folder / written

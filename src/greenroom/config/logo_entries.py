@@ -1,5 +1,3 @@
-"""Reads the logo of a room's branding from a file beside the configuration."""
-
 import base64
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,9 +21,7 @@ TYPES = {
 def with_logo(
     raw: Mapping[str, Any], pointer: str, folder: Path, files: list[Path], problems: list[Problem]
 ) -> dict[str, Any]:
-    """The table with `logo` in place of `logo_file`; notes the file in `files`, and what is wrong
-    in `problems`.
-    """
+    """Replaces `logo_file` by `logo`; notes the file in `files`, and what is wrong in `problems`."""
     values = {key: value for key, value in raw.items() if key != FILE_KEY}
     if FILE_KEY not in raw:
         return values

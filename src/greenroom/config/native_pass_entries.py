@@ -1,4 +1,4 @@
-"""Reads `[native_pass]`: what the passes are signed with that proxies verify by themselves."""
+"""Reads `[native_pass]`: the keys of passes that proxies verify by themselves."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,9 +14,7 @@ FILE_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativePass:
-    """`[native_pass]`: keys for rooms with `native_pass`. Paths are taken from the directory of the
-    file.
-    """
+    """Keys for rooms with `native_pass`. Paths are relative to the file's directory."""
 
     secret_file: str = spec(
         "file with the secret that greenroom and the proxy share, for hs256 and secure_link: 32"
@@ -34,7 +32,7 @@ class NativePass:
 def read_pass_keys(
     section: NativePass | None, folder: Path, rooms: Iterable[Room], problems: list[Problem]
 ) -> tuple[PassKeys | None, tuple[Path, ...]]:
-    """The keys and the files they are in; adds what is wrong with them, or with a room that wants
+    """Returns the keys and their files; adds what is wrong with them, or with a room that wants
     passes, to `problems`.
     """
     wanted = section or NativePass()

@@ -1,6 +1,4 @@
-"""Reads `[notifications]` and `[outbound]`: a mail server that is ready to be used, and a policy
-that the guard can enforce.
-"""
+"""Reads `[notifications]` and `[outbound]`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +11,7 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.outbound import OutboundPolicy
 
 PASSWORD_MAX = 1_000
-"""Characters; a file that holds more on its first line is not the one that was meant."""
+"""Characters; a longer first line is not the password that was meant."""
 
 
 def read_sending(
@@ -22,7 +20,7 @@ def read_sending(
     folder: Path,
     problems: list[Problem],
 ) -> Sending:
-    """Both sections as one record; what is wrong is added to `problems`."""
+    """Adds what is wrong to `problems`."""
     section = notifications or NotificationSettings()
     files = (folder / section.smtp_password_file,) if section.smtp_password_file else ()
     return Sending(

@@ -1,5 +1,3 @@
-"""Reads `[dashboard.oidc]`: sign-in through an OpenID Connect provider."""
-
 import os
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -21,9 +19,7 @@ SECRET_MAX = 4_096
 def read_oidc(
     raw: Any, folder: Path, problems: list[Problem]
 ) -> tuple[OidcSettings | None, tuple[Path, ...]]:
-    """The settings in the table `[dashboard]`, and the files they are in; what is wrong is added to
-    `problems`.
-    """
+    """Returns the settings and their files; adds what is wrong to `problems`."""
     if not isinstance(raw, dict):
         problems.append(Problem("dashboard", f"must be a table, not {raw!r:.60}"))
         return None, ()

@@ -14,7 +14,7 @@ RecordType = TypeVar("RecordType")
 
 
 def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = "") -> list[Problem]:
-    """A problem for each unknown key, with a suggestion."""
+    """With a suggestion each."""
     names = list(known)
     problems = []
     for key in raw:
@@ -28,10 +28,9 @@ def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = ""
 def read_record(
     kind: type[RecordType], raw: Any, pointer: str, problems: list[Problem]
 ) -> RecordType | None:
-    """One table as a record of `kind`. What is wrong is reported and stands at its default, so that
-    the rest can be judged as well.
+    """Replaces what is wrong by its default, so that the rest can be checked as well.
 
-    None (and at least one problem) when that leaves something out that has no default.
+    None (and at least one problem) when something without default is missing.
     """
     if not isinstance(raw, dict):
         problems.append(Problem(pointer, f"must be a table, not {raw!r}"))

@@ -1,4 +1,4 @@
-"""Reads the `[[rooms]]` of a configuration: each room by itself, then conflicts between rooms."""
+"""Reads `[[rooms]]`: each room by itself, then conflicts between rooms."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ RULES_KEY, EVENTS_KEY = "rules", "events"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extra:
-    """Keys of a room in a file that are not fields of the room itself."""
+    """Keys of a room in a file that are not its fields."""
 
     custom_page_file: str = spec(
         "file with the Mustache template, instead of custom_page_html; relative to the directory of"
@@ -56,9 +56,7 @@ KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra), RULES_KEY, EVENTS_KEY])
 
 @dataclass(slots=True)
 class RoomsRead:
-    """What became of the `[[rooms]]`: the good ones, their events and rules by id, the template
-    files that were read, and every problem.
-    """
+    """The good rooms, their events and rules by id, the template files, and every problem."""
 
     rooms: list[Room] = field(default_factory=list)
     events: dict[str, tuple[Event, ...]] = field(default_factory=dict)
@@ -69,9 +67,7 @@ class RoomsRead:
 
 
 def room_id(name: str) -> str:
-    """The id of a room that was not given one: depends on the name only, so tickets survive
-    restarts and reordering.
-    """
+    """Depends on the name only, so tickets survive restarts and reordering."""
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
@@ -81,8 +77,8 @@ def read_rooms(
     text_line: Callable[[str], int],
     lists: Mapping[str, ListMembership] = NO_LISTS,
 ) -> RoomsRead:
-    """All rooms; `text_line` says on which line the text of a string value begins (0 when unknown),
-    `lists` what rules may name.
+    """`text_line` returns the line on which a string value's text begins (0: unknown); `lists`:
+    what rules may name.
     """
     read = RoomsRead()
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
@@ -140,7 +136,7 @@ def _room_values(
     files: list[Path],
     text_line: Callable[[str], int],
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Plain values of one room, ready for Room(...) when there are no problems."""
+    """Values for Room(...), when there are no problems."""
     problems = unknown_keys(raw, KEYS, pointer)
     values = {key: value for key, value in raw.items() if key in KEYS and key != FILE_KEY}
     for key in CASELESS:
@@ -164,8 +160,8 @@ def _room_values(
 
 
 def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
-    """Rooms whose tickets browsers keep back from forms that another site sends. `https`: visitors
-    come over HTTPS, as far as is known.
+    """Rooms whose tickets browsers omit from forms that another site sends. `https`: visitors use
+    HTTPS, as far as is known.
     """
     lax = [room.name for room in rooms if not crosses_sites(room, https)]
     if not lax:
@@ -192,9 +188,7 @@ def _already(found: Problem, problems: list[Problem]) -> bool:
 
 
 def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -> None:
-    """Turns what TOML writes as lists and tables into what a Room holds; what is not one is
-    reported and left out.
-    """
+    """Turns TOML's lists and tables into what a Room holds; reports and omits others."""
     lists = ("additional_routes", "enabled_origin_commands", "branding_messages", "cors_origins")
     wrong = [key for key in lists if not isinstance(values.get(key, []), list)]
     problems += [
@@ -223,9 +217,7 @@ def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -
 
 
 def _message(raw: Any, pointer: str, problems: list[Problem]) -> Any:
-    """A LocalMessage when it is written as a table; anything else is left as it is, for the room's
-    own rules to refuse.
-    """
+    """A LocalMessage for a table; anything else is for the room's own checks."""
     if not isinstance(raw, dict):
         return raw
     problems += unknown_keys(raw, [item.name for item in fields(LocalMessage)], pointer)
@@ -233,9 +225,7 @@ def _message(raw: Any, pointer: str, problems: list[Problem]) -> Any:
 
 
 def _route(raw: Any, pointer: str, problems: list[Problem]) -> Any:
-    """A Route when it is written as a table; anything else is left as it is, for the room's own
-    rules to refuse.
-    """
+    """A Route for a table; anything else is for the room's own checks."""
     if not isinstance(raw, dict):
         return raw
     problems += unknown_keys(raw, [item.name for item in fields(Route)], pointer)
@@ -255,8 +245,8 @@ def _names_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
 
 
 def _ids_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
-    """Also an id that was written down and is the one made from another room's name; rooms of one
-    name are reported as such.
+    """Also a written id that equals the one made from another room's name; rooms of one name are
+    reported as such.
     """
     first: dict[str, tuple[str, str]] = {}
     problems = []
@@ -273,7 +263,7 @@ def _ids_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
 
 
 def _routes_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
-    """Every host and path belongs to one room; paths that differ only in case clash when either
+    """Every host and path belongs to one room; paths that differ only in case conflict when either
     room ignores case.
     """
     seen: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
@@ -298,7 +288,7 @@ def _routes_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
 
 
 def _routes(pointer: str, values: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(pointer, host, path) of every route that is written well enough to compare."""
+    """(pointer, host, path) of every route that can be compared."""
     found = [(step(pointer, "path"), values.get("host"), values.get("path", "/"))]
     for index, route in enumerate(values.get("additional_routes", ())):
         if isinstance(route, Route):

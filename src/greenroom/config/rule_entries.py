@@ -1,6 +1,4 @@
-"""Reads the `[[rooms.rules]]` and the `[[lists]]` of a configuration; expressions are compiled once
-to see whether they can be.
-"""
+"""Reads `[[rooms.rules]]` and `[[lists]]`; compiles expressions once to check them."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -14,7 +12,7 @@ from greenroom.model.rule import RULES_MAX, Rule, RuleList, rule_field_problems
 from greenroom.rules import ListMembership, compile_lists, rule_problems
 
 LISTS_MAX = 1_000
-"""More than any file needs; keeps a broken generated file from exhausting the memory."""
+"""Keeps a broken generated file from exhausting the memory."""
 
 KEYS = tuple(name for name, rule in specs(Rule).items() if not rule.read_only)
 
@@ -22,9 +20,7 @@ KEYS = tuple(name for name, rule in specs(Rule).items() if not rule.read_only)
 def read_lists(
     raw: Any, problems: list[Problem]
 ) -> tuple[tuple[RuleList, ...], dict[str, ListMembership]]:
-    """The named lists, and what rules may be checked against: lists with something wrong in them
-    are known there, but empty.
-    """
+    """The lists, and what rules may be checked against, where bad lists are empty."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         problems.append(
             Problem("lists", "must be written as [[lists]] tables with name, kind and items")
@@ -73,9 +69,7 @@ def read_rules(
     text_line: Callable[[str], int],
     problems: list[Problem],
 ) -> tuple[Rule, ...]:
-    """The bypass rules of one room; problems of an expression come drawn with a caret, on the line
-    where the fault is.
-    """
+    """Problems of an expression have a caret, and the line of the fault."""
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         problems.append(
             Problem(pointer, "must be written as [[rooms.rules]] tables with an expression")

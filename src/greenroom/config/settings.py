@@ -29,17 +29,15 @@ from greenroom.request.path_readings import PathPolicy
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000
-"""More than any process needs; keeps a broken generated file from exhausting the memory."""
+"""Keeps a broken generated file from exhausting the memory."""
 
 
 SOCKET_FILE = "unix:"
-"""How the address of a Unix socket begins; its path follows."""
+"""Prefix of a Unix socket's path."""
 
 
 class Address(NamedTuple):
-    """Where to listen. Port 0 lets the system choose one. `path` is that of a Unix socket, which
-    has no host and no port.
-    """
+    """Port 0 lets the system choose one. A Unix socket has only `path`."""
 
     host: str
     port: int
@@ -57,7 +55,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """The keys at the top of the file, as written."""
+    """Top-level keys, as written."""
 
     listen: str = spec(
         "address and port for visitors, or `unix:` and the path of a Unix socket",
@@ -247,9 +245,7 @@ class OriginEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """`[tls]`: serve visitors over HTTPS; `[control_tls]`: the control listener. Paths are taken
-    from the directory of the file.
-    """
+    """`[tls]` (visitors) and `[control_tls]`. Paths are relative to the file's directory."""
 
     cert: str = spec("PEM file with the certificate and its chain", low=1, high=4096)
     key: str = spec("PEM file with the private key", low=1, high=4096)
@@ -260,8 +256,6 @@ ACCESS_LOGS = ("off", "common", "combined", "json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """`[log]`: what is written to standard error, and the access log."""
-
     format: str = spec(
         "console for people, json for machines", "console", choices=("console", "json")
     )
@@ -286,8 +280,6 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """`[health]`: how the health checks are run."""
-
     probe: bool = spec("probe from here; false: only agents probe (`greenroom probe`)", True)
     region: str = spec(
         "region that probes from here count for; empty: all of them, as long as no agents have"
@@ -302,8 +294,6 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsRetention:
-    """`[analytics_retention]`: for how many days analytics are kept."""
-
     minutes_days: int = spec("minutes of each room", 31, unit="days", low=1, high=3_660)
     hours_days: int = spec("hours of each room", 396, unit="days", low=1, high=36_600)
     days_days: int = spec("days of each room; 0 = for ever", 0, unit="days", low=0, high=36_600)
@@ -320,14 +310,13 @@ SECTIONS: dict[str, type] = {
     "analytics_retention": AnalyticsRetention,
     "native_pass": NativePass,
 }
-"""Tables of the file that are one record each."""
+"""Tables that are one record each."""
 
 
 class UnitFault(NamedTuple):
     """Why one room, zone, list, check or page cannot be used; everything else can.
 
-    `reason` may name things of other zones; `told` is the reason for the editors of `zone_id`
-    alone.
+    `reason` may name things of other zones; `told` is for the editors of `zone_id` alone.
     """
 
     unit: str
@@ -343,19 +332,17 @@ class UnitFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A whole configuration that has been checked; `read_config` is the only maker."""
+    """A checked configuration; only `read_config` makes it."""
 
     rooms: tuple[Room, ...]
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
-    """Planned events by the id of their room."""
+    """By room id."""
     rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
-    """Bypass rules by the id of their room."""
+    """By room id."""
     lists: tuple[RuleList, ...] = ()
     health_checks: tuple[HealthCheck, ...] = ()
     crawlers: tuple[Crawler, ...] = ()
-    """The operator's own, with the networks of their files; they stand beside those that are built
-    in.
-    """
+    """The operator's own, besides the built-in ones."""
     geo_database: Path | None = None
     asn_database: Path | None = None
     search_engine_crawler_bypass: bool = False
@@ -365,23 +352,22 @@ class Config:
     socket_mode: str = "0660"
     data: Path
     store: str = ""
-    """URL of the configuration store; empty = the one in the data directory."""
+    """URL; empty: in the data directory."""
     analytics: str = ""
-    """Where analytics are kept: empty = in the data directory, `off`, or the URL of a ClickHouse.
-    """
+    """Empty: in the data directory; `off`; or a ClickHouse's URL."""
     analytics_retention: AnalyticsRetention = field(default_factory=AnalyticsRetention)
     shared: Shared | None = None
-    """None = this process keeps its own ledgers."""
+    """None: this process keeps its own ledgers."""
     origin: Origin | None = None
-    """Where requests go whose host has no origin of its own; None: such hosts are not served."""
+    """For hosts without an origin of their own; None: they are not served."""
     zones: Mapping[str, Zone] = field(default_factory=dict)
-    """The zone of each room that was made through the API, by the room's id."""
+    """The zone of each room made through the API, by the room's id."""
     zone_names: tuple[str, ...] = ()
-    """Every zone that was made through the API."""
+    """Every zone made through the API."""
     zone_origins: Mapping[str, Origin] = field(default_factory=dict)
-    """Origins of zones by the zone's name, for the name itself and every host below it."""
+    """By the zone's name, for itself and every host below."""
     zone_proxies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Trusted proxies of zones, in the same way."""
+    """Trusted proxies, likewise."""
     origins: Mapping[str, Origin] = field(default_factory=dict)
     always_use_https: bool = False
     trusted_proxies: tuple[str, ...] = ()
@@ -394,7 +380,7 @@ class Config:
     pass_well_known: bool = True
     answer_live_checks: bool = True
     zone_paths: Mapping[str, PathPolicy] = field(default_factory=dict)
-    """How paths are taken in zones, by the zone's name, where that differs from the process."""
+    """By the zone's name, where it differs from the process."""
     drain_seconds: int = 30
     tls: Tls | None = None
     control_tls: Tls | None = None
@@ -402,19 +388,16 @@ class Config:
     log: Log = field(default_factory=Log)
     health: Health = field(default_factory=Health)
     pass_keys: PassKeys | None = None
-    """What native passes are signed with."""
     oidc: OidcSettings | None = None
-    """Sign-in to the dashboard through an OpenID Connect provider."""
     sending: Sending = field(default_factory=Sending)
     alerting: Alerting = field(default_factory=Alerting)
     status_listen: Address | None = None
     """None: no status pages."""
     status_pages: tuple[PageSettings, ...] = ()
     faults: tuple[UnitFault, ...] = ()
-    """What of the configuration store is left out, or held instead of served."""
+    """What of the store is left out, or held instead of served."""
     path: Path | None = None
     files: tuple[Path, ...] = ()
-    """Every file that was read to make it, the configuration file first; the reloader watches them.
-    """
+    """Every file that was read, the configuration file first; the reloader watches them."""
     notes: tuple[str, ...] = ()
-    """Things that are allowed but that an operator may want to know."""
+    """What is allowed but an operator may want to know."""

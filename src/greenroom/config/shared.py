@@ -1,6 +1,4 @@
-"""Settings of shared ledgers: the Redis of this data center, the global Redis, and the list of data
-centers.
-"""
+"""Shared ledgers: the Redis of this data center, the global Redis, and the list of data centers."""
 
 import re
 from dataclasses import dataclass, field
@@ -10,14 +8,13 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.ledgers.redis.link import Link
 
 NAME_PATTERN, NAME_MAX = r"[A-Za-z0-9_.-]+", 63
-"""Names of data centers, in every place where one is written."""
 
 NAME = f"letters, digits, `.`, `_` and `-`, at most {NAME_MAX} of them"
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What is written, checked. `data_centers` are all there are, this one included."""
+    """`data_centers` includes this one."""
 
     redis: Link
     global_redis: Link
@@ -30,31 +27,28 @@ class Shared:
 
 
 class SharedKeys(Protocol):
-    """The keys of `settings.Server` that speak of it."""
+    """The keys of `settings.Server` for shared ledgers."""
 
     @property
     def redis(self) -> str:
-        """URL of the Redis of this data center; empty: ledgers are in this process."""
+        """Empty: ledgers are in this process."""
 
     @property
-    def global_redis(self) -> str:
-        """URL of the Redis of all data centers."""
+    def global_redis(self) -> str: ...
 
     @property
-    def datacenter(self) -> str:
-        """Name of this data center."""
+    def datacenter(self) -> str: ...
 
     @property
-    def datacenters(self) -> tuple[str, ...]:
-        """Names of all of them."""
+    def datacenters(self) -> tuple[str, ...]: ...
 
     @property
     def datacenter_fence_seconds(self) -> int:
-        """Without contact for so long a data center stops admitting; 0: never."""
+        """Without contact for so long a data center stops admitting; 0 disables it."""
 
 
 def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
-    """None when ledgers are this process's own, or when something is wrong with what is written."""
+    """None: ledgers are this process's own, or something is wrong."""
     found: list[Problem] = []
     name, names = server.datacenter, server.datacenters or (server.datacenter,)
     found += [

@@ -1,4 +1,4 @@
-"""Where a configuration comes from: a file that may change, or the options of one command line."""
+"""Where a configuration comes from: a file that may change, or command-line options."""
 
 import os
 from collections.abc import Mapping
@@ -13,22 +13,22 @@ Stamp = tuple[tuple[str, int, int, int, int], ...]
 
 
 class ConfigSource(Protocol):
-    """Can be read again and again."""
+    """Can be read repeatedly."""
 
     @property
     def name(self) -> str:
         """For people: the file, or empty."""
 
     def load(self) -> Config:
-        """The configuration as it is written now. Raises InvalidConfig with every problem."""
+        """Raises InvalidConfig with every problem."""
 
     def stamp(self) -> Stamp:
-        """Changes whenever one of the files behind the configuration does, however it was replaced."""
+        """Changes whenever a file behind the configuration does, however it was replaced."""
 
 
 def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
-    """The configuration, and the stamp that its files had before they were read: of those it did
-    not name before, the one they have now.
+    """Returns the stamp of the files before they were read; for newly named files, their current
+    one.
     """
     before = source.stamp()
     config = source.load()
@@ -36,18 +36,16 @@ def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
 
 
 def stamp_since(before: Stamp, source: ConfigSource) -> Stamp:
-    """The stamp `before` its files were read, with what they named only then as it is now."""
+    """`before`, with the current stamp of newly named files."""
     known = {item[0]: item for item in before}
     return tuple(known.get(item[0], item) for item in source.stamp())
 
 
 class FileSource:
-    """A configuration file and the files it names."""
-
     def __init__(
         self, path: Path, overrides: Overrides | None = None, *, needs_origin: bool = True
     ) -> None:
-        """`needs_origin`: see `read_config`."""
+        """`needs_origin`: as `read_config`."""
         self._needs_origin = needs_origin
         self._path = path
         self._overrides = overrides
@@ -56,13 +54,11 @@ class FileSource:
 
     @property
     def name(self) -> str:
-        """The path as given."""
         return str(self._path)
 
     def load(self) -> Config:
-        """Also notes which files to look at from now on: its own, and those of a configuration that
-        was refused since besides.
-        """
+        # Also notes which files to look at from now on: its own, and those of a configuration that
+        # was refused since.
         try:
             config = load_config(self._path, self._overrides, needs_origin=self._needs_origin)
         except InvalidConfig as error:
@@ -72,34 +68,31 @@ class FileSource:
         return config
 
     def stamp(self) -> Stamp:
-        """What the kernel says of each file behind its links; looking costs a few microseconds, so
-        no watcher is needed.
+        """What the kernel says of each file behind its links; costs a few microseconds.
 
-        Looking works where notification does not (network and container file systems, a link
-        further up that is turned).
+        Polling works where notification does not (network and container file systems, a changed
+        link further up).
         """
         return tuple(_stamp(path) for path in self._files)
 
 
 class OptionSource:
-    """Plain values that never change; `options` names the command-line option behind each pointer."""
+    """`options` names the command-line option behind each pointer."""
 
     name = ""
 
     def __init__(
         self, raw: Mapping[str, Any], options: Mapping[str, str], *, needs_origin: bool = True
     ) -> None:
-        """`needs_origin`: see `read_config`."""
+        """`needs_origin`: as `read_config`."""
         self._raw = raw
         self._options = options
         self._needs_origin = needs_origin
 
     def load(self) -> Config:
-        """The same every time."""
         return config_of(self._raw, options=self._options, needs_origin=self._needs_origin)
 
     def stamp(self) -> Stamp:
-        """Never changes."""
         return ()
 
 

@@ -1,5 +1,3 @@
-"""Reads `status_listen` and `[[status_pages]]`."""
-
 from typing import Any
 
 from greenroom.config.addresses import address_of, address_problems
@@ -13,7 +11,7 @@ from greenroom.model.status_page import PAGES_MAX, PageSettings, name_problems
 def read_status_pages(
     listen: str, raw: Any, problems: list[Problem]
 ) -> tuple[Address | None, tuple[PageSettings, ...]]:
-    """(where they are served, None for nowhere, and the pages)."""
+    """(address or None, pages)."""
     address = None
     if listen:
         problems += address_problems("status_listen", listen)

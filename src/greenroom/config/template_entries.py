@@ -1,6 +1,4 @@
-"""Reads the waiting page of a room or an event: text in the configuration itself, or in a file
-beside it.
-"""
+"""Reads a waiting page: text in the configuration, or in a file beside it."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,9 +20,7 @@ def read_template(
     files: list[Path],
     text_line: Callable[[str], int],
 ) -> list[Problem]:
-    """Puts the template of one table into `values`, and notes its file in `files`; everything that
-    is wrong with it.
-    """
+    """Puts the template into `values` and its file into `files`; returns everything wrong."""
     html = values.get(HTML_KEY)
     if FILE_KEY in raw and isinstance(raw[FILE_KEY], str) and raw[FILE_KEY]:
         return _from_file(folder / raw[FILE_KEY], values, step(pointer, FILE_KEY), files)
@@ -56,7 +52,7 @@ def _line(first: int, within: int) -> int:
 
 
 def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
-    """A UTF-8 file of at most `size_max` bytes, or what is wrong with it."""
+    """UTF-8, at most `size_max` bytes."""
     try:
         with path.open("rb") as file:
             content = file.read(size_max + 1)

@@ -1,8 +1,7 @@
 """The line of each key in a TOML file, because the standard parser does not report it.
 
-The text has already been read by `tomllib`, so this scanner may assume that it is well formed: it
-only follows keys, skips values and counts lines. Places are named by pointers: `rooms[1].path`,
-`origins."shop.example.com"`.
+`tomllib` has already read the text, so this scanner only follows keys, skips values and counts
+lines. Pointers name places: `rooms[1].path`, `origins."shop.example.com"`.
 """
 
 import re
@@ -23,7 +22,7 @@ _LAST_STEP = re.compile(r'(?:\[\d+\]|\.?(?:"(?:[^"\\]|\\.)*"|[^.\["\]]+))$')
 
 
 def step(pointer: str, key: str | int) -> str:
-    """The pointer of one entry of a table (a string) or of an array (a number)."""
+    """Appends a table's key (a string) or an array's index (a number)."""
     if isinstance(key, int):
         return f"{pointer}[{key}]"
     shown = (
@@ -35,7 +34,7 @@ def step(pointer: str, key: str | int) -> str:
 
 
 class KeyLines:
-    """The line of every key of one well-formed TOML text."""
+    """The text must be well-formed."""
 
     def __init__(self, text: str) -> None:
         scanner = _Scanner(text)
@@ -44,7 +43,7 @@ class KeyLines:
 
     def line(self, pointer: str) -> int:
         """1-based line of the key, or of the nearest table around it; 0 when nothing around it is
-        written down.
+        written.
         """
         while pointer:
             if pointer in self._keys:
@@ -103,7 +102,7 @@ class _Scanner:
         return pointer
 
     def _into(self, pointer: str) -> str:
-        """A name in a header means the newest entry when it names an array of tables."""
+        """A name in a header means the newest entry of an array of tables."""
         return step(pointer, self._newest[pointer]) if pointer in self._newest else pointer
 
     def _key(self) -> list[str]:

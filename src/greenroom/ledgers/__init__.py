@@ -1,3 +1,3 @@
-"""Where the ledger of a room lives: memory and journal, or Redis; and the sync between data
+"""Where the ledger of a room lives (memory and journal, or Redis), and the sync between data
 centers.
 """

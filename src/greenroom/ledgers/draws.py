@@ -1,10 +1,9 @@
-"""Seeds and results of draws in the data directory: one secret, and one file for each draw that was
-held.
+"""Seeds and results of draws in the data directory: one secret, and one file for each held draw.
 
-A seed is HMAC(secret, draw id). So there is nothing to write down before a draw and nothing to lose
-in a crash, a published seed tells nothing about another one, and processes that share the secret
-share the seeds. A person who can read the secret can compute every order before it is drawn: it is
-readable by its owner only, and never leaves this folder.
+A seed is HMAC(secret, draw id): nothing to write before a draw and nothing to lose in a crash, a
+published seed reveals no other, and processes that share the secret share the seeds. Who can read
+the secret can compute every order beforehand: only its owner can read it, and it never leaves this
+folder.
 """
 
 import contextlib
@@ -23,8 +22,7 @@ SECRET_FILE = "draw.secret"  # noqa: S105  the name of the file
 FOLDER = "draws"
 SECRET_BYTES = 32
 KEPT_AT_HAND = 4
-"""Draws kept in memory, newest last: a reload in the middle of a sale does not read a large file
-again.
+"""Draws in memory, newest last: a reload in the middle of a sale does not read a large file again.
 """
 
 DRAW_MAX_BYTES = 1 << 30
@@ -34,10 +32,12 @@ _DRAW_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class DrawFiles:
-    """`<data>/draws/<draw id>.json`, each as it is to be published, and `<data>/draw.secret`."""
+    """`<data>/draws/<draw id>.json`, each as published, and `<data>/draw.secret`."""
 
     def __init__(self, data: Path, entropy: Callable[[int], bytes] = os.urandom) -> None:
-        """`entropy(n)` gives n unpredictable bytes. Nothing is read or written before it is needed."""
+        """`entropy(n)` returns n unpredictable bytes. Nothing is read or written before it is
+        needed.
+        """
         self._path = data / SECRET_FILE
         self._folder = data / FOLDER
         self._entropy = entropy
@@ -48,14 +48,14 @@ class DrawFiles:
         return hmac.digest(self.secret(), f"greenroom draw {draw_id}".encode(), "sha256")
 
     def secret(self) -> bytes:
-        """What all seeds are made from; made when there is none. Raises StorageFailed."""
+        """Made when there is none. Raises StorageFailed."""
         if not self._secret:
             self._secret = self._read_secret() or self._make_secret()
         return self._secret
 
     def adopt(self, secret: bytes) -> None:
-        """From now on this secret counts, which several machines have agreed on. Raises
-        StorageFailed, or ValueError for no secret.
+        """Uses the secret that several machines have agreed on. Raises StorageFailed, or ValueError
+        for no secret.
         """
         if len(secret) != SECRET_BYTES:
             raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(secret)}")
@@ -88,7 +88,7 @@ class DrawFiles:
         then(answer)
 
     def held(self, draw_id: str) -> Draw | None:
-        """The draw of this id, when there is a file of it. Raises StorageFailed."""
+        """None when there is no file. Raises StorageFailed."""
         if draw_id in self._at_hand:
             return self._at_hand[draw_id]
         content = self.file(draw_id)
@@ -100,7 +100,7 @@ class DrawFiles:
             raise StorageFailed(f"{self._where(draw_id)} is not a draw: {error}") from None
 
     def keep(self, draw: Draw) -> Draw:
-        """Writes the file of a draw; the one that counts, which is the first that was kept. Raises
+        """Writes the file of a draw; returns the draw that counts, the first that was kept. Raises
         StorageFailed.
         """
         new = self._folder / f".{draw.draw}.{os.getpid()}"
@@ -125,7 +125,7 @@ class DrawFiles:
         return found
 
     def file(self, draw_id: str) -> bytes | None:
-        """The file of a draw that was held, as it is to be published; None when there is none."""
+        """The file as published; None when there is none."""
         if not _DRAW_ID.fullmatch(draw_id):
             return None
         try:
@@ -139,7 +139,7 @@ class DrawFiles:
             ) from None
 
     def listed(self) -> list[str]:
-        """The ids of all draws that were held, newest first."""
+        """Newest first."""
         with contextlib.suppress(FileNotFoundError):
             files = [
                 path
@@ -162,8 +162,8 @@ class DrawFiles:
         return draw
 
     def _read_secret(self) -> bytes:
-        """Empty when there is none yet. A file that is not one is never replaced: the seeds already
-        promised hang on it.
+        """Empty when there is none yet. A bad file is never replaced: the seeds already promised
+        depend on it.
         """
         try:
             secret = bytes.fromhex(self._path.read_text("ascii"))
@@ -176,8 +176,8 @@ class DrawFiles:
         return secret
 
     def _make_secret(self) -> bytes:
-        """Written down and synced before any seed is made from it; of two processes at once one
-        wins, and both use that one.
+        """Synced before any seed is made from it; of concurrent processes one wins, and all use its
+        secret.
         """
         new = self._path.with_name(f".{SECRET_FILE}.{os.getpid()}")
         try:

@@ -18,8 +18,7 @@ PAYLOAD_MAX = 4 * 1024 * 1024
 """Bytes in one frame; a reader uses one window of a little more, for files of any size."""
 
 RESYNC_BYTES_MAX = 1 << 30
-"""Bytes checked in one search for the next intact frame behind damage: about a second; then the
-rest counts as damaged.
+"""Bytes checked per search for the next intact frame, about a second; the rest counts as damaged.
 """
 
 FRAME_HEAD = struct.Struct(">II")
@@ -28,17 +27,16 @@ _WINDOW = PAYLOAD_MAX + FRAME_HEAD.size
 _NOT_ZERO = re.compile(rb"[^\0]")
 
 Stretch = tuple[int, int]
-"""Begin and end, in bytes, of a part of the file that holds no intact frame."""
+"""Begin and end, in bytes, of a part of the file without intact frame."""
 
 
 def header(version: int = VERSION) -> bytes:
-    """The first HEADER_SIZE bytes of a journal."""
     begin = MAGIC + struct.pack(">I", version)
     return begin + struct.pack(">I", zlib.crc32(begin))
 
 
 def version_of(head: bytes) -> int:
-    """The version that an intact header names; 0 when it is not an intact header."""
+    """0 for a header that is not intact."""
     if len(head) != HEADER_SIZE or not head.startswith(MAGIC):
         return 0
     version: int = struct.unpack_from(">I", head, len(MAGIC))[0]
@@ -46,7 +44,7 @@ def version_of(head: bytes) -> int:
 
 
 def framed(payload: bytes) -> bytes:
-    """One frame. Raises ValueError for an empty payload or one above PAYLOAD_MAX."""
+    """Raises ValueError for an empty payload or one above PAYLOAD_MAX."""
     size = len(payload)
     if not 0 < size <= PAYLOAD_MAX:
         raise ValueError(f"a frame holds 1 to {PAYLOAD_MAX} bytes, not {size}")
@@ -54,8 +52,8 @@ def framed(payload: bytes) -> bytes:
 
 
 def scan(file: int, at: int, end: int, damaged: list[Stretch]) -> Iterator[bytes]:
-    """Payloads of the intact frames between two offsets, in order; every stretch between them is
-    added to `damaged`.
+    """Yields payloads of intact frames between two offsets; adds every stretch between them to
+    `damaged`.
     """
     unpack, head_size, crc32 = FRAME_HEAD.unpack_from, FRAME_HEAD.size, zlib.crc32
     while at < end:
@@ -77,8 +75,8 @@ def scan(file: int, at: int, end: int, damaged: list[Stretch]) -> Iterator[bytes
 
 
 def torn(file: int, at: int, end: int) -> bool:
-    """Whether the end of the file, which holds no intact frame, is what a kill or a power cut
-    leaves of the last write.
+    """Whether this end of the file, which holds no intact frame, is what a kill or power cut leaves
+    of a write.
     """
     head = os.pread(file, FRAME_HEAD.size, at)
     if len(head) < FRAME_HEAD.size:
@@ -90,7 +88,6 @@ def torn(file: int, at: int, end: int) -> bool:
 
 
 def all_zero(file: int, at: int, end: int) -> bool:
-    """Whether there is nothing but zeros between two offsets."""
     while at < end:
         window = os.pread(file, min(_WINDOW, end - at), at)
         if not window or _NOT_ZERO.search(window):
@@ -100,7 +97,7 @@ def all_zero(file: int, at: int, end: int) -> bool:
 
 
 def _next_intact(file: int, at: int, end: int) -> int:
-    """Where the first intact frame behind a damaged one begins, or `end`."""
+    """Returns `end` when there is none."""
     head = os.pread(file, FRAME_HEAD.size, at)
     if len(head) == FRAME_HEAD.size:
         behind: int = at + FRAME_HEAD.size + FRAME_HEAD.unpack(head)[0]
@@ -123,9 +120,7 @@ def _next_intact(file: int, at: int, end: int) -> int:
 
 
 def _candidates(window: bytes) -> Iterator[tuple[int, int]]:
-    """(place, length) wherever the four bytes could be the length of a frame; its first byte is
-    always zero.
-    """
+    """(place, length) wherever four bytes could be a frame's length; its first byte is always zero."""
     place = window.find(b"\0")
     last = len(window) - FRAME_HEAD.size
     while 0 <= place < last:

@@ -38,17 +38,15 @@ from greenroom.ledgers.frames import (
 )
 
 CORRUPT_COPIES_MAX = 8
-"""Damaged files kept beside the journal; after that the last one is replaced, so a dying disk is
-not filled with copies.
-"""
+"""After that the last copy is replaced, so a dying disk is not filled with copies."""
 
 _WRITE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stretch of the file, in bytes, that holds no intact frame; `copy` is where the damaged file
-    was kept, or None.
+    """A stretch of the file, in bytes, without intact frame; `copy` is where the damaged file was
+    kept, or None.
     """
 
     offset: int
@@ -297,9 +295,6 @@ class FileJournal:
         return copy
 
     def _prepare(self) -> None:
-        """Makes the file fit for the next frame: writable, nothing behind the last good frame, a
-        header.
-        """
         self._refuse_closed()
         try:
             if not self._writable:
@@ -317,7 +312,7 @@ class FileJournal:
             raise StorageFailed(f"{self.path}: is closed")
 
     def _reopen(self) -> None:
-        """The disk was read-only when the journal was opened, or the file was removed."""
+        """For a disk that was read-only when the journal was opened, or a removed file."""
         if self._lock < 0:
             self._take_lock()
         file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)

@@ -1,5 +1,5 @@
-"""A journal that is created on the first write: a room without visitors needs no file, and a
-thousand of them no time.
+"""A journal created on the first write: a thousand rooms without visitors need no files and no
+time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,14 +9,12 @@ from greenroom.ledgers.journal import Damage, FileJournal
 
 
 class LateJournal:
-    """See `FileJournal`: the same, but for the file, which is opened at once only where it exists."""
+    """`FileJournal`, but the file is opened at once only where it exists."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.emptied = path.exists() and not path.stat().st_size
-        """Whether the file was there without a byte in it: a journal is never left like that, but
-        by a kill while it is being made.
-        """
+        """The file was there, but empty: only a kill while it is made leaves it like that."""
         self._file = FileJournal(path) if path.exists() else None
 
     @property
@@ -40,7 +38,7 @@ class LateJournal:
             self._file.sync()
 
     def compact(self, payloads: Iterable[bytes], since: int | None = None) -> None:
-        """See `FileJournal`; without a file there is no history to replace."""
+        # Without a file there is no history to replace.
         if self._file:
             self._file.compact(payloads, since)
 

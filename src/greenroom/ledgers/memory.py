@@ -23,24 +23,19 @@ from greenroom.model.visit import Outcome, Standing
 from greenroom.ports import Clock, Journal, TableThen, Then, nobody
 
 HERE = "here"
-"""The name of the only data center."""
 
 DRY_MS = 50
-"""At most one extra sync in this time when permits ran out: cheap, but not free, and a flood asks
-for it with every request.
-"""
+"""Between two extra syncs when permits ran out: a flood would request one each time."""
 
 SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
 RETRY_MS = 1_000
-"""How often a disk that refused is tried again."""
+"""Between two tries of a disk that refused."""
 
 SNAPSHOT_RECORDS = 40_000
-"""Records in one payload of a snapshot: just under a megabyte."""
+"""Per payload of a snapshot: just under a megabyte."""
 
 
 class Gauges(NamedTuple):
-    """A room at one moment."""
-
     active: int
     waiting: int  # real places
     called: int
@@ -51,8 +46,6 @@ class Gauges(NamedTuple):
 
 
 class MemoryLedger:
-    """Answers every operation at once. Not for several threads."""
-
     def __init__(
         self,
         room: Room,
@@ -123,11 +116,11 @@ class MemoryLedger:
         then(self.view_now(ticket_id, self._now_ms()))
 
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:  # noqa: ARG002 - there is no other one
-        """See `ports.LedgerPort`: one process is one data center."""
+        # One process is one data center.
         then(Outcome(Standing.GONE))
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
-        """Not written down: a restart gives all waiters a whole refresh."""
+        # Not written down: a restart gives all waiters a whole refresh.
         self.ledger.keep(ticket_id, gap_ms, self._now_ms())
 
     def line_table(self, then: TableThen) -> None:
@@ -195,12 +188,10 @@ class MemoryLedger:
 
     @property
     def room(self) -> Room:
-        """The settings in force."""
         return self._room
 
     @property
     def storage_failed(self) -> bool:
-        """Whether admissions are stopped because nothing can be written."""
         return self.ledger.halted
 
     def tick(self) -> int:
@@ -222,9 +213,7 @@ class MemoryLedger:
         return now_ms if more else self._tick_ms
 
     def gauges(self) -> Gauges:
-        """Counts of this moment; active may include sessions that ended within the last quarter of
-        a second.
-        """
+        """Active may include sessions that ended within the last quarter of a second."""
         ledger, now_ms = self.ledger, self._now_ms()
         ledger.lease.trim(now_ms)
         return Gauges(
@@ -233,19 +222,17 @@ class MemoryLedger:
         )  # fmt: skip
 
     def tally(self) -> Taken:
-        """What analytics want to know, since the last time."""
+        """For analytics, since the last call."""
         return self.ledger.sessions.tally.take()
 
     def snapshot(self) -> Iterator[bytes]:
-        """Payloads equivalent to everything written so far; they describe this moment, even if they
-        are read later.
-        """
+        """Payloads equivalent to everything written so far, as of this call."""
         memory = self.ledger.memory(self._now_ms())
         memory.spent = dict(memory.spent)
         return _payloads(memory)
 
     def live_bytes(self) -> int:
-        """About how long a snapshot is, cheaply."""
+        """About a snapshot's length, cheaply."""
         ledger = self.ledger
         records = (
             1
@@ -257,14 +244,14 @@ class MemoryLedger:
         return records * RECORD.size
 
     def problems(self) -> list[str]:
-        """Which laws of conservation do not hold; always empty."""
+        """Laws of conservation that do not hold; always empty."""
         return problems(self.coordinator, [self.ledger])
 
     # -- inside ------------------------------------------------------------------------------------
 
     def _exchange(self, now_ms: int) -> None:
-        """A sync; in one process the messages are handed over. Once more when the answer called
-        something back.
+        """A sync, repeated once when the answer called something back; in one process the messages
+        are handed over.
         """
         ledger = self.ledger
         for _ in range(3):
@@ -281,7 +268,7 @@ class MemoryLedger:
         self._dry_ms, self._tick_ms = now_ms + DRY_MS, now_ms + int(pause_ms)
 
     def _written(self, outcome: Outcome, now_ms: int, random_bits: int) -> Outcome:
-        """The answer once it is written down, or the answer when it cannot be."""
+        """The answer once it is written, or the one for when it cannot be."""
         if self._write_log():
             return outcome
         if outcome.standing is Standing.ADMITTED:

@@ -1,3 +1,1 @@
-"""How other proxies ask the decision service: one file for each way of asking, one row for each in
-`table.DIALECTS`.
-"""
+"""How other proxies ask the decision service: one row for each way in `table.DIALECTS`."""

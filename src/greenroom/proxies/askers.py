@@ -1,9 +1,8 @@
-"""Whose request it is: everything of a question but the target, which is another one for each part
-of a page.
+"""Whose request it is: everything of a question but the target.
 
-The visitor's browser fetches a page and its parts within a moment, with the same headers and the
-same ticket. So what such a question means is worked out once, and remembered with what it was made
-with. The gateway knows the question again by its bytes (`gateway.wire.question_heads`).
+A browser fetches a page and its parts with the same headers and ticket, so what such a question
+means is computed once, and cached. The gateway finds it by its bytes
+(`gateway.wire.question_heads`).
 """
 
 import msgspec
@@ -17,7 +16,7 @@ from greenroom.request.path_readings import PathPolicy, read_target
 
 
 class Asker(msgspec.Struct, frozen=True, gc=False):
-    """One visitor behind one proxy; good as long as what it was made with is in use."""
+    """One visitor behind one proxy; valid while what it was made with is in use."""
 
     arrival: Arrival  # one of its requests
     dialect: Dialect
@@ -28,8 +27,8 @@ class Asker(msgspec.Struct, frozen=True, gc=False):
     own_cookies: frozenset[bytes]
 
     def request(self, raw: bytes) -> Arrival | None:
-        """Its request for this target; None where that is not canonical, or too long: then the
-        question is read as a whole.
+        """None where this target is not canonical, or too long: then the question is read as a
+        whole.
         """
         if len(raw) > self.limits.url_bytes:
             return None

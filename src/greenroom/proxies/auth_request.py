@@ -1,9 +1,9 @@
-"""nginx auth_request: the answer to the question is yes or no; the page is fetched in a second
-request, which names the verdict.
+"""nginx auth_request: the question's answer is yes or no; a second request, which names the
+verdict, fetches the page.
 
 nginx passes on neither body nor most headers of a refused question, so the verdict is kept for a
-moment under an unguessable id (`VerdictStore`). The second request renders that verdict and asks
-nothing again: it takes no second place and spends no permit.
+moment under an unguessable id (`VerdictStore`). The second request renders it, takes no second
+place and spends no permit.
 """
 
 from greenroom.proxies.dialect import Dialect, from_headers

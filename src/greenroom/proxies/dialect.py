@@ -21,7 +21,7 @@ PASS = b"Greenroom-Pass"
 
 
 class Asked(NamedTuple):
-    """What the visitor sent, as the proxy says: method, raw target, Host header."""
+    """What the visitor sent, according to the proxy."""
 
     method: bytes
     target: bytes
@@ -33,11 +33,10 @@ ReadQuestion = Callable[[Arrival], Asked | Refusal]
 
 
 class Dialect(NamedTuple):
-    """One way of asking. `path` is where questions go; with `whole_path` the visitor's own target
-    stands behind it.
+    """One way of asking, at `path`; with `whole_path` the visitor's target follows it.
 
     `own` are headers of the question (lower case) that are not as the visitor sent them, Host among
-    them. `target_header` is the one that holds the visitor's target; empty where none does.
+    them. `target_header` holds the visitor's target; empty: none does.
     """
 
     name: str
@@ -53,7 +52,7 @@ class Dialect(NamedTuple):
 
 
 def from_headers(method: bytes, target: bytes, host: bytes) -> ReadQuestion:
-    """Reads a question that says it in headers of these names (lower case)."""
+    """Names are lower case."""
 
     def read(question: Arrival) -> Asked | Refusal:
         facts = question.facts
@@ -75,12 +74,12 @@ NOT_CANONICAL = Refusal(400, "the path is not in its canonical form")
 
 
 def forwarded_as_sent(arrival: Arrival) -> Arrival | Refusal:
-    """The arrival as it is judged where it goes on unchanged; a refusal where that could be read as
-    another path than the one that is matched.
+    """Returns the arrival as it is judged where it goes on unchanged, or a refusal where it could
+    be read as another path.
 
     The gateway can forward the canonical path; another proxy forwards what the visitor sent.
-    Escapes may be spelled as one likes, but dot segments are resolved by some servers and not by
-    others, and doubled slashes and session ids must lead to the same room in any reading.
+    Escapes may be spelled freely, but some servers resolve dot segments, and doubled slashes and
+    session ids must lead to the same room in any reading.
     """
     sent, matched = arrival.target.partition(b"?")[0], arrival.path.encode()
     if sent[:1] == b"/" and (
@@ -100,8 +99,7 @@ _FORWARD = AnswerHeaders((b"Greenroom-Verdict", b"forward"), (b"Cache-Control", 
 def forward_answer(
     set_cookie: bytes, cookies: bytes, removes: bytes, pass_cookie: bytes = b""
 ) -> Answer:
-    """Tells the proxy to go on. `cookies` are those that the application may see, `removes` see
-    `Dialect`.
+    """Tells the proxy to forward. `cookies` are those for the application, `removes` see `Dialect`.
 
     `pass_cookie` is for a proxy that verifies passes: a Set-Cookie value in the header
     Greenroom-Pass.
@@ -113,11 +111,8 @@ def forward_answer(
 
 
 def held_answer(answer: Answer, status_for: tuple[tuple[range, int], ...]) -> Answer:
-    """The same with a status that this proxy takes for a no and passes on; the own status is in the
-    header `Greenroom-Status` then.
-
-    `status_for` are the statuses that it would take for something else (a yes, or a broken
-    service), each with the one to send instead.
+    """Replaces statuses that this proxy would take for something else (a yes, a broken service), by
+    `status_for`; the original is then in `Greenroom-Status`.
     """
     for statuses, status in status_for:
         if answer.status in statuses:

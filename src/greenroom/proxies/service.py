@@ -34,7 +34,7 @@ from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.request.canonical import Refusal
 
 SENDERS_REMEMBERED = 256
-"""Addresses of proxies that are remembered; there are a handful, and only trusted ones are kept."""
+"""Addresses of trusted proxies."""
 
 _PLAIN = AnswerHeaders(
     (b"Content-Type", b"text/plain; charset=utf-8"),
@@ -49,13 +49,12 @@ _NO_DIALECT = Refusal(404, "there is no way of asking at this path")
 
 
 def cookies_of(asked: Arrival) -> bytes:
-    """Every cookie that the visitor sent, in one header's form."""
+    """Every cookie of the visitor, as one header."""
     facts = asked.facts
     return facts.get(b"cookie", b"") if facts is not None else b"; ".join(asked.values(b"cookie"))
 
 
 def refusal_answer(refusal: Refusal) -> Answer:
-    """For a request that goes no further."""
     return Answer(refusal.status, _PLAIN, f"{refusal.status}: {refusal.reason}\n".encode())
 
 
@@ -80,16 +79,15 @@ class ProxyQuestions:
         self.policy = policy
 
     def reconfigure(self, policy: ForwardedPolicy, limits: ArrivalLimits) -> None:
-        """Other proxies may ask from now on."""
         self.policy, self.limits = policy, limits
         self._senders.clear()
 
     def obey(self, _forward: Forward, _command: bytes) -> bytes:
-        """No origin answers here."""
+        # No origin answers here.
         return b""
 
     def open_session(self, forward: Forward, place: int) -> OpenSession:
-        """Nothing is forwarded from here, so no request is ever under way."""
+        # Nothing is forwarded from here, so no request is ever under way.
         return self.decisions.open_session(forward, place)
 
     def verdict(
@@ -98,10 +96,8 @@ class ProxyQuestions:
         later: Callable[[Verdict], None],
         late: object = None,  # noqa: ARG002 - proxies do not wait
     ) -> Verdict | None:
-        """The answer to one question, or None, and then `later` is called with it;
-        `question.client` is the other end of the connection.
-
-        Never raises.
+        """Returns the answer, or None and calls `later` with it; `question.client` is the other end
+        of the connection. Never raises.
         """
         try:
             if isinstance(asker := question.asker, Asker):
@@ -117,7 +113,7 @@ class ProxyQuestions:
             return OUTAGE
 
     def sender(self, address: str) -> Sender | None:
-        """The proxy at this address; None when it is not trusted."""
+        """None when the proxy is not trusted."""
         sender = self._senders.get(address)
         if sender is None:
             sender = Sender(
@@ -163,9 +159,7 @@ class ProxyQuestions:
         return None if verdict is None else worded(verdict)
 
     def asker(self, question: Arrival, header: bytes) -> Asker | None:
-        """Whose question this is, to be asked `again` with other values of this header; None where
-        it is not the target alone.
-        """
+        """For `again` with other values of this header; None where more than the target differs."""
         dialect, sender = dialect_of(question.target), self.sender(question.client)
         if (
             dialect is None
@@ -186,8 +180,8 @@ class ProxyQuestions:
         )
 
     def again(self, asker: Asker, target: bytes, address: str) -> Arrival | None:
-        """The same visitor's request for another target, asked from the same address; None where
-        the question must be read as a whole.
+        """The same visitor's request for another target, from the same address; None where the
+        question must be read as a whole.
         """
         if self._senders.get(address) is not asker.sender or self.limits is not asker.limits:
             return None  # a reload has replaced what it was made with
@@ -196,9 +190,7 @@ class ProxyQuestions:
     def _visitor_request(
         self, dialect: Dialect, question: Arrival, sender: Sender
     ) -> Arrival | Refusal:
-        """The lines of the question, which the gateway has found good, without those that are the
-        proxy's.
-        """
+        """The question's checked lines, without those that are the proxy's."""
         asked = dialect.read(question)
         if isinstance(asked, Refusal):
             return asked
@@ -218,7 +210,7 @@ class ProxyQuestions:
     def visitor_request(
         self, asked: Asked, lines: CheckedLines, sender: Sender
     ) -> Arrival | Refusal:
-        """What the visitor sent, judged as strictly as if the visitor had sent it here."""
+        """Judged as strictly as if the visitor had sent it here."""
         if sender.named(asked.host).policy is None:
             return Refusal(403, "this proxy is not trusted for this host")
         arrival = arrival_of(

@@ -1,1 +1,1 @@
-"""Ledgers of many processes in Redis: its functions, and the clients that call them."""
+"""Ledgers of many processes in Redis: functions, and their clients."""

@@ -1,5 +1,5 @@
-"""Analytics of many processes in the global Redis: a stream for each data center, and the lease of
-the one process that empties them.
+"""Analytics of many processes in the global Redis: a stream per data center, and the lease of the
+process that empties them.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ class RedisAnalyticsStream:
     """The client must not decode answers."""
 
     def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
-        """`process` names this process among all."""
+        """`process` is unique among all."""
         self._client = client
         self._process = process
         self._place = f"{prefix}:{{analytics}}:"
@@ -68,6 +68,5 @@ class RedisAnalyticsStream:
             raise StorageFailed(f"Redis: {error}") from error
 
     async def close(self) -> None:
-        """Lets the connection go."""
         with contextlib.suppress(RedisError, OSError):
             await self._client.aclose()

@@ -1,9 +1,8 @@
-"""Questions and answers as bytes: what goes into one call for one room, and what comes out, with
-the estimate read here.
+"""Questions and answers as bytes, for one call for one room.
 
-The server says how far a visitor is from the front and how long that takes by the limits and the
-measured pace; the forecast is read in this process, because its table is worked out once and used
-for thousands of visitors.
+The server returns how far a visitor is from the front and how long that takes by the limits and the
+measured pace; this process reads the forecast, because its table is computed once and used for
+thousands of visitors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,14 +22,12 @@ from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP = 1, 2, 3, 4, 5, 6, 7, 8
 
 QUESTION = Struct("<B12sdQ")
-"""What, ticket id, key, random bits."""
+"""Kind, ticket id, key, random bits."""
 VISIT_MORE = Struct("<dBB")
 """Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
 SETTINGS = Struct("<BBBBBIIIIId")
 EXPECTED = Struct("<dd")
-"""Behind the settings: what time the process expects in the ledger, and how far that may be off
-(`admission.ledger_time`).
-"""
+"""Behind the settings: the ledger's expected time, and its tolerance (`admission.ledger_time`)."""
 _HEAD = Struct("<dddddddd")
 _ANSWER = Struct("<BBddIIId")
 _TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
@@ -45,7 +42,6 @@ _HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
 
 
 def settings_of(room: Room) -> bytes:
-    """What the functions have to know of a room."""
     return SETTINGS.pack(
         METHODS.index(room.queueing_method), room.queue_all, _CONFIRMS[room.confirm_newcomers], not room.disable_session_renewal,
         room.strong_sessions, room.session_ms, room.renewal_age_ms, room.check_in_max_s, room.new_users_per_minute,
@@ -54,41 +50,37 @@ def settings_of(room: Room) -> bytes:
 
 
 class Reader:
-    """Reads the answers of one room."""
-
     __slots__ = (
         "_open", "_outlook", "_random", "forecast", "line_ahead_ms", "now_ms", "on_line", "passes_left", "per_minute", "permits", "want",
     )  # fmt: skip
 
     def __init__(self, room: Room, on_line: bool = False) -> None:
-        """`on_line`: times in outcomes are on the coordinator's clock, which is the same in all
-        data centers, instead of the ledger's.
+        """`on_line`: times in outcomes are on the coordinator's clock, the same in all data
+        centers.
         """
         self.on_line = on_line
         self._outlook = Outlook()
         self.forecast = 0
-        """Number of the forecast at hand."""
         self.now_ms = self.permits = self.want = 0
-        """The ledger's clock, unused permits, and how many permits to ask for because the lease ran
-        dry; as of the latest answer.
+        """As of the latest answer: the ledger's clock, unused permits, and permits to request for a
+        dry lease.
         """
         self.passes_left = 0
-        """For how many permits requests that cannot wait may ask together; of the latest answer, if
-        such a request was in it.
+        """Permits for which requests that cannot wait may ask together; of the latest answer to
+        such a request.
         """
         self.line_ahead_ms = 0
-        """By how much the coordinator's clock is ahead of the ledger's."""
+        """How far the coordinator's clock is ahead of the ledger's."""
         self.per_minute: float | None = None
         self.configure(room)
 
     def configure(self, room: Room) -> None:
-        """New settings."""
         self._random = room.queueing_method == "random"
         self._open = room.queueing_method != "reject" and not room.queue_all
         self._outlook.expect(self._random)
 
     def read(self, reply: bytes, forecast: bytes) -> Iterator[tuple[Outcome, bool]]:
-        """The outcomes of one call, each with whether asking for permits could help it."""
+        """Yields outcomes, each with whether requesting permits could help it."""
         unseen = self._begin(reply, forecast)
         shift_ms = self.line_ahead_ms if self.on_line else 0
         for (
@@ -133,7 +125,7 @@ class Reader:
                 )
 
     def line_table(self, reply: bytes, forecast: bytes) -> LineTable:
-        """The table of the line, as `admission.ledger.Ledger.line_table` makes it."""
+        """As `admission.ledger.Ledger.line_table`."""
         self._begin(reply, forecast)
         standing, count = _TABLE.unpack_from(reply, _HEAD.size)
         rows = list(_PLACE.iter_unpack(memoryview(reply)[_HEAD.size + _TABLE.size :]))
@@ -151,7 +143,7 @@ class Reader:
         )
 
     def _begin(self, reply: bytes, forecast: bytes) -> int:
-        """What every answer begins with; how many newcomers have not been seen again."""
+        """Reads what every answer begins with; returns how many newcomers have not been seen again."""
         now_ms, permits, per_minute, line_ahead_ms, want, number, unseen, left = _HEAD.unpack_from(
             reply
         )
@@ -172,9 +164,7 @@ class Reader:
     def _estimate(
         self, position: int, waiting: int, key: int, wait_s: float, alone: bool
     ) -> Estimate | None:
-        """As `admission.ledger.waits.Waits.estimate`; `wait_s` is what the server worked out (below
-        0: nothing).
-        """
+        """As `admission.ledger.waits.Waits.estimate`; `wait_s` is the server's (below 0: none)."""
         if not self._open:
             return None
         outlook = self._outlook

@@ -1,8 +1,7 @@
-"""Collects the questions of one event-loop iteration and sends them as one batch; meanwhile the
-next batch collects.
+"""Batches the questions of one event-loop iteration; meanwhile the next batch collects.
 
-So a lone question goes out at once, and the busier it is the more questions share a round trip.
-When Redis does not answer, everybody who waits is answered from here: held, with nothing promised.
+A lone question goes out at once; under load more questions share a round trip. When Redis does not
+answer, all who wait are held, with nothing promised.
 """
 
 import asyncio
@@ -13,27 +12,20 @@ from typing import Any, Protocol
 from greenroom.ledgers.redis.wire import Command, Unreachable, Wire
 
 TRIP_MAX = 1_024
-"""Questions in one round trip: about 10 ms of work there and 5 ms here; the rest goes with the next
-one.
-"""
+"""Questions in one round trip: about 10 ms of work there and 5 ms here."""
 
 GATHERED_MAX = 20_000
-"""Questions that may wait in this process, about 10 MB; more are answered at once as if Redis did
-not.
-"""
+"""Waiting questions, about 10 MB; more are answered at once as if Redis did not."""
 
 
 class BatchSource(Protocol):
-    """A source of questions: those of one room."""
+    """The questions of one room."""
 
     def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
-        """What to send now, at most about `limit` questions, each with who takes the reply (a value
-        or an exception).
-        """
+        """At most about `limit` questions, each with who takes the reply (a value or an exception)."""
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing is left to send."""
+    def idle(self) -> bool: ...
 
     def give_up(self, error: Exception) -> None:
         """Answers all questions that have not been sent."""
@@ -48,22 +40,22 @@ class RequestBatcher:
         on_trip: Callable[[float], None],
         on_failure: Callable[[Exception | None], None],
     ) -> None:
-        """`on_trip` is told how many seconds a round trip took, when its replies are read.
+        """`on_trip` receives the seconds of each round trip, when its replies are read.
 
-        `on_failure` is told of every failure, and None when it is over.
+        `on_failure` receives every failure, and None when it is over.
         """
         self._wire = wire
         self._on_trip = on_trip
         self._on_failure = on_failure
         self.questions = self.trips = self.failed = 0
         self.seconds = 0.0
-        """Of the trips that were answered, together."""
+        """Total of answered trips."""
         self._sources: dict[BatchSource, None] = {}
         self._trip: asyncio.Task[None] | None = None
         self._well = True
 
     def call(self, source: BatchSource) -> None:
-        """A counter has something to send."""
+        """Call it when `source` has something to send."""
         self._sources[source] = None
         if self._trip is None:
             self._trip = asyncio.get_running_loop().create_task(self._work())

@@ -1,6 +1,4 @@
-"""Calls a function of a library in Redis, loading the library where it is missing, and waits for
-the first element of a list.
-"""
+"""Calls functions of a library in Redis, loading the library where it is missing."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -15,8 +13,8 @@ from greenroom.ledgers.redis.library import Library
 async def call_function(
     client: Client, library: Library, name: str, keys: Sequence[str], arguments: Sequence[Any]
 ) -> Any:
-    """Calls it, and once more after loading its library when the server (a new replica, an emptied
-    server) does not have it.
+    """Repeats the call after loading the library when the server (new replica, emptied server)
+    lacks it.
     """
     function = library.function(name).decode()
     try:
@@ -32,7 +30,7 @@ async def call_function(
 
 
 async def pop(client: Client, key: str, wait_s: float) -> bytes | None:
-    """The first of a list as soon as there is one, or None after so many seconds (at least 10 ms)."""
+    """None after `wait_s` (at least 10 ms)."""
     try:
         found = await client.blpop([key], timeout=max(0.01, wait_s))
     except (RedisError, OSError) as error:

@@ -1,15 +1,15 @@
-"""The clock of a process whose ledgers are in Redis: it follows the coordinator's, so that tickets
-mean the same at every edge.
+"""The clock of a process whose ledgers are in Redis: follows the coordinator's, so that tickets
+mean the same everywhere.
 
-The ledgers know by how much that clock is ahead of their server's, and every answer from them says
-both.
+Every answer of a ledger carries its server's time and how far the coordinator's clock is ahead of
+it.
 """
 
 from greenroom.ports import Clock
 
 
 class ServerClock:
-    """Another clock, put right by what the server says. Never runs backwards."""
+    """Never runs backwards."""
 
     def __init__(self, clock: Clock) -> None:
         self._own_ms = clock.now_ms
@@ -25,15 +25,14 @@ class ServerClock:
         return now_ms
 
     def steady_ms(self) -> int:
-        """The own clock of the process, which nothing puts right: never stepped."""
+        """The process's own clock, which nothing corrects: never stepped."""
         return self._own_ms()
 
     def hear(self, server_ms: int, round_trip_ms: int) -> None:
-        """The server said it was `server_ms` somewhere within a round trip that ends now: right to
-        half of it.
+        """Adjusts to `server_ms`, somewhere within a round trip that ends now: right to half of it.
 
-        Quick answers are believed, slower ones after a while, and at once any answer that cannot be
-        true unless the server's clock has moved (another server has taken over).
+        Quick answers count, slower ones after a while, and at once any that cannot be true unless
+        the server's clock has moved (another server has taken over).
         """
         ahead_ms = server_ms - self._own_ms() + round_trip_ms // 2
         moved = (

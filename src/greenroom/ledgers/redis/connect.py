@@ -1,4 +1,4 @@
-"""Clients of redis-py for one server, for the master that Sentinels know, and for a cluster."""
+"""Clients of redis-py: one server, a master behind Sentinels, a cluster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from redis.backoff import NoBackoff
 Client = Redis | RedisCluster
 
 CONNECTIONS_MAX = 16
-"""Of one process to one server: the ledger needs two, the leader lease and its calls a few."""
+"""To one server: the ledger needs two, the leader lease and its calls a few."""
 
 Hosts = Sequence[tuple[str, int]]
 
@@ -19,7 +19,7 @@ Hosts = Sequence[tuple[str, int]]
 def connect(
     kind: str, hosts: Hosts, service: str, options: Mapping[str, Any], timeout_s: float
 ) -> Client:
-    """A client of this kind ("", "sentinel" or "cluster"): see `link.Link.client`."""
+    """`kind`: "", "sentinel" or "cluster"."""
     patient = {
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,

@@ -22,14 +22,14 @@ from greenroom.ledgers.redis.connect import Client
 
 PLACE = "greenroom:{draws}:"
 ABSENT_S = 10.0
-"""So long the lines of other data centers are waited for; the coordinator declares one dead after
-the same time.
+"""How long other data centers' lines are waited for; the coordinator declares one dead after as
+long.
 """
 
 LOOK_S = 0.2
 ENTRY_BYTES = 32
 KEPT_MS = 30 * 86_400_000
-"""A draw is long over when Redis forgets it; the files stay."""
+"""In Redis; the files stay."""
 
 
 class RedisDraws:
@@ -43,7 +43,7 @@ class RedisDraws:
         data_centers: Callable[[], Collection[str]],
         absent_s: float = ABSENT_S,
     ) -> None:
-        """`data_centers` gives all there are, this one included."""
+        """`data_centers` includes this one."""
         self._client = client
         self._data_center = data_center
         self._data_centers = data_centers
@@ -52,8 +52,8 @@ class RedisDraws:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def agree(self) -> None:
-        """On the secret; once, before any seed is asked for. Raises StorageFailed when that cannot
-        be done and never was.
+        """Agrees on the secret, once, before any seed. Raises StorageFailed when that was never
+        done and cannot be.
         """
         try:
             ours = self._files.secret()
@@ -96,7 +96,6 @@ class RedisDraws:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Ends the connections."""
         await self._client.aclose()
 
     async def _agreed(
@@ -112,8 +111,8 @@ class RedisDraws:
         return msgspec.json.decode(found or b"", type=Draw)
 
     async def _everybody(self, place: str, here: Sequence[str]) -> list[str]:
-        """Lists this line at `place`, unless another process of the data center has; then all of
-        them, once all are there.
+        """Lists this line at `place`, unless another process of the data center has; returns all
+        once all are there.
         """
         await self._client.hsetnx(place, self._data_center, bytes.fromhex("".join(here)))
         await self._client.pexpire(place, KEPT_MS)

@@ -25,21 +25,17 @@ PLACE = "greenroom:{keys}"
 SECRETS_PLACE = PLACE + ":secrets"
 
 FIRST_MS, LOOK_MS = 2_000, 50
-"""So long the first key of another machine is waited for, and how often it is looked for."""
+"""How long another machine's first key is waited for, and how often it is looked for."""
 
 
 class KeyExchange:
-    """The key file of one data directory, and those of the others."""
-
     def __init__(self, client: Client, data: Path) -> None:
         self._client = client
         self._data = data
 
     async def begin(self, now_ms: int) -> None:
-        """Before the key ring is read. Of several machines that begin without any key one makes it,
-        and the others wait for it a moment.
-
-        Raises as `run` does.
+        """Call it before the key ring is read. Of machines without any key one makes it, and the
+        others wait a moment. Raises as `run`.
         """
         await self.run(now_ms)
         if (self._data / KEY_FILE).exists():
@@ -59,8 +55,8 @@ class KeyExchange:
                 return
 
     async def run(self, now_ms: int) -> None:
-        """Once; often enough is every other second. Raises StorageFailed or InvalidConfig; our own
-        keys stay in use.
+        """One exchange; every other second is enough. Raises StorageFailed or InvalidConfig; our
+        own keys stay in use.
         """
         try:
             await self._agree(PLACE, lambda theirs: exchange(self._data, theirs, now_ms))

@@ -1,5 +1,5 @@
-"""The leader lease in the global Redis: reports are submitted there, one leader answers them, and
-what it saved outlives it.
+"""The leader lease in the global Redis: reports are submitted there, one leader answers, and its
+state outlives it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,20 +14,18 @@ from greenroom.ledgers.redis.library import LEADER_LIBRARY
 from greenroom.ports.coordination import TERM_MS, LeaseTerm, SavedState, Submission
 
 TIMEOUT_S = 2.0
-"""A client that says nothing for so long is given up: four times the longest wait asked for, and
-half of what makes a link cut off.
+"""A silent client is given up: four times the longest wait, and half of what makes a link cut off.
 """
 
 
 class RedisLeaderLease:
-    """`ports.coordination.LeaderLease` by the functions of `leader.lua`.
-
-    The client must give up by itself after a few seconds: a cut link says nothing.
+    """Functions of `leader.lua`. The client must give up after a few seconds: a cut link says
+    nothing.
     """
 
     def __init__(self, client: Client, prefix: str = "greenroom") -> None:
         """`client` must not decode answers; its socket timeout (TIMEOUT_S) is longer than any wait
-        asked for here.
+        here.
         """
         self._client = client
         place = f"{prefix}:{{leader}}:"  # one hash tag: one shard

@@ -1,5 +1,5 @@
-"""The ledger of one room in Redis, as `ports.LedgerPort`: many processes share it; without an
-answer from Redis no visitor is admitted.
+"""One room's ledger in Redis, shared by many processes; without an answer from Redis no visitor is
+admitted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,30 +31,25 @@ from greenroom.model.visit import Outcome, Standing
 from greenroom.ports import TableThen, Then, nobody
 
 CALL_WORK = 60
-"""Work in one call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call
-has to stay below 0.2 ms.
+"""Per call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call stays
+below 0.2 ms.
 """
 WORK = {ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8}
-"""Units of each kind of question, as measured (bench/redis_ledger.py)."""
+"""Units per question, as measured (bench/redis_ledger.py)."""
 
 HELD_REFRESH_MS = 5_000
-"""A visitor without an answer retries about this much later, so that a crowd does not overload a
-Redis that has just returned.
-"""
+"""Spreads retries, so that a crowd does not overload a Redis that has just returned."""
 
 
 class LedgerServices(Protocol):
-    """What a ledger cannot do by itself."""
-
     def heard(self, server_ms: int) -> None:
-        """An answer that has just come says that it was then."""
+        """An answer that has just come gave this time."""
 
     def run_dry(self, room_id: str, want: Callable[[], int], then: Callable[[], None]) -> bool:
-        """Asks the coordinator for permits; `then` is called once afterwards. False: there is no
-        coordinator to ask.
+        """Requests permits; `then` is called once afterwards. False: there is no coordinator.
 
-        `want` says how many when the asking begins: by then all answers that came together have
-        been read.
+        `want` is called when the request is made: all answers that came together have been read by
+        then.
         """
 
     def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None: ...
@@ -65,13 +60,13 @@ class LedgerServices(Protocol):
 
 
 LedgerRequest = tuple[bytes, Then, int]
-"""A question, who wants the answer, and how often it may still wait until the coordinator has been
-asked for permits.
+"""A question, who wants the answer, and how often it may still wait for permits from the
+coordinator.
 """
 
 
 class RedisLedger:
-    """All operations of one room. Made by `RedisLedgerStore`."""
+    """Made by `RedisLedgerStore`."""
 
     def __init__(
         self,
@@ -159,20 +154,19 @@ class RedisLedger:
 
     @property
     def room(self) -> Room:
-        """The settings in force."""
         return self._room
 
     @property
     def settings(self) -> bytes:
-        """The same for Redis, and what time it should be there now."""
+        """For Redis, with the time expected there."""
         return self._settings + EXPECTED.pack(*self._expectation.at(self._steady_ms()))
 
     def hear_time(self, now_ms: int) -> None:
-        """The ledger has just said that it was this time there."""
+        """The ledger has just reported this time."""
         self._expectation.hear(now_ms, self._steady_ms())
 
     def line_ms(self, now_ms: int) -> int:
-        """Now on the coordinator's clock, of which keys are made."""
+        """On the coordinator's clock, of which keys are made."""
         return now_ms + self.reader.line_ahead_ms
 
     @property
@@ -208,7 +202,7 @@ class RedisLedger:
             then(None)
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """LedgerRequest until there is an answer: a draw without those who are there would be none."""
+        # Repeated until there is an answer: a draw without those who are there would be none.
         self._services.before(self._room.id, key, then)
 
     def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
@@ -269,8 +263,8 @@ class RedisLedger:
         self.hear_time(self.reader.now_ms)
 
     def _wait_for_permits(self, dry: list[tuple[LedgerRequest, Outcome]]) -> None:
-        """Newcomers who would be let in if the coordinator had a permit to spare: they are asked
-        about once more when it has been asked.
+        """Repeats newcomers who would be admitted if the coordinator had a permit to spare, after
+        requesting it.
         """
         asking = bool(self._dry)
         self._dry += [one for one, _ in dry]
@@ -280,8 +274,8 @@ class RedisLedger:
                 then(outcome)
 
     def _may_wait(self, question: bytes) -> bool:
-        """Of requests that cannot wait only as many do as may still be let in: however many come,
-        no more permits are asked for.
+        """Of requests that cannot wait only as many wait as may still be admitted: however many
+        come, no more permits are requested.
         """
         if question[0] != PASS:
             return True
@@ -295,7 +289,7 @@ class RedisLedger:
         return max(1, self.reader.want, self._dry_passes)
 
     def _ask_again(self) -> None:
-        """Newcomers first: where they met a call that was made for others, it costs them nothing."""
+        # Newcomers first: where they met a call that was made for others, it costs them nothing.
         dry, self._dry, self._dry_passes = self._dry, [], 0
         for question, then, calls in dry:
             if question[0] != PASS:

@@ -1,5 +1,5 @@
-"""The ledgers of all rooms of one data center in Redis: opens them, and carries reports and answers
-as `ports.LedgerStore`.
+"""The ledgers of all rooms of one data center in Redis: opens them, and carries reports and
+answers.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from greenroom.model.room import Room
 from greenroom.ports import Borrow
 
 TIMEOUT_S = 1.0
-"""Longest time a visitor waits for Redis before the waiting page comes instead."""
+"""Longest wait for Redis before the waiting page."""
 
 PAGE = 1_000
-"""People in one call when the whole line is read or given other keys: under 2 ms."""
+"""People in one call when the whole line is read or rekeyed: under 2 ms."""
 
 AGAIN_S = 1.0
 
 
 class RedisLedgerStore:
-    """One data center. Make it inside the event loop; `close` when done."""
+    """Make it inside the event loop; `close` when done."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class RedisLedgerStore:
         library: Library = LEDGER_LIBRARY,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """`clock` is set right by every answer. `borrow`: see `ports.Borrow`; may be set later.
+        """Every answer adjusts `clock`. `borrow` (`ports.Borrow`) may be set later.
 
-        `on_failure` is told what Redis could not do, and None when it can again.
+        `on_failure` receives what Redis could not do, and None when it can again.
         """
         self.data_center = data_center
         self.clock = clock
@@ -65,7 +65,7 @@ class RedisLedgerStore:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ledger(self, room: Room) -> RedisLedger:
-        """The ledger of a room, opened with these settings, or as it is when it is open."""
+        """An open ledger keeps its settings."""
         found = self._ledgers.get(room.id)
         if found is None:
             found = self._ledgers[room.id] = RedisLedger(
@@ -81,11 +81,11 @@ class RedisLedgerStore:
         return found
 
     def forget(self, room_id: str) -> None:
-        """The room is gone from this process; its ledger stays in Redis."""
+        """The ledger stays in Redis."""
         self._ledgers.pop(room_id, None)
 
     async def close(self) -> None:
-        """Everybody who waits is answered, connections end."""
+        """Answers everybody who waits."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -156,8 +156,7 @@ class RedisLedgerStore:
         }
 
     async def tallies(self) -> dict[str, Taken]:
-        """Room id -> what happened in every open room since the last time, in whichever process: it
-        is gone from Redis afterwards.
+        """Room id -> what happened since the last call, in any process: it is then gone from Redis.
 
         Stays are known in steps of five seconds.
         """
@@ -172,7 +171,7 @@ class RedisLedgerStore:
         }
 
     async def states(self) -> dict[str, dict[str, Any]]:
-        """Room id -> every small number of the ledger of every open room."""
+        """Room id -> every small number of its ledger."""
         ids = list(self._ledgers)
         replies = await self._exchange(
             [self._call("inspect", self._ledgers[room_id]) for room_id in ids]
@@ -231,10 +230,10 @@ class RedisLedgerStore:
     # -- inside ------------------------------------------------------------------------------------
 
     async def _line_before(self, ledger: RedisLedger, key: int) -> list[bytes] | None:
-        """Those in line before this key, in order; None without an answer.
+        """Returns those before this key, in order; None without an answer.
 
-        Each page goes on from the last key of the one before, not from a place: visitors ahead
-        leave the line meanwhile, and then as many others would be passed over.
+        Each page starts from the last key, not from a place: visitors ahead leave meanwhile, and as
+        many others would be passed over.
         """
         found: dict[bytes, None] = {}
         since, size = b"-inf", PAGE
@@ -248,8 +247,8 @@ class RedisLedgerStore:
             since, size = reply[-1], size if reply[-1] != since else 2 * size
 
     def _place(self, room_id: str) -> bytes:
-        """One hash tag for all keys of a room. Two rooms never share one, for any characters in
-        their names.
+        """One hash tag for all keys of a room; no two rooms share one, for any characters in their
+        names.
         """
         return (
             f"greenroom:{{{quote(self.data_center, safe='')}/{quote(room_id, safe='')}}}".encode()
@@ -259,7 +258,7 @@ class RedisLedgerStore:
         return ("FCALL", self._library.function(name), 1, ledger.place, ledger.settings, *arguments)
 
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Replies; exceptions where there are none."""
+        """Replies, or exceptions where there are none."""
         if not commands:
             return []
         async with self._exchanging:
@@ -283,7 +282,7 @@ class RedisLedgerStore:
 
 
 def _taken(reply: Sequence[bytes]) -> Taken:
-    """A stay of so many steps was up to one step shorter or longer."""
+    # A stay of so many steps was up to one step shorter or longer.
     counts = {field: int(count) for field, count in zip(reply[::2], reply[1::2], strict=True)}
     abandoned = counts.pop(b"abandoned", 0)
     stays = sorted((int(cell), count) for cell, count in counts.items())

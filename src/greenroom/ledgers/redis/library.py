@@ -1,8 +1,7 @@
-"""The function library that keeps the ledgers: put together from its parts, and named by its
-content.
+"""The function library of the ledgers: joined from its parts, and named by its content.
 
-A library of another greenroom has another name, so two versions can work on one Redis while one
-replaces the other; they share the ledgers as long as the format of the state is the same.
+Versions have different names, so two can work on one Redis during an upgrade; they share the
+ledgers as long as the state's format is the same.
 """
 
 from hashlib import sha256
@@ -15,7 +14,7 @@ _FOLDER = Path(__file__).with_name("functions")
 
 
 class Library:
-    """Source and names of one library. Tests add parts of their own."""
+    """Tests add parts of their own."""
 
     def __init__(self, parts: tuple[str, ...]) -> None:
         """`parts` are sources in order."""
@@ -24,12 +23,11 @@ class Library:
         self.source = f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n{body}"
 
     def function(self, name: str) -> bytes:
-        """What FCALL calls it."""
+        """The name for FCALL."""
         return f"{self.name}_{name}".encode()
 
 
 def part(name: str) -> str:
-    """The source of one part."""
     return (_FOLDER / f"{name}.lua").read_text()
 
 

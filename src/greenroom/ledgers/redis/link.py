@@ -37,20 +37,16 @@ OPTIONS = frozenset(
     )
 )
 _URL = re.compile(r"(?P<scheme>[^:/?#]*)://(?P<hosts>[^/?#]*)(?P<path>[^?#]*)\??(?P<query>[^#]*)")
-"""Taken apart by hand: `urlsplit` wants one host, and since 2024 refuses a list with an IPv6
-address in it.
-"""
+"""`urlsplit` wants one host, and refuses lists with an IPv6 address."""
 
 _FORMS = "redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
 
 
 class Link:
-    """A checked URL; `client()` makes a client of it, as often as wanted. Shown without the
-    password.
-    """
+    """A checked URL; shown without the password."""
 
     def __init__(self, url: str, pointer: str = "redis") -> None:
-        """Raises InvalidConfig with `pointer` for a URL that has none of the forms above."""
+        """Raises InvalidConfig with `pointer`."""
         problems: list[str] = []
         parts = _URL.match(url)
         if not parts:
@@ -120,8 +116,8 @@ class Link:
         return self._shown
 
     def client(self, timeout_s: float) -> "Client":
-        """A client that decodes nothing, never repeats a command, and gives up after `timeout_s`.
-        Make it inside the event loop.
+        """Decodes nothing, never repeats a command, and gives up after `timeout_s`. Make it inside
+        the event loop.
         """
         from greenroom.ledgers.redis.connect import (
             connect,  # only where there is a Redis: the library is a fifth of a start

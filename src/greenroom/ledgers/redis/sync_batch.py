@@ -1,6 +1,4 @@
-"""Reports and answers of a ledger in Redis: how its functions write and read the messages of
-`admission.messages.sync`.
-"""
+"""Reports and answers of a ledger in Redis, to and from `admission.messages.sync`."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -17,7 +15,6 @@ _REPORTS = msgpack.Decoder(SyncUp)
 
 
 def report_of(reply: list[Any]) -> SyncUp:
-    """The report that `report` answered."""
     up = msgspec.structs.replace(_REPORTS.decode(reply[0]), fence_ms=int(reply[2]))
     if reply[1] is None:
         return up
@@ -31,8 +28,8 @@ def report_of(reply: list[Any]) -> SyncUp:
 
 
 def arguments_of(down: SyncDown) -> list[bytes]:
-    """What `apply` wants: the numbers as a map, the forecast (empty: none), and of moves arrivals,
-    wanted and denied.
+    """For `apply`: numbers as a map, the forecast (empty: none), and of moves arrivals, wanted and
+    denied.
     """
     values = {
         name: getattr(down, name)

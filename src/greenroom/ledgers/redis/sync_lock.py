@@ -1,5 +1,5 @@
-"""The sync lock of one data center in its own Redis, with the permit requests of the processes that
-do not hold it.
+"""The sync lock of one data center in its own Redis, with the permit requests of the other
+processes.
 """
 
 from collections.abc import Collection
@@ -15,18 +15,16 @@ from greenroom.ledgers.redis.library import LEADER_LIBRARY
 from greenroom.ports.coordination import LOCK_MS, PERMIT_REQUESTS_MAX, PermitRequest
 
 ACKNOWLEDGEMENT_MS = 2_000
-"""After this no process waits for an acknowledgement any more."""
+"""How long a process waits for an acknowledgement."""
 
 _request = msgspec.msgpack.Decoder(PermitRequest)
 
 
 class RedisSyncLock:
-    """`ports.coordination.SyncLock`, as one process sees it."""
-
     def __init__(
         self, client: Client, process: str, data_center: str, prefix: str = "greenroom"
     ) -> None:
-        """`process` names this process among all of the data center."""
+        """`process` is unique within the data center."""
         self._client = client
         self._process = process
         place = f"{prefix}:{{sync.{data_center}}}:"

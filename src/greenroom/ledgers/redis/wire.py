@@ -1,8 +1,8 @@
-"""Carries many commands to Redis in one round trip, and loads the library where it is missing.
+"""Carries many commands to Redis in one round trip, and loads a missing library.
 
-A reply that does not come in time, or a server that cannot serve, is the exception Unreachable:
-what became of the commands is then not known. A single command that was refused is an error in its
-place. Nothing is repeated, but for a function that was not there: it did not run.
+A late reply, or a server that cannot serve, raises Unreachable: the commands may or may not have
+run. A refused command is an error in its place. Only a call of a missing function, which did not
+run, is repeated.
 """
 
 import asyncio
@@ -25,35 +25,34 @@ Command = tuple[bytes | str | int, ...]
 
 _MISSING = "Function not found"
 _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "MISCONF")
-"""Refusals after which another server may be the right one: the connection is opened again."""
+"""Another server may be the right one: reconnect."""
 
 
 IDLE_S = 0.2
-"""A connection that was not used for so long is looked at before it is."""
+"""A connection idle for longer is checked before use."""
 
 
 LOOK_S = 0.5
-"""A cluster that a shard is missing from is asked so often who has its slots."""
+"""Between queries for the slots of a cluster that lacks a shard."""
 
 Connect = Callable[[], Awaitable[AbstractConnection]]
 
 
 class Unreachable(Exception):
-    """No answer, and no telling what happened."""
+    """The commands may or may not have run."""
 
 
 class Wire(Protocol):
-    """One at a time may use it."""
+    """For one user at a time."""
 
     async def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Replies, or ResponseErrors, in order. Raises Unreachable."""
+        """Returns replies, or ResponseErrors, in order. Raises Unreachable."""
 
-    async def close(self) -> None:
-        """Ends the connection."""
+    async def close(self) -> None: ...
 
 
 class ServerWire:
-    """To one server, or to the master that Sentinels name: one connection that is kept."""
+    """One kept connection to a server, or to the master that Sentinels name."""
 
     def __init__(self, connect: Connect, library: Library, timeout_s: float) -> None:
         self._make = connect
@@ -92,9 +91,7 @@ class ServerWire:
             await connection.disconnect(nowait=True)
 
     async def _at_hand(self) -> AbstractConnection:
-        """The connection; one that was idle is looked at first, because the server may have ended
-        it meanwhile.
-        """
+        """Checks an idle connection first: the server may have ended it."""
         now_s = time.monotonic()
         idle_s, self._used_s = now_s - self._used_s, now_s
         if self._connection and idle_s > IDLE_S:
@@ -113,9 +110,7 @@ class ServerWire:
 
 
 class ClusterWire:
-    """To a cluster: the commands of each shard share a round trip, and what befalls one shard is
-    nothing to the others.
-    """
+    """Each shard's commands share a round trip; a failing shard does not affect the others."""
 
     def __init__(self, client: RedisCluster, library: Library, timeout_s: float) -> None:
         self._client = client
@@ -126,7 +121,7 @@ class ClusterWire:
         self._looked_s = float("-inf")
 
     async def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """A shard that cannot be reached is an error in its places."""
+        # A shard that cannot be reached is an error in its places.
         if not self._known and time.monotonic() - self._looked_s > LOOK_S:
             await self._look()
         replies = await self._spread(commands)
@@ -183,7 +178,7 @@ class ClusterWire:
         return self._shards[node.name]
 
     async def _look(self) -> None:
-        """Which server has which slots now. Without an answer, the last known map is used."""
+        """Reads the slots. Without an answer, the last known map is used."""
         self._looked_s = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -194,7 +189,6 @@ class ClusterWire:
 
 
 def wire(client: Client, library: Library, timeout_s: float) -> Wire:
-    """The wire for this kind of client."""
     if isinstance(client, RedisCluster):
         return ClusterWire(client, library, timeout_s)
     pool: Any = client.connection_pool
@@ -241,7 +235,7 @@ def _is_elsewhere(reply: Any) -> bool:
 
 
 def _refused(loaded: Any) -> None:
-    """Raises when the library was refused; that another process loaded it first is not a refusal."""
+    """Raises when the library was refused, unless another process loaded it first."""
     if isinstance(loaded, ResponseError) and "already exists" not in str(loaded):
         raise loaded
 

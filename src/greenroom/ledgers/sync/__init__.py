@@ -1,3 +1,1 @@
-"""The background loops: time passes in ledgers, reports go to the coordinator, and one process
-leads.
-"""
+"""Background loops: time passes in ledgers, reports go to the coordinator, and one process leads."""

@@ -1,7 +1,7 @@
 """Messages between a data center and the coordinator: all rooms in one batch, as msgpack.
 
-Fields are told apart by position and new ones are added at the end, so two versions understand each
-other while one replaces the other.
+Fields are positional and new ones are added at the end, so two versions understand each other
+during an upgrade.
 """
 
 import msgspec
@@ -9,20 +9,17 @@ import msgspec
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 
 BATCH_MAX_BYTES = 16 << 20
-"""A thousand rooms with a long line each stay below; a longer batch was not written by greenroom.
-"""
+"""A thousand rooms with long lines stay below."""
 
 
 class ReportBatch(msgspec.Struct, frozen=True, array_like=True):
-    """From a data center."""
-
     number: int  # comes back in the answer
     rooms: dict[str, SyncUp]
     dead: bool = False  # not from there: an operator's word that nothing runs there any more
 
 
 class AnswerBatch(msgspec.Struct, frozen=True, array_like=True):
-    """To a data center. A room that the coordinator does not know (yet) is left out."""
+    """A room that the coordinator does not know (yet) is left out."""
 
     number: int  # of the report
     rooms: dict[str, SyncDown]

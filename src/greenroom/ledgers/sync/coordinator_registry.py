@@ -42,8 +42,7 @@ _center_row = msgspec.msgpack.Decoder(CenterRow)
 
 
 DORMANT_MS = 3_600_000
-"""How long rows of a removed room are kept: by then every session is over, and every process has
-the same rooms.
+"""For rows of a removed room: by then every session is over, and every process has the same rooms.
 """
 
 
@@ -58,7 +57,7 @@ def _is_readable(name: str, row: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Dormant:
-    """What is remembered of a room that has no coordinator."""
+    """What is kept of a room without coordinator."""
 
     since_ms: int
     passed_ms: int
@@ -71,7 +70,7 @@ class LostUnits(NamedTuple):
     """Of all rooms in one data center."""
 
     held: int
-    """In use for as long as it counts as alive: permits, sessions, and units on their way."""
+    """In use while it counts as alive: permits, sessions, and units on their way."""
     returning: int
     """Free when its last session must have ended."""
     free_ms: int
@@ -79,10 +78,10 @@ class LostUnits(NamedTuple):
 
 
 class CoordinatorRegistry:
-    """All rooms, by id. Times are the coordinator's own milliseconds."""
+    """Times are the coordinator's own milliseconds."""
 
     def __init__(self, getrandbits: Callable[[int], int]) -> None:
-        """`getrandbits(64)` gives 64 random bits."""
+        """`getrandbits(64)` returns 64 random bits."""
         self.coordinators: dict[str, Coordinator] = {}
         self.heard_ms: dict[str, int] = {}
         """Data center -> when its newest batch came."""
@@ -128,7 +127,7 @@ class CoordinatorRegistry:
         return damaged
 
     def rows(self) -> dict[str, bytes]:
-        """What has changed since the last `written`: to be written down before an answer goes out."""
+        """Rows changed since the last `written`: save them before an answer goes out."""
         rows = {CLOCK_ROW: encode(self.now_ms), LIFE_ROW: self._life}
         self._writing.clear()
         for name, (room_id, data_center) in self._touched.items():
@@ -147,11 +146,11 @@ class CoordinatorRegistry:
         return rows
 
     def forgotten(self) -> list[str]:
-        """Names of rows that mean nothing any more."""
+        """Names of obsolete rows."""
         return list(self._forgotten)
 
     def written(self) -> None:
-        """`rows` and `forgotten` have been written where nothing is lost."""
+        """`rows` and `forgotten` have been saved."""
         for center, mark in self._writing:
             center.marked = mark
         self._writing.clear()
@@ -163,9 +162,7 @@ class CoordinatorRegistry:
     def configure(
         self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int, fence_ms: int = 0
     ) -> None:
-        """The rooms and data centers there are from now on, with their settings. `fence_ms`: see
-        `fence`; 0: never.
-        """
+        """The current rooms and data centers. `fence_ms`: see `fence`; 0 disables it."""
         self.now_ms = max(self.now_ms, now_ms)
         wanted, names = {room.id: room for room in rooms}, tuple(dict.fromkeys(data_centers))
         moved = names != self._data_centers
@@ -198,9 +195,7 @@ class CoordinatorRegistry:
         )  # fmt: skip
 
     def _put_away(self, room_id: str) -> None:
-        """A room that is gone, or that this process has not heard of yet: its rows stay for a
-        while.
-        """
+        """Keeps the rows of a removed or unknown room for a while."""
         coordinator = self.coordinators.pop(room_id)
         rows = {
             name: center_row(center, coordinator.transfers.on_the_way(name))
@@ -219,7 +214,7 @@ class CoordinatorRegistry:
                     self._forgotten[name] = None
 
     def _touch(self, room_id: str, coordinator: Coordinator) -> None:
-        """All rows of a room may have to be written."""
+        """Marks all rows of a room as changed."""
         self._touched |= {
             f"{room_id}|{name}": (room_id, name) for name in coordinator.data_centers
         } | {room_id: (room_id, "")}
@@ -229,9 +224,7 @@ class CoordinatorRegistry:
     # -- what data centers report ------------------------------------------------------------------
 
     def answer(self, data_center: str, batch: bytes, now_ms: int) -> bytes | None:
-        """The answer to a data center's batch; None when it is not on the list, or the batch is no
-        report of its ledgers.
-        """
+        """None when the data center is not on the list, or the batch is no report."""
         if data_center not in self._data_centers:
             return None
         try:
@@ -267,7 +260,7 @@ class CoordinatorRegistry:
             self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
 
     def lost(self, data_center: str) -> LostUnits:
-        """What a data center holds that is not heard."""
+        """What a silent data center holds."""
         held = returning = free_ms = 0
         for coordinator in self.coordinators.values():
             center = coordinator.data_centers.get(data_center)

@@ -27,20 +27,18 @@ from greenroom.ports import LedgerStore
 from greenroom.ports.coordination import LOCK_MS, LeaderLease, PermitRequest, SyncLock
 
 LOCK_RETRY_S = 0.5
-"""How often a process without the lock tries to acquire it, and one with it renews it."""
+"""Between tries to acquire the lock, or renewals."""
 
 CHECK_LEADER_S = 0.5
-"""Without an answer for so long, the process that waits checks whether there is a leader."""
+"""A process without answer for so long checks whether there is a leader."""
 
 RETRY_S = 0.25
 FAREWELL_S = 2.0
-"""A stop is not held up for longer; a data center whose farewell is not heard is given up after the
-fence.
-"""
+"""At the most; a data center whose farewell is not received is given up after the fence."""
 
 
 class Contact(msgspec.Struct, frozen=True):
-    """The exchange between a data center and the coordinator, as one process knows it."""
+    """The exchange of a data center and the coordinator, as one process knows it."""
 
     data_center: str
     syncing: bool  # this process syncs
@@ -52,8 +50,6 @@ class Contact(msgspec.Struct, frozen=True):
 
 
 class DataCenterSync:
-    """One process's part in one data center."""
-
     def __init__(
         self,
         name: str,
@@ -65,9 +61,7 @@ class DataCenterSync:
         leader_loop: LeaderLoop,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`process` names this process among all of the world; `rooms` gives the rooms that are
-        open here, by id.
-        """
+        """`process` is unique worldwide; `rooms` returns the open rooms by id."""
         self.name, self.process = name, process
         self._ledgers, self._rooms = ledgers, rooms
         self._leader_lease, self._lock, self._leader_loop = leader_lease, lock, leader_loop
@@ -87,11 +81,9 @@ class DataCenterSync:
 
     @property
     def locked(self) -> bool:
-        """Whether this process holds the sync lock."""
         return time.monotonic() < self._locked_until
 
     def contact(self) -> Contact:
-        """For operators."""
         age_ms = None if self._answered is None else int((time.monotonic() - self._answered) * 1000)
         return Contact(
             self.name,
@@ -104,8 +96,8 @@ class DataCenterSync:
         )
 
     async def run(self) -> None:
-        """Until cancelled; then the sync lock and the leader lease are released, after a farewell
-        of the last process here.
+        """Runs until cancelled; then releases the sync lock and leader lease, after a farewell of
+        the last process.
         """
         loops = [
             asyncio.create_task(loop()) for loop in (self._keep_lock, self._sync, self._listen)
@@ -173,7 +165,6 @@ class DataCenterSync:
                     )
 
     async def _listen(self) -> None:
-        """Permit requests of the other processes."""
         while True:
             if not self.locked:
                 await asyncio.sleep(RETRY_S)
@@ -230,8 +221,8 @@ class DataCenterSync:
         self._answered = time.monotonic()
 
     async def _answer(self) -> Mapping[str, SyncDown] | None:
-        """The answer to the newest batch. One to an earlier batch is of no use any more: counters
-        are absolute.
+        """Returns the answer to the newest batch; earlier ones are useless, because counters are
+        absolute.
         """
         until = time.monotonic() + ANSWER_MS / 1000
         while (left := until - time.monotonic()) > 0:
@@ -269,8 +260,8 @@ class DataCenterSync:
         await self._leader_loop.resign()
 
     async def _say_farewell(self) -> None:
-        """Frees the sync lock. The last process of the data center says that only sessions are
-        left: see `ledger.exchange.farewell`.
+        """Frees the sync lock. The last process reports that only sessions are left
+        (`ledger.exchange.farewell`).
         """
         if not await self._lock.leave():
             return

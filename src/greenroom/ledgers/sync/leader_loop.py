@@ -26,7 +26,7 @@ WAIT_S = 0.5
 GIVE_UP_MS = 2 * TERM_MS
 RETRY_S = 0.1
 WORK_MS = 5
-"""Answers go out after this much work, so that requests of visitors are served in between."""
+"""After this much work answers go out, so that visitors are served in between."""
 
 
 class LeaderLoop:
@@ -41,15 +41,13 @@ class LeaderLoop:
         on_error: Callable[[BaseException], None],
         fence_ms: int = 0,
     ) -> None:
-        """`rooms` and `data_centers` give what is configured now: the same object as long as it is
-        the same.
+        """`rooms` and `data_centers` return the same object as long as nothing changed.
 
         `fence_ms`: see `admission.coordinator.fence`.
         """
         self.term: LeaseTerm | None = None
         self.registry: CoordinatorRegistry | None = None
         self.answers = 0
-        """Since the start."""
         self._leader_lease = leader_lease
         self._rooms, self._data_centers = rooms, data_centers
         self._getrandbits = getrandbits
@@ -60,16 +58,15 @@ class LeaderLoop:
         self._serving: asyncio.Task[None] | None = None
 
     def begin(self, term: LeaseTerm) -> None:
-        """Leads from now on, unless an earlier term has not ended here: then this one runs out."""
+        """Leads, unless an earlier term has not ended here: then this one runs out."""
         if self._serving is None or self._serving.done():
             self.term = term
             self._serving = asyncio.create_task(self._serve(term))
 
     async def resign(self) -> None:
-        """Ends the term, if there is one, so that another process can go on at once.
+        """Ends the term, so that another process can go on at once.
 
-        The reports that were taken from the store are answered before: a farewell among them is
-        never sent again.
+        Answers the reports taken from the store first: a farewell among them is never sent again.
         """
         term, self.term = self.term, None  # `_work` ends with the next reports
         if self._serving is not None:
@@ -83,7 +80,6 @@ class LeaderLoop:
                 self._on_error(error)
 
     async def _serve(self, term: LeaseTerm) -> None:
-        """One term, to its end."""
         try:
             saved = await self._load(term)
             if saved is not None:
@@ -93,9 +89,7 @@ class LeaderLoop:
             self.term = self.registry = None
 
     def silent_s(self) -> dict[str, float]:
-        """As the coordinator: how long each data center has been silent, at most since the term
-        began.
-        """
+        """Silence of each data center, at most since the term began."""
         registry = self.registry
         if self.term is None or registry is None:
             return {}
@@ -106,9 +100,7 @@ class LeaderLoop:
         }
 
     def lost(self) -> dict[str, LostUnits]:
-        """As the coordinator: what the data centers hold that count as cut off. `free_ms` is in how
-        many milliseconds.
-        """
+        """What cut-off data centers hold. `free_ms` is relative: in how many milliseconds."""
         registry, now_ms = self.registry, self._now_ms()
         found: dict[str, LostUnits] = {}
         for name, seconds in self.silent_s().items():
@@ -167,7 +159,7 @@ class LeaderLoop:
     async def _answer(
         self, term: LeaseTerm, registry: CoordinatorRegistry, batches: list[tuple[str, bytes]]
     ) -> bool:
-        """False when the term is over. Renews it, even when there is nothing to answer."""
+        """Renews the term, even without anything to answer. False: it is over."""
         self._configure(registry)
         answers: list[tuple[str, bytes]] = []
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Lets time pass in the ledgers of all rooms of a process that keeps them in memory."""
+"""Lets time pass in a process's in-memory ledgers."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -7,30 +7,26 @@ from typing import Protocol
 from greenroom.ports import Clock
 
 REST_LEAST_MS, REST_MOST_MS = 10, 250
-"""A new room is seen within a quarter of a second, and requests are always served in between."""
+"""A new room is seen within a quarter of a second, and requests are served in between."""
 
 WORK_MS = 5
-"""After this much work in one go requests are served first."""
+"""After this much work requests are served first."""
 
 
 class TimedLedger(Protocol):
-    """A ledger in which sessions end and ghosts are swept by being told that time has passed."""
-
     def tick(self) -> int:
-        """Does what is due; answers when it wants to be called next, in milliseconds of its clock."""
+        """Does what is due; returns when to call next, in milliseconds of its clock."""
 
 
 class TickLoop:
-    """Ticks the ledgers of all rooms, each when it asks for it."""
-
     def __init__(
         self,
         ledgers: Callable[[], Mapping[str, TimedLedger]],
         clock: Clock,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`ledgers` gives the current ones by room id; `on_error` is told what went wrong, and the
-        loop goes on.
+        """`ledgers` returns the current ones by room id; `on_error` receives errors, and the loop
+        goes on.
         """
         self._ledgers = ledgers
         self._now_ms = clock.now_ms
@@ -38,12 +34,11 @@ class TickLoop:
         self._due: dict[str, int] = {}
 
     async def run(self) -> None:
-        """Until cancelled."""
         while True:
             await asyncio.sleep(await self.tick_due() / 1000)
 
     async def tick_due(self) -> int:
-        """Ticks every room that is due; milliseconds to rest."""
+        """Ticks every due room; returns milliseconds to rest."""
         ledgers = self._ledgers()
         self._due = {room_id: self._due.get(room_id, 0) for room_id in ledgers}
         began_ms = self._now_ms()

@@ -1,3 +1,1 @@
-"""HAProxy asks over SPOE: `frames` are the bytes of its protocol, `connection` is one connection,
-`questions` is what is asked.
-"""
+"""HAProxy asks over SPOE: `frames` (bytes), `connection`, and `questions`."""

@@ -29,22 +29,20 @@ from greenroom.proxies.spoe.frames import (
 from greenroom.proxies.spoe.questions import SpoeQuestions
 
 PENDING_MAX = 1_000
-"""Questions of one connection that wait for their answers: a ledger in Redis answers within
-milliseconds.
-"""
+"""Per connection, waiting for answers: a ledger in Redis answers within milliseconds."""
 
 CONNECTIONS_MAX = 1_000
-"""Connections at once: HAProxy opens some for each of its threads."""
+"""HAProxy opens some for each of its threads."""
 
 HELLO_S = 5.0
-"""How long a connection may take to say HELLO."""
+"""Time for a connection's HELLO."""
 
 PAUSE_S = 0.02
-"""Between two looks at whether every question has its answer, at the end."""
+"""Between two looks at pending questions, at the end."""
 
 
 class SpoeAgent:
-    """All connections of HAProxy to one listener. Make it inside a running event loop."""
+    """All connections to one listener. Make it inside a running event loop."""
 
     def __init__(self, questions: SpoeQuestions) -> None:
         self.questions = questions
@@ -52,12 +50,11 @@ class SpoeAgent:
         self.draining = False
 
     def connection(self) -> "SpoeConnection":
-        """The protocol of a new connection."""
         return SpoeConnection(self)
 
     async def drain(self, seconds: float) -> int:
-        """Answers what was asked, for `seconds` at most, and closes every connection; gives how
-        many questions were cut off.
+        """Answers what was asked, for at most `seconds`, and closes every connection; returns the
+        questions cut off.
         """
         self.draining = True
         loop = asyncio.get_running_loop()
@@ -69,27 +66,23 @@ class SpoeAgent:
         return left
 
     def close(self) -> None:
-        """Ends everything at once. Idempotent."""
+        """Idempotent."""
         self.draining = True
         for one in list(self.connections):
             one.transport.abort()
 
 
 class SpoeConnection(asyncio.Protocol):
-    """One connection."""
-
     def __init__(self, agent: SpoeAgent) -> None:
         self.agent = agent
         self.pending = 0
-        """Questions that wait for their answers; those that are answered at once are never counted.
-        """
+        """Questions that wait for their answers; those answered at once are never counted."""
         self._buffer = b""
         self._frame_max = 0  # until HELLO
         self._answers: list[bytes] = []
         self._reading = self._paused = self._write_paused = self._closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """HAProxy, or a stranger, has connected."""
         self.transport = cast(asyncio.Transport, transport)
         ends = socket_ends(transport)
         self._address, self._server = ends.peer, _name_in_haproxy(ends)
@@ -101,23 +94,19 @@ class SpoeConnection(asyncio.Protocol):
             self.agent.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """It is over; answers that come later go nowhere."""
         self._closed = True
         self._hello.cancel()
         self.agent.connections.discard(self)
 
     def pause_writing(self) -> None:
-        """HAProxy does not read: nothing more is read from it."""
         self._write_paused = True
         self._pace()
 
     def resume_writing(self) -> None:
-        """HAProxy reads again."""
         self._write_paused = False
         self._pace()
 
     def data_received(self, data: bytes) -> None:
-        """Frames, or pieces of them."""
         self._buffer = self._buffer + data if self._buffer else data
         self._reading = True
         try:
@@ -132,7 +121,6 @@ class SpoeConnection(asyncio.Protocol):
         self._pace()
 
     def disconnect(self, status: int, message: str) -> None:
-        """Says why, and closes."""
         if not self._closed:
             self._closed = True
             self._send(
@@ -211,7 +199,7 @@ class SpoeConnection(asyncio.Protocol):
             self._answers.append(self._worded(numbers, actions))
 
     def _answered(self, numbers: bytes, actions: bytes) -> None:
-        """What comes later; it may come before `decide` returns."""
+        # May come before `decide` returns.
         self.pending -= 1
         if self._closed:
             return
@@ -261,8 +249,8 @@ class SpoeConnection(asyncio.Protocol):
 
 
 def _name_in_haproxy(ends: SocketEnds) -> bytes:
-    """What HAProxy's configuration calls us: our address, or the file name of a Unix socket,
-    because names have no slashes there.
+    """What HAProxy's configuration calls us: the address, or a Unix socket's file name, because
+    names have no slashes there.
     """
     host, port = ends.server
     if ends.is_file:

@@ -91,12 +91,10 @@ class SpoeFrame:
 
     @property
     def stream_id(self) -> int:
-        """Of HAProxy's stream."""
         return number(self.numbers, 0)[0]
 
     @property
     def frame_id(self) -> int:
-        """Of the frame in its stream."""
         return number(self.numbers, number(self.numbers, 0)[1])[0]
 
 
@@ -274,7 +272,6 @@ def _framed(head: bytes, numbers: bytes, payload: bytes) -> bytes:
 
 
 def pairs_bytes(sent: Mapping[bytes, bytes | int | bool]) -> bytes:
-    """The content of a HELLO or a DISCONNECT."""
     return b"".join([string_bytes(name) + value_bytes(what) for name, what in sent.items()])
 
 

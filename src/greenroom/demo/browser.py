@@ -1,6 +1,4 @@
-"""A minimal browser: requests pages over HTTP/1.1, keeps cookies, and reports when a page wants to
-be loaded again.
-"""
+"""A minimal browser: HTTP/1.1, cookies, and reports of pages that want to be reloaded."""
 
 import asyncio
 from email.parser import BytesParser
@@ -9,10 +7,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import NamedTuple
 
 TIMEOUT_S = 20.0
-"""A page that takes longer has failed, as in a browser whose owner loses patience."""
 
 ANSWER_MAX = 1 << 20
-"""More than any page of the demo."""
 
 _HEADERS = (
     "Host: {host}\r\nUser-Agent: greenroom-demo-crowd\r\nAccept:"
@@ -22,15 +18,13 @@ _HEADERS = (
 
 
 class ShopPage(NamedTuple):
-    """What came back. `refresh_s` is None when the page does not load itself again."""
+    """`refresh_s` is None when the page does not reload itself."""
 
     status: int
     refresh_s: float | None
 
 
 class Browser:
-    """One visitor's browser, with a cookie jar of its own."""
-
     def __init__(self, address: str, port: int, host: str) -> None:
         self._address = address
         self._port = port

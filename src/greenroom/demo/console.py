@@ -20,7 +20,7 @@ from greenroom.decision.arrival import origin_of
 from greenroom.demo.crowd import CROWD_MAX, CROWD_NORMAL, DemoCrowd
 
 FORM_MAX = 1_000
-"""Bytes of the form's body that are read; the real one has 20."""
+"""Bytes of the form's body; the real one has 20."""
 
 _HERE = Path(__file__).parent
 _PAGE = Template((_HERE / "console.html").read_text(encoding="utf-8"))
@@ -30,9 +30,7 @@ _STYLE = (_HERE / "shop.css").read_text(encoding="utf-8")
 def console_routes(
     crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable[[], Mapping[str, Any]]
 ) -> list[Route]:
-    """`/demo` and what it needs; `room` gives the status of the demo's room, `shop_url` says where
-    visitors go.
-    """
+    """`room` returns the status of the demo's room, `shop_url` where visitors go."""
 
     async def page(_request: Request) -> Response:
         state = room()
@@ -75,7 +73,7 @@ def console_routes(
 
 
 def _from_here(request: Request) -> bool:
-    """A page of another site, open in the same browser, may not play with the crowd."""
+    # A page of another site, open in the same browser, may not play with the crowd.
     origin = request.headers.get("origin")
     if origin is None:
         return True

@@ -1,5 +1,5 @@
-"""A synthetic crowd: visitors who come, wait as their browser is told to, look around in the shop,
-buy and go.
+"""A synthetic crowd: visitors come, wait as their browser is told to, look around in the shop, buy
+and go.
 """
 
 import asyncio
@@ -11,10 +11,9 @@ from greenroom.demo.browser import Browser, ShopPage
 from greenroom.demo.products import PRODUCTS
 
 CROWD_MAX = 500
-"""More than one small process should play besides its real work."""
 
 CROWD_NORMAL = 20
-"""Enough to fill the demo's room and leave a line of about a minute and a half."""
+"""Fills the demo's room and leaves a line of about a minute and a half."""
 
 ARRIVAL_S = 0.25
 """Between two arrivals while the crowd grows."""
@@ -25,7 +24,7 @@ LOOK_S = (2.0, 7.0)
 
 
 class DemoCrowd:
-    """Keeps `size` visitors around and replaces those who leave. Size 0 sends all of them home."""
+    """Keeps `size` visitors and replaces those who leave. Size 0 sends all home."""
 
     def __init__(self, new_browser: Callable[[], Browser], chance: random.Random) -> None:
         self.size = 0
@@ -35,15 +34,15 @@ class DemoCrowd:
         self._visits: dict[asyncio.Task[None], str] = {}
 
     def resize(self, size: int) -> None:
-        """How many to keep around, 0 to CROWD_MAX; anything outside is brought inside."""
+        """Clamped to 0 to CROWD_MAX."""
         self.size = max(0, min(CROWD_MAX, size))
 
     def doing(self, what: str) -> int:
-        """How many are `waiting` or `shopping` now."""
+        """`waiting` or `shopping`."""
         return sum(state == what for state in self._visits.values())
 
     async def run(self) -> None:
-        """Until cancelled; then everybody leaves."""
+        """Runs until cancelled; then everybody leaves."""
         try:
             while True:
                 self._bring_to_size()
@@ -80,7 +79,7 @@ class DemoCrowd:
             await self._shop(browser)
 
     async def _wait(self, browser: Browser) -> bool:
-        """Whether this visitor got in before losing patience."""
+        """False: the visitor lost patience."""
         patience_s = self._chance.uniform(*PATIENCE_S)
         page = await browser.load("/")
         while page.refresh_s is not None:

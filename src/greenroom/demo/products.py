@@ -7,7 +7,7 @@ _LINE = 'fill="none" stroke="currentColor" stroke-width="4"'
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One thing to buy; `art` is the inside of an SVG of 100 x 100, `hue` its colour in degrees."""
+    """`art` is the inside of an SVG of 100 x 100, `hue` its colour in degrees."""
 
     slug: str
     name: str
@@ -18,7 +18,6 @@ class Product:
 
     @property
     def picture(self) -> str:
-        """The whole SVG."""
         return f'<svg viewBox="0 0 100 100" role="img" aria-label="{self.name}">{self.art}</svg>'
 
 

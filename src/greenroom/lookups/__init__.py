@@ -1,6 +1,4 @@
-"""Lookups of a visitor's address from local data: its location, and whether it is a verified
-crawler.
-"""
+"""Local data about a visitor's address: its location, and whether it is a verified crawler."""
 
 from greenroom.lookups.crawlers import Crawlers
 from greenroom.lookups.places import Places
@@ -8,8 +6,6 @@ from greenroom.rules import Place
 
 
 class LocalLookups:
-    """Both answers at once, from memory, as core.rules wants them."""
-
     __slots__ = ("crawler", "place")
 
     def __init__(self, places: Places, crawlers: Crawlers) -> None:

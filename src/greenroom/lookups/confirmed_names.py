@@ -1,14 +1,11 @@
-"""The name of an address, confirmed: asked backwards (address to name) and forwards again (name to
-address), never while a visitor waits.
+"""Confirmed names of addresses: reverse lookup, then forward again, never while a visitor waits.
 
 The owner of an address controls its reverse lookup, so a name counts only when it resolves to the
-address. The first request of an address gets "not known yet" and the question is put in the
-background; the answer is there for the next one.
+address. The first request gets "not known yet" and starts the lookup.
 
-Theory of the limits. A liar can send requests that pretend to be a crawler from as many addresses
-as he has, and his own name servers can be slow. So everything is bounded: questions waiting,
-questions under way, one per network at a time, answers kept (good and bad ones apart, so that bad
-ones push no good one out), and a time for each.
+A liar can pretend to be a crawler from many addresses, with slow name servers. So everything is
+bounded: waiting lookups, lookups under way, one per network at a time, cached answers (good and bad
+ones apart, so that bad ones evict no good one), and a time for each.
 """
 
 import asyncio
@@ -23,56 +20,50 @@ from typing import Protocol, TypeVar, cast
 DnsAnswer = TypeVar("DnsAnswer")
 
 UNDER_WAY_MAX = 8
-"""Questions at the resolver at once: it answers from its cache in a millisecond, and a liar's slow
-server holds one place each.
+"""Lookups at once: a cached answer takes a millisecond, and a liar's slow server holds one place
+each.
 """
 
 PENDING_MAX = 256
-"""Questions that wait; beyond it they are dropped, and the next request of that address asks again.
-"""
+"""Waiting lookups; more are dropped, and the next request of that address tries again."""
 
 KNOWN_MAX = 20_000
-"""Answers kept of each kind, at most about 5 MB: the largest crawlers use some thousand addresses.
-"""
+"""Of each kind, at most about 5 MB: the largest crawlers use some thousand addresses."""
 
 TIMEOUT_S = 5.0
 GOOD_FOR_MS = 24 * 3600 * 1000
-"""A crawler's address stays a crawler's for days."""
 BAD_FOR_MS = 3600 * 1000
 FAILED_FOR_MS = 60 * 1000
-"""No answer: retry soon."""
+"""Retry soon."""
 
 NETWORK_BITS = {4: 24, 6: 48}
-"""What one owner has at least, so one network has one question under way."""
+"""What one owner has at least: one lookup per network at a time."""
 
 
 class Resolves(Protocol):
-    """Resolves names; both methods raise OSError when there is no answer."""
+    """Both methods raise OSError when there is no answer."""
 
     async def backwards(self, address: str) -> str:
-        """The name of an address, or empty."""
+        """Empty when there is no name."""
 
-    async def forwards(self, name: str) -> Sequence[str]:
-        """The addresses of a name."""
+    async def forwards(self, name: str) -> Sequence[str]: ...
 
 
 class Resolver:
-    """The system's resolver, each query in its own daemon thread, which does not delay the end of
+    """The system's resolver; each query has a daemon thread, which does not delay the end of
     greenroom.
 
-    A question cannot be taken back, so a thread may outlive its answer being wanted; beyond
-    UNDER_WAY_MAX threads nothing is asked.
+    A query cannot be cancelled, so its thread may outlive the need; beyond UNDER_WAY_MAX threads
+    nothing is queried.
     """
 
     def __init__(self) -> None:
         self._threads = 0
 
     async def backwards(self, address: str) -> str:
-        """The name of an address, or empty. Raises OSError when there is no answer."""
         return await self._run(partial(_backwards, address))
 
     async def forwards(self, name: str) -> Sequence[str]:
-        """The addresses of a name. Raises OSError when there is no answer."""
         return await self._run(partial(_forwards, name))
 
     async def _run(self, ask: Callable[[], DnsAnswer]) -> DnsAnswer:
@@ -103,7 +94,7 @@ class Resolver:
 NOBODY = frozenset(
     getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
 )
-"""Answers of the resolver that say: there is no such name."""
+"""The resolver's errors for "no such name"."""
 
 
 def _backwards(address: str) -> str:
@@ -127,7 +118,7 @@ def _forwards(name: str) -> list[str]:
 
 
 class ConfirmedNames:
-    """Names by address. `name_of` is for the path of a request; `run` answers the questions."""
+    """Names by address. `name_of` is for the path of a request; `run` does the lookups."""
 
     def __init__(self, resolver: Resolves, now_ms: Callable[[], int]) -> None:
         self._resolver = resolver
@@ -139,7 +130,7 @@ class ConfirmedNames:
         self._asked = asyncio.Event()
 
     def name_of(self, address: str) -> str:
-        """The confirmed name in lower case; empty when there is none, and until it is known."""
+        """Lower case; empty when there is none, and until it is known."""
         name, until_ms = self._good.get(address) or self._bad.get(address) or ("", 0)
         if self._now_ms() >= until_ms:
             self._ask(address)
@@ -147,11 +138,9 @@ class ConfirmedNames:
 
     @property
     def busy(self) -> bool:
-        """Whether a question waits or is under way."""
         return bool(self._pending or self._under_way)
 
     async def run(self) -> None:
-        """Answers questions until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._asked.wait()

@@ -14,20 +14,17 @@ from greenroom.rules.addresses import address_range, client_key
 from greenroom.rules.compare import in_ranges
 
 AGENT_MAX = 512
-"""Characters of a User-Agent that are looked at: those of crawlers are shorter."""
+"""Characters of a User-Agent that are read: those of crawlers are shorter."""
 
 AGENTS_REMEMBERED = 4_096
 RANGES_FILE_MAX = 16 << 20
 
 
-class UnusableRanges(ValueError):
-    """The published networks of a crawler cannot be used; the message says why."""
+class UnusableRanges(ValueError): ...
 
 
 def read_ranges(path: Path) -> tuple[str, ...]:
-    """The networks in a file as crawlers' operators publish them: JSON with `prefixes`, or one to a
-    line. Raises UnusableRanges.
-    """
+    """Reads JSON with `prefixes`, or one network a line. Raises UnusableRanges."""
     try:
         with path.open("rb") as file:
             text = file.read(RANGES_FILE_MAX).decode()
@@ -48,7 +45,7 @@ def read_ranges(path: Path) -> tuple[str, ...]:
 
 
 Covers = Callable[[int], bool]
-"""Whether an address (as core.rules.addresses.client_key gives it) is in a set of networks."""
+"""Takes an address as core.rules.addresses.client_key returns it."""
 
 
 def networks(ranges: Iterable[str]) -> Covers:
@@ -66,14 +63,10 @@ def networks(ranges: Iterable[str]) -> Covers:
 
 
 class Crawlers:
-    """All known crawlers for one configuration; `name_of` gives the confirmed name of an address,
-    or nothing yet.
-    """
+    """`name_of` returns the confirmed name of an address, or nothing yet."""
 
     def __init__(self, own: Iterable[Crawler], name_of: Callable[[str], str]) -> None:
-        """`own` are the operator's; each replaces the built-in one of its name. Raises
-        UnusableRanges.
-        """
+        """`own` crawlers replace built-in ones of their name. Raises UnusableRanges."""
         table: Mapping[str, Crawler] = {crawler.name: crawler for crawler in (*CRAWLERS, *own)}
         self._known = [
             (crawler, networks(crawler.ranges) if crawler.ranges else None)
@@ -85,9 +78,7 @@ class Crawlers:
         self._claimed = lru_cache(AGENTS_REMEMBERED)(self._claims)
 
     def category(self, client: str, user_agent: str) -> str:
-        """The category of the crawler that this is, or empty: also while its name is still being
-        asked for.
-        """
+        """Empty for others, and while the name is being looked up."""
         for crawler, covers in self._claimed(user_agent[:AGENT_MAX]):
             key = client_key(client)
             if covers is not None and key is not None and covers(key):

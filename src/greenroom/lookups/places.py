@@ -1,5 +1,5 @@
-"""The location of an address: the country from built-in data, and more from .mmdb files that
-operators supply.
+"""The location of an address: country from built-in data, more from .mmdb files that operators
+supply.
 """
 
 import os
@@ -14,12 +14,10 @@ import maxminddb
 from greenroom.rules import Place
 
 PLACES_REMEMBERED = 8_192
-"""Addresses whose place is remembered, at most about 8 MB: the busiest visitors of a moment."""
+"""At most about 8 MB: the busiest visitors of a moment."""
 
 DATABASE_MAX = 2 << 30
-"""Bytes of a database that is read into memory: the largest published one for cities has a tenth of
-it.
-"""
+"""Bytes; the largest published one for cities has a tenth."""
 
 CONTINENTS = {
     "AF": (
@@ -52,16 +50,15 @@ EUROPEAN_UNION = frozenset(
 )
 
 
-class UnusableDatabase(ValueError):
-    """Not a database, or it cannot be read; the message says why."""
+class UnusableDatabase(ValueError): ...
 
 
 DATABASES_REMEMBERED = 4
-"""Databases kept open: the two in use, and two while a reload changes them."""
+"""The two in use, and two while a reload changes them."""
 
 
 def open_database(path: Path) -> maxminddb.Reader:
-    """Reads an .mmdb file whole, once until it changes. Raises UnusableDatabase."""
+    """Reads a whole .mmdb file, once until it changes. Raises UnusableDatabase."""
     try:
         found = path.stat()
     except OSError as error:
@@ -94,7 +91,7 @@ def _opened(path: Path, _stamp: tuple[int, int, int]) -> maxminddb.Reader:
 
 
 class Places:
-    """Answers for one configuration. Supplied databases take precedence over built-in data."""
+    """Supplied databases take precedence over built-in data."""
 
     def __init__(
         self, geo: maxminddb.Reader | None = None, systems: maxminddb.Reader | None = None
@@ -128,9 +125,7 @@ class Places:
 
 
 def _record(reader: maxminddb.Reader, client: str) -> Mapping[str, Any]:
-    """What one database knows; nothing for what is no address, or for an IPv6 one in a database of
-    IPv4.
-    """
+    """Nothing for what is no address, or for IPv6 in a database of IPv4."""
     try:
         found = reader.get(client)
     except ValueError:
@@ -139,9 +134,7 @@ def _record(reader: maxminddb.Reader, client: str) -> Mapping[str, Any]:
 
 
 def _text(said: Any, *keys: str) -> str:
-    """The value under these keys as text; empty where anything on the way is missing or of another
-    shape.
-    """
+    """Empty where anything on the way is missing or of another shape."""
     for key in keys:
         said = said.get(key) if isinstance(said, dict) else None
     return str(said) if isinstance(said, str | int | float) else ""

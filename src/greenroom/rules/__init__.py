@@ -1,5 +1,5 @@
-"""The rules language of bypass rules: expressions checked when they are saved, compiled to
-closures, evaluated for every request.
+"""The language of bypass rules: expressions checked when saved, compiled to closures, evaluated for
+every request.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,17 +48,14 @@ __all__ = [
 ]
 
 CompiledCondition = Callable[[RequestFacts], bool | None]
-"""A compiled expression; None is a missing value and counts as false."""
+"""None is a missing value and counts as false."""
 
 BypassRules = Callable[[Arrival, int, Lookups], Rule | None]
-"""(arrival, now_ms, lookups) -> the first enabled rule that lets this arrival by, or None. Never
-raises.
-"""
+"""(arrival, now_ms, lookups) -> the first enabled rule that lets this arrival by. Never raises."""
 
 
 def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> CompiledCondition:
-    """An expression as a function of the request's RequestFacts; raises InvalidConfig with every
-    problem.
+    """Raises InvalidConfig with every problem.
 
     The function may raise any error during evaluation; compile_bypass turns errors into "no
     bypass".
@@ -77,9 +74,7 @@ def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) ->
 def rule_faults(
     source: str, lists: Mapping[str, ListMembership] = NO_LISTS
 ) -> tuple[RuleFault, ...]:
-    """Everything wrong with an expression, by its place in it: for an editor. Empty when it can be
-    used.
-    """
+    """By place, for an editor. Empty when the expression can be used."""
     try:
         checked(parse(source), lists)
     except RuleRefused as refused:
@@ -90,9 +85,7 @@ def rule_faults(
 def rule_problems(
     source: str, pointer: str = "expression", lists: Mapping[str, ListMembership] = NO_LISTS
 ) -> list[Problem]:
-    """Everything wrong with an expression, each drawn with a caret under its place, with its line;
-    empty when it can be used.
-    """
+    """Each with its line and a caret; empty when the expression can be used."""
     try:
         compile_rule(source, lists)
     except InvalidConfig as invalid:
@@ -105,11 +98,10 @@ def compile_bypass(
     lists: Mapping[str, ListMembership] = NO_LISTS,
     failed: Callable[[Rule, Exception], None] = lambda _rule, _error: None,
 ) -> BypassRules:
-    """All rules of one room as one question. Raises InvalidConfig with the problems of every rule,
-    disabled ones included.
+    """Raises InvalidConfig with the problems of every rule, disabled ones included.
 
-    A rule that fails while it is evaluated does not hold for that request; `failed` is told (it
-    must not raise).
+    A rule that fails during evaluation does not hold for that request; `failed` (which must not
+    raise) receives it.
     """
     conditions: list[tuple[Rule, CompiledCondition]] = []
     problems: list[Problem] = []

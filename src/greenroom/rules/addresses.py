@@ -11,22 +11,18 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 V6 = 2**32
-"""Where the IPv6 addresses begin."""
+"""Where IPv6 addresses begin."""
 
 CLIENTS_REMEMBERED = 16_384
-"""Client addresses whose parsed form is remembered: parsing takes 2 us, remembering 0.05; about 3
-MB when full.
-"""
+"""Parsing takes 2 us, a cached address 0.05; about 3 MB when full."""
 
 Range = tuple[int, int]
-"""First and last of a run of integers, both included."""
+"""First and last, both included."""
 
 
 @lru_cache(maxsize=CLIENTS_REMEMBERED)
 def client_key(text: str) -> int | None:
-    """The integer of a client address, or None when it is not an IP address (a unix socket, for
-    example).
-    """
+    """None when the text is no IP address (a Unix socket, for example)."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -37,12 +33,11 @@ def client_key(text: str) -> int | None:
 
 
 def shown(key: int) -> str:
-    """The usual text of an address."""
     return str(IPv6Address(key - V6)) if key >= V6 else str(IPv4Address(key))
 
 
 def address_key(text: str) -> int:
-    """The integer of an address in an expression; raises ValueError with the reason."""
+    """Raises ValueError with the reason."""
     try:
         return _key(ip_address(text))
     except ValueError:
@@ -50,7 +45,7 @@ def address_key(text: str) -> int:
 
 
 def address_range(text: str) -> Range:
-    """`a`, `a..b` or `network/prefix` as first and last address; raises ValueError with the reason."""
+    """`a`, `a..b` or `network/prefix`. Raises ValueError with the reason."""
     first, dots, last = text.partition("..")
     if dots:
         low, high = address_key(first), address_key(last)
@@ -71,7 +66,6 @@ def address_range(text: str) -> Range:
 
 
 def network(key: int, v4_bits: int, v6_bits: int) -> int:
-    """The network address of `key` with so many leading bits kept."""
     start, size = (V6, 1 << (128 - v6_bits)) if key >= V6 else (0, 1 << (32 - v4_bits))
     return start + (key - start) // size * size
 

@@ -14,8 +14,8 @@ from greenroom.rules.syntax import Each, Index
 
 
 class TermClosure(NamedTuple):
-    """A checked part. With `each`, `read` gives a list of values of this kind (elements may be
-    missing), else one value.
+    """With `each`, `read` returns a list of values of this kind (elements may be missing), else one
+    value.
     """
 
     kind: ValueKind
@@ -24,17 +24,17 @@ class TermClosure(NamedTuple):
 
 
 def itself(value: Any) -> Any:
-    """Reads an element as it is: makes the closure for one value serve the elements of a list."""
+    """The closure for one value that serves the elements of a list."""
     return value
 
 
 def every(read: ReadFact, test: Callable[[Any], Any]) -> ReadFact:
-    """`test` of every element; missing for a missing list."""
+    """Missing for a missing list."""
     return lambda x: None if (values := read(x)) is None else [test(value) for value in values]
 
 
 def negated(part: TermClosure) -> ReadFact:
-    """`not`, element by element for a list of truths."""
+    """Element by element for a list of truths."""
     read = part.read
     if part.kind == BOOLEAN:
         return lambda x: not read(x)
@@ -82,7 +82,7 @@ _COMBINED: dict[str, Callable[[Any], bool]] = {
 
 
 def joined_lists(op: str, reads: Sequence[ReadFact]) -> ReadFact:
-    """Element by element, as far as the shortest list goes; missing when one of them is."""
+    """Element by element, as far as the shortest list goes; missing when one list is."""
     combined = _COMBINED[op]
 
     def run(x: Any) -> list[bool] | None:
@@ -97,8 +97,8 @@ def joined_lists(op: str, reads: Sequence[ReadFact]) -> ReadFact:
 def called(
     run: Callable[..., Any], args: Sequence[TermClosure], literals: Sequence[Any]
 ) -> ReadFact:
-    """A function of its arguments; `literals` holds the value of each literal one, None for the
-    others. The usual shapes are short.
+    """`literals` holds the value of each literal argument, None for others. The usual shapes are
+    short.
     """
     read = args[0].read
     rest = literals[1:]
@@ -119,7 +119,7 @@ def called(
 
 
 def called_on_each(run: Callable[..., Any], args: Sequence[TermClosure]) -> ReadFact:
-    """A function of every element of its first argument; the others are read once."""
+    """Calls for every element of the first argument; the others are read once."""
     read = args[0].read
     others = [arg.read for arg in args[1:]]
 
@@ -134,7 +134,7 @@ def called_on_each(run: Callable[..., Any], args: Sequence[TermClosure]) -> Read
 
 
 def indexed(term: TermClosure, index: Index) -> TermClosure | None:
-    """What stands at this index, or None when the type has no such index."""
+    """None when the type has no such index."""
     name, of, read = term.kind.name, term.kind.of, term.read
     if of is None:
         return None

@@ -1,6 +1,4 @@
-"""The comparison operators: which types they take, and how each becomes one small closure. A
-missing value compares as false.
-"""
+"""Comparison operators: the types they take, and their closures. A missing value compares as false."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
@@ -26,8 +24,8 @@ from greenroom.rules.syntax import (
 Test = Callable[[Any], bool]
 
 Bounds = tuple[int, ...]
-"""Where ranges begin and end, in order: a value is inside exactly when an odd number of bounds
-stand at or before it.
+"""Begins and ends of ranges, in order: a value is inside when an odd number of bounds are at or
+before it.
 """
 
 Members = frozenset[Any] | Bounds | Callable[[Any], bool]
@@ -35,8 +33,8 @@ Members = frozenset[Any] | Bounds | Callable[[Any], bool]
 
 
 class Operator(NamedTuple):
-    """One operator: the types of its left side, and what makes the test out of a way to read and
-    the right side's value.
+    """The types of the left side, and what makes the test from a way to read and the right side's
+    value.
     """
 
     kinds: tuple[ValueKind, ...]
@@ -45,7 +43,7 @@ class Operator(NamedTuple):
 
 
 class ListMembership(NamedTuple):
-    """A compiled named list: the type of its members, and the members."""
+    """A compiled named list."""
 
     kind: ValueKind
     members: Members
@@ -116,7 +114,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 def right_value(kind: ValueKind, op: str, right: Text | Bare | Pattern | Items) -> Any:
-    """The right side as the operator's closure wants it; raises ValueError with the reason."""
+    """The right side for the operator's closure. Raises ValueError with the reason."""
     if isinstance(right, Pattern):
         return search(right.source)
     if isinstance(right, Items):
@@ -172,7 +170,7 @@ _RANGE: Mapping[ValueKind, Callable[[str], Any]] = {
 
 
 def item_problem(kind: ValueKind, item: Text | Bare) -> str | None:
-    """What is wrong with one item of an inline set for a left side of this type."""
+    """One item of an inline set, for a left side of this type."""
     if isinstance(item, Text):
         return None if kind == STRING else _EXPECTED[kind]
     try:
@@ -189,9 +187,7 @@ def _members(kind: ValueKind, items: list[str | Bare]) -> Members:
 
 
 def in_ranges(ranges: Iterable[Range]) -> frozenset[int] | Bounds:
-    """ListMembership in a union of integer ranges: a set when all are single, else the bounds of
-    the merged ranges.
-    """
+    """A set when all ranges are single, else the bounds of the merged ranges."""
     merged: list[Range] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:

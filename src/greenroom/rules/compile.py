@@ -70,7 +70,7 @@ LIKENESS_MIN = 0.8
 def checked(
     node: Node, lists: Mapping[str, ListMembership]
 ) -> Callable[[RequestFacts], bool | None]:
-    """The condition as one function; raises RuleRefused with every fault of the expression."""
+    """Raises RuleRefused with every fault."""
     check = _Check(lists)
     term = check.condition(node)
     if term and term.kind != BOOLEAN:
@@ -83,9 +83,7 @@ def checked(
 
 
 class _Check:
-    """One pass over one expression: a method answers None after it has noted a fault, so that one
-    pass finds them all.
-    """
+    """Methods return None after noting a fault, so that one pass finds them all."""
 
     def __init__(self, lists: Mapping[str, ListMembership]) -> None:
         self.lists = lists
@@ -96,9 +94,7 @@ class _Check:
         self.faults.append(RuleFault(*node.span, reason))
 
     def condition(self, node: Node) -> TermClosure | None:
-        """A part that must be true or false: its kind is Boolean or, inside any() and all(),
-        Array<Boolean>.
-        """
+        """Boolean or, inside any() and all(), Array<Boolean>."""
         if isinstance(node, Truth):
             value = node.value
             return TermClosure(BOOLEAN, lambda _: value)
@@ -187,7 +183,6 @@ class _Check:
         return found.members
 
     def value(self, node: Field | Call) -> TermClosure | None:
-        """A field or a call with its indexes."""
         if isinstance(node, Call):
             term, indexes = self._call(node), node.indexes
         else:
@@ -310,7 +305,7 @@ class _Check:
 
 
 def _literal(node: Node) -> Any:
-    """The value of a literal argument, or None for anything else."""
+    """None for anything but a literal."""
     return node.value if isinstance(node, (Text, Number)) else None
 
 

@@ -1,6 +1,4 @@
-"""The facts about one request that rules can use: the arrival, the time and lookups; derived values
-are computed lazily.
-"""
+"""What rules can read of a request: the arrival, the time and lookups; derived values are lazy."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -11,7 +9,7 @@ from greenroom.model.visit import Arrival
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where an address is, as far as a local database knows; empty strings and 0 where it does not.
+    """Where an address is, by a local database; unknown parts are empty or 0.
 
     `country` is ISO 3166-1 alpha-2, `continent` one of AF AN AS EU NA OC SA.
     """
@@ -33,30 +31,22 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Lookups(Protocol):
-    """What must be asked of local data. Both answer at once, from memory: they stand in the path of
-    a request.
-    """
+    """Local data, in memory: both methods stand in the path of a request."""
 
     def place(self, client: str) -> Place:
-        """The location of this address; an empty Place when unknown."""
+        """An empty Place when unknown."""
 
     def crawler(self, client: str, user_agent: str) -> str:
-        """The category of a crawler that is VERIFIED (never by its User-Agent alone), or an empty
-        string.
-        """
+        """The category of a VERIFIED crawler (never by its User-Agent alone), or empty."""
 
 
 class NothingKnown:
-    """Lookups without any data: no place is known, no crawler is verified."""
-
     _NOWHERE = Place()
 
     def place(self, client: str) -> Place:  # noqa: ARG002
-        """Unknown."""
         return self._NOWHERE
 
     def crawler(self, client: str, user_agent: str) -> str:  # noqa: ARG002
-        """Not verified."""
         return ""
 
 
@@ -64,8 +54,8 @@ NOTHING_KNOWN = NothingKnown()
 
 
 class RequestFacts(msgspec.Struct):
-    """One request for as long as its rules are evaluated. `memo` keeps what was derived once
-    (arguments, cookies, place).
+    """One request while its rules are evaluated. `memo` caches derived values (arguments, cookies,
+    place).
     """
 
     arrival: Arrival
@@ -75,13 +65,11 @@ class RequestFacts(msgspec.Struct):
 
 
 ReadFact = Callable[[Any], Any]
-"""How one value is read: from RequestFacts for a field, from an element for what stands behind
-`[*]`. None is the missing value.
-"""
+"""From RequestFacts for a field, from an element behind `[*]`. None is the missing value."""
 
 
 def once(name: str, read: Callable[[RequestFacts], Any]) -> Callable[[RequestFacts], Any]:
-    """`read`, at most once for each RequestFacts."""
+    """Calls `read` at most once for each RequestFacts."""
 
     def remembered(facts: RequestFacts) -> Any:
         memo = facts.memo

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class RuleFault(NamedTuple):
-    """One thing wrong. `start` and `end` are character offsets into the expression."""
+    """`start` and `end` are character offsets into the expression."""
 
     start: int
     end: int
@@ -12,9 +12,7 @@ class RuleFault(NamedTuple):
 
 
 class RuleRefused(Exception):
-    """The expression cannot be used; compile_rule turns this into InvalidConfig. Carries every
-    fault found.
-    """
+    """Carries every fault; compile_rule turns it into InvalidConfig."""
 
     def __init__(self, *faults: RuleFault) -> None:
         super().__init__("; ".join(fault.reason for fault in faults))
@@ -22,15 +20,14 @@ class RuleRefused(Exception):
 
 
 def line_of(source: str, fault: RuleFault) -> int:
-    """The line of the expression that the fault begins on, from 1."""
+    """From 1."""
     return source.count("\n", 0, min(fault.start, len(source))) + 1
 
 
 def draw(source: str, fault: RuleFault) -> str:
-    """The published form: place, the line of the expression, a caret run under the place, the
-    reason.
+    """Place, line of the expression, a caret run under the place, reason (as published).
 
-    Lines and columns count from 1; columns count characters.
+    Lines and columns (characters) count from 1.
     """
     start = min(fault.start, len(source))
     first = source.rfind("\n", 0, start) + 1

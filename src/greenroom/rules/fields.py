@@ -1,5 +1,5 @@
-"""FIELDS: every field a bypass rule may read, its type, how it is read, and what it means here. One
-row makes a new field.
+"""FIELDS: every field of bypass rules, its type, how it is read, and what it means. One row makes a
+new field.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,7 @@ from greenroom.rules.literals import as_bytes_text
 
 
 class FieldSpec(NamedTuple):
-    """One field. `entry` reads the values under one key of a map without building the map; None is
-    the missing value.
-    """
+    """`entry` reads the values under one key without building the map; None is the missing value."""
 
     kind: ValueKind
     read: Callable[[RequestFacts], Any]
@@ -223,7 +221,7 @@ ALIASES = {
         "is_in_european_union",
     )
 }
-"""Deprecated names that are still valid."""
+"""Deprecated, still valid."""
 
 FIELDS.update(
     {old: FIELDS[new]._replace(help=f"deprecated name of {new}") for old, new in ALIASES.items()}
@@ -244,13 +242,11 @@ ABSENT = {
     "cf.api_gateway.": "there is no API gateway in front of the waiting room",
     "cf.": "has no counterpart outside Cloudflare",
 }
-"""Prefixes of published names that are not available, with the reason; the longest matching prefix
-applies.
-"""
+"""Unavailable published prefixes, with the reason; the longest match applies."""
 
 
 def absent(name: str) -> str | None:
-    """Why a published field is not available, or None when the name is not known at all."""
+    """Why a published field is not available; None: unknown name."""
     return next(
         (
             ABSENT[start]

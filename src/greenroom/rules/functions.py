@@ -1,9 +1,7 @@
-"""FUNCTIONS: every function a bypass rule may call, what it takes and gives, and what it does. One
-row makes a new function.
+"""FUNCTIONS: every function of bypass rules. One row makes a new function.
 
-Each `run` is a plain function of plain values. A missing argument makes a missing result before
-`run` is asked, and `run` answers None for a result that is missing. Nothing here raises for any
-value of the declared types.
+A missing argument makes a missing result without calling `run`, which returns None for a missing
+result. Nothing here raises for any value of the declared types.
 """
 
 import binascii
@@ -32,18 +30,15 @@ from greenroom.rules.patterns import lower, upper
 from greenroom.rules.reading import percent_decoded
 
 DECODE_ROUNDS_MAX = 16
-"""Rounds of a recursive url_decode: honest values are nested once or twice, and each round of a
-hostile one costs its whole length.
+"""Honest values are nested once or twice, and each round of a hostile one costs its whole length.
 """
 
 SPLIT_MAX = 128
-"""Most parts that split() makes, as published."""
+"""Most parts of split(), as published."""
 
 
 class Param(NamedTuple):
-    """One parameter. `source` says what may be written there: a "field" (or a call), a "literal",
-    or "any" of them.
-    """
+    """`source`: a "field" (or a call), a "literal", or "any" of them."""
 
     name: str
     kinds: tuple[ValueKind, ...]
@@ -51,12 +46,10 @@ class Param(NamedTuple):
 
 
 class FunctionSpec(NamedTuple):
-    """One function. The last parameters from `needed` on are optional; with `repeats` the last one
-    may be written again and again.
+    """Parameters from `needed` on are optional; with `repeats` the last one may be repeated.
 
-    `gives` None: the result has the type of the first argument, and all arguments must have that
-    type. `refuse` says what is wrong with the literals that were written (in order, fields left
-    out), or nothing.
+    `gives` None: the type of the first argument, which all must have. `refuse` returns what is
+    wrong with the literals (in order, fields left out), or nothing.
     """
 
     params: tuple[Param, ...]
@@ -397,9 +390,7 @@ FUNCTIONS: dict[str, FunctionSpec] = {
 }
 
 TEXT_OF_ADDRESS = shown
-"""to_string of an IP address, whose value is an integer like any other: chosen by type when the
-call is compiled.
-"""
+"""to_string of an IP address, an integer like any other: chosen by type at compile time."""
 
 ABSENT_FUNCTIONS = {
     "regex_replace": "rewrites a request, which a bypass rule cannot",

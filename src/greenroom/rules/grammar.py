@@ -39,16 +39,14 @@ from greenroom.rules.syntax import (
 )
 
 DEPTH_MAX = 128
-"""Deepest nesting of parentheses, negations and calls, as in the published parser; keeps evaluation
-far from the stack's end.
+"""Parentheses, negations and calls, as in the published parser; keeps evaluation far from the
+stack's end.
 """
 
 INDEX_MAX = 2**32 - 1
 
 PARSED_REMEMBERED = 4_096
-"""Expressions whose parts are remembered, at most about 40 MB: a change of one rule must not parse
-all the others again.
-"""
+"""At most about 40 MB: a change of one rule must not parse all others again."""
 
 GRAMMAR = r"""
 ?expression: or_
@@ -90,7 +88,7 @@ BARE:     /-?(0x[0-9A-Fa-f]*|[0-9A-Fa-f:]+([.][0-9A-Fa-f:]+)*)(\/[0-9A-Fa-f:]*)?
 """
 
 WORDS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "~": "matches"}
-"""Symbol -> word of the comparison operators."""
+"""Comparison operators: symbol -> word."""
 
 _WANTED = {
     "COMPARES": "a comparison operator",
@@ -106,8 +104,8 @@ _CLOSERS = {"RPAR": '")"', "RSQB": '"]"', "TEXT": "a quoted string"}
 
 @lru_cache(PARSED_REMEMBERED)
 def parse(source: str) -> Node:
-    """The parts of an expression; raises RuleRefused with one fault when it is too long, too deep
-    or not well formed.
+    """Raises RuleRefused with one fault when the expression is too long, too deep or not well
+    formed.
     """
     if len(source) > EXPRESSION_MAX:
         raise RuleRefused(
@@ -168,7 +166,6 @@ def _deeper(span: tuple[int, int], *parts: Node) -> int:
 
 
 def _literal(token: Token) -> Text | Bare | Pattern | Number:
-    """The node of one literal token."""
     start, end = span = (token.start_pos or 0, token.end_pos or 0)
     if token.type == "BARE":
         return Bare(str(token), span=span)
@@ -184,9 +181,7 @@ def _literal(token: Token) -> Text | Bare | Pattern | Number:
 
 
 class _Parts(Transformer[Token, Node]):
-    """Makes the node of each rule as soon as the parser has recognised it; method names are those
-    of the grammar.
-    """
+    """Makes the node of each grammar rule, which has the method's name."""
 
     def or_(self, parts: list[Node]) -> Node:
         return self._chain("or", parts)

@@ -1,11 +1,11 @@
-"""The types of the rules language: what a field holds, what a function takes and gives."""
+"""The types of the rules language."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """A type: String, Integer, Boolean, IP address, or an Array or Map `of` another one."""
+    """String, Integer, Boolean, IP address, or an Array or Map `of` another type."""
 
     name: str
     of: "ValueKind | None" = None
@@ -21,12 +21,12 @@ IP = ValueKind("IP address")
 
 
 def array(of: ValueKind) -> ValueKind:
-    """An ordered sequence, reached by `[0]` or `[*]`."""
+    """Reached by `[0]` or `[*]`."""
     return ValueKind("Array", of)
 
 
 def mapping(of: ValueKind) -> ValueKind:
-    """Values under string keys, reached by `["key"]` or `[*]`."""
+    """Reached by `["key"]` or `[*]`."""
     return ValueKind("Map", of)
 
 

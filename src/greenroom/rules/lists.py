@@ -1,6 +1,4 @@
-"""Named lists (`$name`) compiled for membership: IP addresses and networks, host names, autonomous
-systems.
-"""
+"""Named lists (`$name`) compiled for membership: IP addresses and networks, host names, ASNs."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -14,9 +12,7 @@ NO_LISTS: Mapping[str, ListMembership] = {}
 
 
 def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str, ListMembership]:
-    """Name -> membership of every list, to be handed to compile_rule. Raises InvalidConfig with
-    every problem.
-    """
+    """For compile_rule, by name. Raises InvalidConfig with every problem."""
     compiled: dict[str, ListMembership] = {}
     problems: list[Problem] = []
     for index, named in enumerate(lists):
@@ -37,11 +33,10 @@ def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str
 
 
 IPV4_PREFIX_MIN, IPV6_PREFIX_MIN = 2, 4
-"""Widest networks in a list, as published: an entry for everybody is an accident."""
+"""As published: an entry for everybody is an accident."""
 
 
 def item_problem(kind: str, item: str) -> str | None:
-    """What is wrong with one item of a list of this kind, or None."""
     if kind == "asn":
         return (
             None

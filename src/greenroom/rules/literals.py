@@ -1,8 +1,7 @@
-"""How literals of the rules language are read and written: strings of bytes, integers, raw strings.
+"""Literals of the rules language: strings of bytes, integers, raw strings.
 
-A String of the language is a sequence of bytes. It is held as a Python string with one character
-per byte (latin-1), because the facts of a request are ASCII strings already: comparing them costs
-no conversion, and lengths and order are those of bytes.
+A String is bytes, held as one character per byte (latin-1): the facts of a request are ASCII
+already, so comparing costs no conversion, and lengths and order are those of bytes.
 """
 
 import re
@@ -15,13 +14,13 @@ _ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|([0-3][0-7]{2})|(["\\]))')
 
 
 def as_bytes_text(text: str) -> str:
-    """Unicode text as the language sees it: one character per byte of its UTF-8 form."""
+    """One character per byte of the UTF-8 form."""
     return text if text.isascii() else text.encode().decode("latin-1")
 
 
 def unescaped(body: str, offset: int) -> str:
-    r"""The value between the quotes: `\"`, `\\`, `\xHH` and three octal digits are the only
-    escapes. `offset` is where it begins.
+    r"""Only `\"`, `\\`, `\xHH` and three octal digits are escapes. `offset` is where the body
+    begins.
     """
     if "\\" not in body:
         return as_bytes_text(body)
@@ -46,9 +45,7 @@ def unescaped(body: str, offset: int) -> str:
 
 
 def pattern_body(body: str) -> str:
-    r"""The regular expression between the quotes: backslashes are its own, only `\"` outside a
-    class becomes a quote.
-    """
+    r"""Backslashes belong to the regular expression; only `\"` outside a class becomes a quote."""
     out, inside, at = [], False, 0
     while at < len(body):
         if body[at] == "\\":
@@ -62,7 +59,7 @@ def pattern_body(body: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """A string of bytes as a quoted literal in ASCII."""
+    """ASCII."""
     return '"' + "".join(_SHOWN[ord(char)] for char in value) + '"'
 
 
@@ -71,16 +68,14 @@ _SHOWN[ord('"')], _SHOWN[ord("\\")] = '\\"', "\\\\"
 
 
 def raw_quoted(text: str) -> str:
-    """Text as a raw literal with just enough `#`."""
+    """With just enough `#`."""
     longest = max((len(run) - 1 for run in re.findall(r'"#*', text)), default=-1)
     hashes = "#" * (longest + 1)
     return f'r{hashes}"{text}"{hashes}'
 
 
 def integer(text: str) -> int | None:
-    """A 64-bit integer: decimal, `0x` hexadecimal, or octal with a leading 0 (as published); None
-    when it is not an integer.
-    """
+    """64 bits: decimal, `0x`, or octal with a leading 0 (as published); else None."""
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text):
         value = int(text, 16)
     elif re.fullmatch(r"0[0-7]{1,22}", text):

@@ -15,25 +15,24 @@ from collections.abc import Callable
 import re2  # type: ignore[import-untyped]
 
 REGEX_MEMORY_MAX = 1 << 20
-"""Bytes RE2 may use for one pattern and its automaton: what does not fit is refused when saved.
-With a quarter of it, 4,000 characters of alternatives would be searched a hundred times slower (11
-ms for 8 KB instead of 0.1)."""
+"""Bytes for one pattern and its automaton: what does not fit is refused when saved. With a quarter,
+4,000 characters of alternatives take 11 ms for 8 KB instead of 0.1.
+"""
 
 REGEXES_MAX = 64
-"""Patterns in one expression, as published."""
+"""Per expression, as published."""
 
 REPEAT_MAX = 1000
-"""Largest count in `{n,m}`: RE2's own limit."""
+"""In `{n,m}`: RE2's own limit."""
 
 Search = Callable[[str], bool]
 
 
-class PatternRefused(ValueError):
-    """The pattern cannot be used; the text says why."""
+class PatternRefused(ValueError): ...
 
 
 def search(pattern: str) -> Search:
-    """Whether the pattern occurs anywhere in a string of bytes. Raises PatternRefused."""
+    """Finds the pattern anywhere in a string of bytes. Raises PatternRefused."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.never_capture = True
@@ -61,7 +60,7 @@ def search(pattern: str) -> Search:
 
 
 def translated(pattern: str) -> str:
-    """The pattern in RE2's syntax, one character per byte. Raises PatternRefused with the reason."""
+    """RE2's syntax, one character per byte. Raises PatternRefused with the reason."""
     out: list[str] = []
     at, repeatable, repeated = 0, False, False
     while at < len(pattern):
@@ -163,7 +162,7 @@ _CLASSES = {
     "s": ("\\t-\\r\\x20", "\\x00-\\x08\\x0e-\\x1f!-\\xff"),
     "w": ("0-9A-Za-z_", "\\x00-/:-@\\[-\\^`{-\\xff"),
 }
-"""Perl classes as ranges inside a class: (the class, its complement)."""
+"""Perl classes as ranges: (the class, its complement)."""
 
 _CODE = re.compile(
     r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\})"
@@ -183,7 +182,7 @@ def _escape(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _escaped_character(pattern: str, at: int) -> tuple[str, int]:
-    """An escape for one character, inside a class or outside."""
+    """Inside a class or outside."""
     char = pattern[at + 1 : at + 2]
     if not char:
         raise PatternRefused("incomplete escape sequence, reached end of pattern prematurely")
@@ -239,7 +238,7 @@ def _class(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _class_item(pattern: str, at: int) -> tuple[str, int, bool]:
-    """One item of a class: its text, where the next begins, and whether it is a single character."""
+    """Returns text, where the next item begins, and whether it is a single character."""
     char = pattern[at]
     posix = _POSIX.match(pattern, at) if char == "[" else None
     if posix:
@@ -275,8 +274,8 @@ _READERS: dict[str, Callable[[str, int], tuple[str, int]]] = {
 
 
 def wildcard(pattern: str, strict: bool) -> Search:
-    r"""Whether the WHOLE string fits: `*` is any run of characters, `\*` a star, `\\` a backslash.
-    Not strict: ASCII case is ignored.
+    r"""Matches the WHOLE string: `*` is any run of characters, `\*` a star, `\\` a backslash. Not
+    strict: ignores ASCII case.
 
     Raises PatternRefused for two stars in a row and for other escapes.
     """
@@ -329,10 +328,10 @@ _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 
 
 def lower(text: str) -> str:
-    """ASCII letters in lower case; other bytes stay."""
+    """ASCII only."""
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
 def upper(text: str) -> str:
-    """ASCII letters in upper case; other bytes stay."""
+    """ASCII only."""
     return text.upper() if text.isascii() else text.translate(_UPPER)

@@ -1,8 +1,8 @@
-"""Derives from an arrival what the fields show: address parts, arguments, headers, cookies,
+"""Derives the values of fields from an arrival: address parts, arguments, headers, cookies,
 languages.
 
-Strings hold one byte per character (latin-1). Nothing here is bounded by itself: the gateway bounds
-the request head.
+Strings hold one byte per character (latin-1). Bounded only by the gateway's limit of the request
+head.
 """
 
 import re
@@ -18,13 +18,13 @@ _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 def percent_decoded(text: str) -> str:
-    """Decodes `%XX`; malformed escapes stay unchanged."""
+    """Malformed escapes stay unchanged."""
     return _PERCENT.sub(lambda found: chr(int(found[1], 16)), text) if "%" in text else text
 
 
 def extension(path: str) -> str:
-    """The lower-cased text behind the last dot of the last segment; empty for `/.mp3`, `/file.` and
-    when there is no dot.
+    """Behind the last dot of the last segment, lower case; empty for `/.mp3`, `/file.` and without
+    dot.
     """
     name = path[path.rfind("/") + 1 :]
     dot = name.rfind(".")
@@ -32,13 +32,13 @@ def extension(path: str) -> str:
 
 
 def argument_pairs(query: str) -> Pairs:
-    """Names and values of a query, undecoded, in order; a name without `=` has an empty value."""
+    """Undecoded, in order; a name without `=` has an empty value."""
     pairs = [part.partition("=") for part in query.split("&") if part]
     return [(name, value) for name, _, value in pairs]
 
 
 def lists_by_name(pairs: Pairs) -> Lists:
-    """Values under their names; those of one name keep their order."""
+    """Values of one name keep their order."""
     found: Lists = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)
@@ -46,9 +46,7 @@ def lists_by_name(pairs: Pairs) -> Lists:
 
 
 def header(name: bytes) -> Any:
-    """Reads a whole header: every line of that name joined by `, ` (`; ` for cookies), empty when
-    there is none.
-    """
+    """Joins every line of that name by `, ` (`; ` for cookies); empty when there is none."""
     joint = b"; " if name == b"cookie" else b", "
 
     def read(facts: RequestFacts) -> str:
@@ -59,7 +57,7 @@ def header(name: bytes) -> Any:
 
 
 def header_values(facts: RequestFacts, name: str) -> list[str] | None:
-    """The values of one header, or missing: without building the whole map."""
+    """Without building the whole map."""
     wanted = name.encode("latin-1")
     return [
         value.decode("latin-1") for key, value in facts.arrival.headers if key == wanted
@@ -67,16 +65,13 @@ def header_values(facts: RequestFacts, name: str) -> list[str] | None:
 
 
 def header_pairs(facts: RequestFacts) -> Pairs:
-    """Every header line in order."""
     return [
         (key.decode("latin-1"), value.decode("latin-1")) for key, value in facts.arrival.headers
     ]
 
 
 def header_names(facts: RequestFacts) -> list[str]:
-    """The name of every header line in order, in the case in which it was sent, where that is
-    known; in lower case otherwise.
-    """
+    """In order, in the case in which they were sent where known; else lower case."""
     sent = [line.partition(b":")[0] for line in facts.arrival.lines.split(b"\r\n")]
     kept = [name.decode("latin-1") for name in sent if name and b"_" not in name]
     known = [name.decode("latin-1") for name, _ in facts.arrival.headers]
@@ -84,9 +79,7 @@ def header_names(facts: RequestFacts) -> list[str]:
 
 
 def cookies(facts: RequestFacts) -> Lists:
-    """Cookies by name. Names are percent-decoded and those that become equal are merged; values
-    stay as they are.
-    """
+    """Names are percent-decoded and equal ones merged; values are unchanged."""
     pairs = []
     for part in cookie_header(facts).split(";"):
         name, equals, value = part.strip(" \t").partition("=")
@@ -96,9 +89,7 @@ def cookies(facts: RequestFacts) -> Lists:
 
 
 def languages(facts: RequestFacts) -> list[str]:
-    """Accepted languages, best first; those of equal weight in the order they were sent; `*` and
-    refused ones (q=0) left out.
-    """
+    """Best first, equal weights in the order sent, without `*` and refused ones (q=0)."""
     weighed: list[tuple[float, int, str]] = []
     for part in accept_language(facts).split(","):
         tag, *parameters = (piece.strip(" \t") for piece in part.split(";"))
@@ -113,20 +104,16 @@ def _weight(text: str) -> float:
 
 
 def uri(facts: RequestFacts) -> str:
-    """Path and query."""
     arrival = facts.arrival
     return f"{arrival.path}?{arrival.query}" if arrival.query else arrival.path
 
 
 def full_uri(facts: RequestFacts) -> str:
-    """Scheme, host, path and query."""
     return f"{facts.arrival.scheme}://{facts.arrival.host}{uri(facts)}"
 
 
 def raw_uri(facts: RequestFacts) -> str:
-    """Path and query as they were sent, before they were made canonical (the canonical ones when
-    the gateway kept no others).
-    """
+    """As sent (canonical when the gateway kept nothing else)."""
     target = facts.arrival.target.decode("latin-1")
     if target.startswith("/") or not target:
         return target or uri(facts)
@@ -135,32 +122,26 @@ def raw_uri(facts: RequestFacts) -> str:
 
 
 def raw_full_uri(facts: RequestFacts) -> str:
-    """Scheme and host, with path and query as they were sent."""
     return f"{facts.arrival.scheme}://{facts.arrival.host}{raw_uri(facts)}"
 
 
 def raw_path(facts: RequestFacts) -> str:
-    """The path as it was sent."""
     return raw_uri(facts).partition("?")[0]
 
 
 def raw_query(facts: RequestFacts) -> str:
-    """The query as it was sent."""
     return raw_uri(facts).partition("?")[2]
 
 
 def client(facts: RequestFacts) -> int | None:
-    """The visitor's address."""
     return client_key(facts.arrival.client)
 
 
 def listener_address(facts: RequestFacts) -> int | None:
-    """The address the request came in on, or missing."""
     return client_key(facts.arrival.server[0])
 
 
 def listener_port(facts: RequestFacts) -> int | None:
-    """The port the request came in on, or missing."""
     return facts.arrival.server[1] or None
 
 

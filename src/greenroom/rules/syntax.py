@@ -1,6 +1,4 @@
-"""The parts of a parsed expression, and how to print them: parsing the output of `show` gives the
-same parts.
-"""
+"""Parts of a parsed expression; parsing the output of `show` gives the same parts."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,8 +8,6 @@ from greenroom.rules.literals import quoted, raw_quoted
 
 
 class Each(Enum):
-    """The index `[*]`."""
-
     EACH = "*"
 
 
@@ -20,9 +16,7 @@ Index = int | str | Each
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A part of an expression. `span` (character offsets) and `depth` (nesting below) are not part
-    of its identity.
-    """
+    """`span` (character offsets) and `depth` (nesting below) do not count for equality."""
 
     span: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
     depth: int = field(default=1, compare=False, repr=False)
@@ -30,58 +24,50 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Text(Node):
-    """A string literal; one character of `value` is one byte (latin-1)."""
+    """One character of `value` is one byte (latin-1)."""
 
     value: str
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern(Node):
-    """The regular expression on the right of `matches`, as the operator wrote it."""
+    """Right of `matches`, as written."""
 
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Number(Node):
-    """An integer given to a function."""
-
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class Bare(Node):
-    """An unquoted literal or range of a comparison; the type of the left side says how it is read."""
+    """An unquoted literal or range; the type of the left side says how it is read."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Items(Node):
-    """An inline set."""
-
     items: tuple[Text | Bare, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ListName(Node):
-    """A named list, without the `$`."""
+    """Without the `$`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Field(Node):
-    """A field of the request, or a place inside it."""
-
     name: str
     indexes: tuple[Index, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """A function call, or a place inside its result."""
-
     name: str
     args: tuple[Node, ...]
     indexes: tuple[Index, ...] = ()
@@ -89,7 +75,7 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Node):
-    """A comparison; `op` is the word form."""
+    """`op` is the word form."""
 
     left: Field | Call
     op: str
@@ -98,23 +84,17 @@ class Compare(Node):
 
 @dataclass(frozen=True, slots=True)
 class Truth(Node):
-    """`true` or `false`."""
-
     value: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Not(Node):
-    """Negation."""
-
     part: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Logic(Node):
-    """Two or more parts joined by `or`, `xor` or `and`; a chain of one operator is one Logic, so a
-    long one is not deep.
-    """
+    """`or`, `xor` or `and`; a chain of one operator is one Logic, so a long one is not deep."""
 
     op: str
     parts: tuple[Node, ...]
@@ -124,7 +104,7 @@ _BINDS = {"or": 1, "xor": 2, "and": 3}
 
 
 def show(node: Node) -> str:
-    """The expression as text: word operators, parentheses only where they are needed."""
+    """With word operators, and parentheses only where needed."""
     text: str = _WRITERS[type(node)](node)
     return text
 

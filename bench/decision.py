@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.decision.observed_by import observed_by
+from greenroom.decision.observer import observed_by
 from greenroom.decision.render import render
 from greenroom.decision.room_schedule import compile_room
 from greenroom.decision.room_table import RoomTable

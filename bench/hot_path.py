@@ -30,7 +30,7 @@ from browser_heads import HOST, LINE, browsers, cookie_line, navigating
 from greenroom.analytics.collector.decisions import recording
 from greenroom.analytics.recorder import Recorder
 from greenroom.decision.decision_counts import DecisionCounts
-from greenroom.decision.observed_by import observed_by
+from greenroom.decision.observer import observed_by
 from greenroom.decision.room_schedule import compile_room
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService

@@ -12,8 +12,7 @@ from admission_world import HandClock, small_room
 from greenroom.admission.schedule import effective
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.native_pass import MakePasses
-from greenroom.decision.observed_by import observed_by
-from greenroom.decision.observer import DecisionEvent, Observer
+from greenroom.decision.observer import DecisionEvent, Observer, observed_by
 from greenroom.decision.render import render
 from greenroom.decision.room_schedule import Bypass, CompiledRoom, compile_room
 from greenroom.decision.room_table import RoomTable

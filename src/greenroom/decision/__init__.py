@@ -1,3 +1,1 @@
-"""The decision about one request, without sockets or HTTP bytes: the service below every front
-end.
-"""
+"""The decision about one request, without sockets or HTTP bytes: below every front end."""

@@ -1,8 +1,8 @@
-"""The verdict about a visitor who may go on, and the ticket that goes out with the origin's answer.
+"""The verdict about a visitor who may go on, and the ticket sent with the origin's answer.
 
-A page brings many requests with one ticket within a second, and all of them get the same: so what a
-session was given last is remembered with everything that it depends on, and given again while
-nothing of that has changed. A ticket is sealed once for longer than that.
+A page brings many requests with one ticket within a second, and all get the same verdict, so the
+last verdict of a session is cached with everything it depends on. The sealed ticket is cached
+longer.
 """
 
 from greenroom.decision.data_centers import DataCenters
@@ -18,17 +18,14 @@ from greenroom.request.admissible import UPDATE_HEADER
 ACTIVE, PROVISIONALLY = Decided.ACTIVE, Decided.PROVISIONAL
 
 SESSIONS_REMEMBERED: int = 4_096
-"""Sessions of which it is remembered what they were given last, 4 MB at most."""
+"""Sessions whose last verdict is cached: at most 4 MB."""
 
 
 _Given = tuple[tuple[object, ...], Forward | Answer, tuple[Ticket, object, bytes], bytes]
-"""The verdict behind all that it depends on, and the sealed ticket behind all that it depends on.
-"""
+"""The cached verdict and its dependencies, then the sealed ticket and its dependencies."""
 
 
 class Admitting:
-    """Makes these verdicts, and tells `observe` of each."""
-
     def __init__(self, sealer: Sealer, observe: Observer) -> None:
         self._sealer = sealer
         self._observe = observe
@@ -43,10 +40,10 @@ class Admitting:
         data_centers: DataCenters | None,
         visiting: bool = False,
     ) -> Forward | Answer:
-        """For the bearer of `ticket`, who is let in as `outcome` says.
+        """For the bearer of `ticket`, admitted as `outcome` says.
 
-        `visiting`: the session is in the ledger of another data center, and has not followed yet
-        when it is ACTIVE.
+        `visiting`: the session is in another data center's ledger, and has not moved here yet when
+        it is ACTIVE.
         """
         room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
         presented, facts, observe = ticket if found else None, arrival.facts, self._observe

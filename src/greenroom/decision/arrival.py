@@ -1,11 +1,7 @@
 """Builds an Arrival from a request of any front end, in the one form that is matched and forwarded.
 
-Front ends differ in how they come by method, target and headers; what these may look like, which
-host and path they mean, and who the visitor behind trusted proxies is, is decided here. What two
-programs could read in two ways is refused, never repaired.
-
-The gateway reads heads from bytes and remembers what it has read (`gateway.wire.request_head`); it
-calls the same functions piece by piece.
+What two programs could read in two ways is refused, never repaired. The gateway reads heads from
+bytes and caches them (`gateway.wire.request_head`); it calls the same functions piece by piece.
 """
 
 import re
@@ -21,13 +17,11 @@ from greenroom.request.canonical import Refusal, Target
 from greenroom.request.path_readings import PathPolicy, read_target
 
 METHOD_MAX = 24
-"""Longest method: the longest registered one (UPDATEREDIRECTREF) has 17 characters."""
+"""The longest registered method (UPDATEREDIRECTREF) has 17 characters."""
 
 HOSTS_REMEMBERED, HOST_MAX = 1_024, 260
-"""Host headers whose parsed form is remembered, and the longest that can be a host with its port,
-so that strangers' hosts take 1 MB
-
-at most: a site has few; an attacker who sends many pays for the parse.
+"""Cached Host headers and their longest (a host with its port): at most 1 MB. A site has few hosts;
+an attacker who sends many pays for the parse.
 """
 
 TOO_LONG = Refusal(414, "the request line is too long")
@@ -36,20 +30,19 @@ TOO_MANY = Refusal(431, "there are too many header lines")
 
 _UNPRINTABLE = Refusal(400, "a header value contains a control character")
 HOSTS_OF_SENDER = 64
-"""Host headers that are remembered for each proxy with what holds there."""
+"""Host headers cached for each proxy, with its policy there."""
 
 NO_HOST = Refusal(400, "Host is missing or is not a host name with an optional port")
 
 NAMES_REMEMBERED, NAME_REMEMBERED_MAX = 1_024, 64
-"""Header names whose form has been checked, and their longest: browsers send some thirty."""
+"""Checked header names and their longest: browsers send some thirty."""
 
 WRONG, DROPPED = b"", b"_"
-"""What `header_name` makes of a name that is no token, and of one that is dropped."""
+"""`header_name` of a name that is no token, and of a dropped one."""
 
 # a token in lower case, without the underscore
 _NAME = b"!#$%&'*+-.^`|~0123456789abcdefghijklmnopqrstuvwxyz"
 IS_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
-"""A header name in lower case."""
 
 _USUAL_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _METHOD = re.compile(rb"[!#$%%&'*+.^_`|~0-9A-Za-z-]{1,%d}" % METHOD_MAX)
@@ -63,7 +56,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 class ArrivalLimits(NamedTuple):
-    """How large a request may be: all header bytes together, header lines, bytes of the target."""
+    """Limits of one request: all header bytes together, header lines, bytes of the target."""
 
     head_bytes: int = 32 * 1024
     header_lines: int = 100
@@ -74,9 +67,7 @@ USUAL_LIMITS = ArrivalLimits()
 
 
 class NamedHost(NamedTuple):
-    """What a Host header names, and what holds there. `policy` is None where the sender is not
-    believed about the visitor.
-    """
+    """A parsed Host header; `policy` is None where the sender is not trusted about the visitor."""
 
     host: str
     policy: ForwardedPolicy | None
@@ -84,9 +75,7 @@ class NamedHost(NamedTuple):
 
 
 class Sender:
-    """The other end of one connection: its address, how it is spoken to, and how far it is
-    believed.
-    """
+    """The other end of one connection: its address, the listener, and how far it is trusted."""
 
     __slots__ = (
         "_named",
@@ -108,8 +97,8 @@ class Sender:
         *,
         by_socket: bool = False,
     ) -> None:
-        """`server` is the address and port of the listener; port 0: unknown. `by_socket`: it came
-        over a Unix socket (`socket_ends`).
+        """`server` is the listener's address and port (`0`: unknown); `by_socket`: a Unix
+        socket.
         """
         parsed = parse_address(address)
         self.address = self.client = str(parsed) if parsed else address
@@ -121,13 +110,11 @@ class Sender:
         self._named: dict[bytes, NamedHost] = {}
 
     def is_trusted_at(self, host: str) -> bool:
-        """Whether it is believed about the visitors of this host."""
+        """Whether it is trusted about the visitors of this host."""
         return self.trusted and (self.by_socket or self.policy.of(host).covers(self.address))
 
     def named(self, authority: bytes) -> NamedHost:
-        """What this Host header names when this sender sends it; no host for one that is no host
-        name.
-        """
+        """Parses a Host header of this sender; the host is empty when it is no host name."""
         known = self._named.get(authority)
         if known is None:
             host = read_host(authority)
@@ -145,10 +132,10 @@ class Sender:
 
 
 class CheckedLines(NamedTuple):
-    """Header lines in which nothing is wrong: names in lower case with stripped values, in order.
+    """Valid header lines in order: names in lower case, stripped values.
 
-    `facts` is by name, None when a name comes twice; `signs` is what they say of the kind of
-    request, where that is known already.
+    `facts` maps names to values, None for a repeated name; `signs` is what they say of the kind of
+    request, where known already.
     """
 
     headers: Headers
@@ -177,8 +164,8 @@ def arrival_from(
     version: str = "HTTP/1.1",
     prefix: str | None = "",
 ) -> Arrival | Refusal:
-    """The arrival of a request, or why it is refused (status 400 to 431). Never raises, for any
-    bytes.
+    """Returns the arrival of a request, or why it is refused (status 400 to 431). Never raises, for
+    any bytes.
 
     `target` is the request target as the visitor sent it: a path with query, an absolute URL, or
     `*` of OPTIONS. `headers` are pairs of a name in any case and its value, in order, the host
@@ -194,9 +181,7 @@ def arrival_from(
 def checked_lines(
     headers: Iterable[Sequence[bytes]], limits: ArrivalLimits
 ) -> CheckedLines | Refusal:
-    """Header lines in the one form that all rules read, or why they are refused. Never raises, for
-    any bytes.
-    """
+    """Normalizes header lines, or returns why they are refused. Never raises, for any bytes."""
     given = [(name, value.strip(b" \t")) for name, value in headers]
     values = b"".join([value for _, value in given])
     wrong = too_large(
@@ -225,16 +210,14 @@ def checked_lines(
 
 
 def too_large(lines: int, size: int, limits: ArrivalLimits) -> Refusal | None:
-    """Why so many header lines, of so many bytes together with four for each line, are refused; or
-    None.
-    """
+    """Refuses too many header lines or bytes; each line counts four extra bytes."""
     if lines > limits.header_lines:
         return TOO_MANY
     return TOO_LARGE if size > limits.head_bytes else None
 
 
 def checked_value(value: bytes) -> bytes | Refusal:
-    """The value of a header line without blanks around it, or why it is refused."""
+    """Strips a header value, or returns why it is refused."""
     return _UNPRINTABLE if _CONTROLS.search(value) else value.strip(b" \t")
 
 
@@ -247,7 +230,7 @@ def arrival_of(
     version: str = "HTTP/1.1",
     prefix: str | None = "",
 ) -> Arrival | Refusal:
-    """As `arrival_from`, for header lines that have been checked already."""
+    """As `arrival_from`, for checked header lines."""
     if method not in _USUAL_METHODS or len(target) > limits.url_bytes:
         wrong = _refused_line(method, target, limits)
         if wrong:
@@ -281,9 +264,7 @@ def arrival_of(
 
 
 def arrival_at(like: Arrival, raw: bytes, target: Target) -> Arrival:
-    """An arrival that differs from another in its target only: `raw` is how it was sent, `target`
-    what it means at the same host.
-    """
+    """A copy of an arrival with another target on the same host: `raw` as sent, `target` parsed."""
     return Arrival(
         like.method,
         like.scheme,
@@ -311,7 +292,6 @@ def _refused_line(method: str, target: bytes, limits: ArrivalLimits) -> Refusal 
 
 
 def refused_method(method: bytes) -> Refusal | None:
-    """Why this method is not served, or None."""
     if not _METHOD.fullmatch(method):
         return Refusal(400, f"the method is not a token of at most {METHOD_MAX} characters")
     return (
@@ -322,11 +302,11 @@ def refused_method(method: bytes) -> Refusal | None:
 
 
 def header_name(raw: bytes) -> bytes:
-    """A header name in lower case, WRONG for what is no token (a folded line and a blank before the
-    colon are not either).
+    """A header name in lower case; WRONG for what is no token, such as a folded line or a blank
+    before the colon.
 
-    A name with an underscore is DROPPED, as nginx does: servers that hand headers on as variables
-    (CGI, WSGI, PHP) cannot tell `X_Forwarded_For` from `X-Forwarded-For`.
+    A name with an underscore is DROPPED, as in nginx: CGI, WSGI and PHP cannot tell
+    `X_Forwarded_For` from `X-Forwarded-For`.
     """
     name = raw.lower()
     odd = name.translate(None, _NAME)
@@ -339,7 +319,7 @@ _name_of = lru_cache(maxsize=NAMES_REMEMBERED)(header_name)
 
 
 def repeated(headers: Headers) -> str:
-    """The name of a header that must stand alone and does not, or nothing."""
+    """Returns the name of a repeated header that must not repeat, or nothing."""
     names = [name for name, _ in headers]
     return next((name.decode() for name in _ONCE if names.count(name) > 1), "")
 
@@ -347,8 +327,8 @@ def repeated(headers: Headers) -> str:
 def visitor_of(
     headers: Headers, authority: bytes, sender: Sender, facts: Mapping[bytes, bytes] | None = None
 ) -> Visitor | Refusal:
-    """Who asks for what, by the connection and, from trusted proxies, by what they say; `authority`
-    is the Host header.
+    """Resolves client, scheme and host from the connection and, for trusted proxies, from their
+    headers.
 
     `facts` are the headers by name, where no name comes twice.
     """
@@ -366,8 +346,8 @@ def visitor_of(
 
 
 def read_host(authority: bytes) -> str:
-    """`Shop.Example.com.:8080` as `shop.example.com`, an IPv6 literal in brackets; empty for any
-    other text.
+    """`Shop.Example.com.:8080` as `shop.example.com`, IPv6 literals in brackets; empty for anything
+    else.
     """
     return _host(authority) if len(authority) <= HOST_MAX else ""
 
@@ -401,8 +381,8 @@ def _host(authority: bytes) -> str:
 def target_of(
     raw: bytes, method: str, authority: bytes, scheme: str, paths: PathPolicy
 ) -> Target | Refusal:
-    """What a target means: a path as `paths` says, or another form: `*` of OPTIONS is gated like
-    `/`; an absolute URL must name the host and scheme in use.
+    """Parses a target: a path as `paths` says; `*` of OPTIONS is gated like `/`; an absolute URL
+    must name the host and scheme in use.
     """
     if raw[:1] == b"/":
         return read_target(raw, paths)

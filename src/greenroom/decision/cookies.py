@@ -1,4 +1,4 @@
-"""Writes the ticket cookie, and finds every value of it among what a browser sends."""
+"""Writes the ticket cookie, and finds all of its values in a request."""
 
 from collections.abc import Set
 from functools import lru_cache
@@ -8,26 +8,20 @@ from greenroom.model.room import Room
 from greenroom.request.cookie_scope import PATH_MAX, cookie_scope, crosses_sites
 
 CANDIDATES_MAX = 32
-"""Cookies of one name that are opened: nested rooms and a stale one or two. More are not
-legitimate, but a neighbour under the same domain
-
-can set them in a visitor's browser to hide the real one. A browser sends those of the narrowest
-path first, the oldest of a path first, so neighbours' cookies that were set before or after the
-real one come on one side of it: of more than these the first and last half count.
+"""Cookies of one name that are opened: nested rooms and a stale one or two. A neighbour under the
+same domain can set more in a visitor's browser to hide the real one. Browsers send the narrowest
+path first, then the oldest, so the neighbour's cookies are all on one side of the real one: of more
+than these the first and last half count.
 """
 
 VALUE_MAX = 512
-"""Longer values are not even handed on: a sealed ticket is 108 characters."""
+"""Longer values are skipped: a sealed ticket is 108 characters."""
 
 TAILS_MAX = 4096
-"""Ready-made endings kept for the running second; there are as many as different ages, at most 1800
-in honest use.
-"""
+"""Cached attribute strings of the current second, one per age: at most 1800 in honest use."""
 
 HEADERS_REMEMBERED, HEADER_REMEMBERED_MAX = 2_048, 1_024
-"""Cookie headers of which it is remembered what an origin sees of them, and their longest: 4 MB at
-most.
-"""
+"""Cached Cookie headers as the origin sees them, and their longest: at most 4 MB."""
 
 PREFIXES_MAX = 16
 """Paths in front of a room's whose cookies are ready-made: a site has one or two."""
@@ -43,8 +37,8 @@ DASHBOARD_COOKIES = frozenset(
     for name in (SESSION_COOKIE, DEVICE_COOKIE, OIDC_COOKIE)
     for prefix in ("", HOST_PREFIX)
 )
-"""Secrets of the dashboard. Cookies ignore ports, so browsers send them to the visitors' listener
-of the same host too.
+"""The dashboard's secrets: cookies ignore ports, so browsers send them to the same host's visitor
+listener.
 """
 
 _SPACES_MAX = 8
@@ -67,9 +61,7 @@ _MONTHS = (
 
 
 class CookieWriter:
-    """Set-Cookie values for one room; everything but the ticket and the times is put together
-    once.
-    """
+    """Writes Set-Cookie values for one room; all but the ticket and the times is prepared once."""
 
     __slots__ = ("_attributes", "_name", "_second", "_tails", "crosses_sites")
 
@@ -88,7 +80,7 @@ class CookieWriter:
         self._tails: dict[int, bytes] = {}
 
     def set(self, sealed: bytes, max_age_s: int, now_ms: int) -> bytes:
-        """The whole Set-Cookie value of a cookie that lives `max_age_s` seconds from now."""
+        """The Set-Cookie value of a cookie that lives `max_age_s` seconds from now."""
         second = now_ms // 1000
         tail = self._tails.get(max_age_s) if second == self._second else None
         if tail is None:
@@ -103,17 +95,16 @@ class CookieWriter:
         return self._name + sealed + tail
 
     def expire(self) -> bytes:
-        """The Set-Cookie value that makes a browser forget the ticket."""
+        """The Set-Cookie value that deletes the ticket."""
         return self._name + self._attributes + b"; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT"
 
 
 class TicketCookies:
-    """The cookies of one room, for visitors who came over HTTPS and for those who did not."""
+    """Cookie writers of one room for both schemes."""
 
     __slots__ = ("_below", "_http", "_https", "_make")
 
     def __init__(self, room: Room, always_use_https: bool, name: str = "") -> None:
-        """`name`: of another cookie than the ticket."""
         self._https = CookieWriter(room, True, name)
         self._http = self._https if always_use_https else CookieWriter(room, False, name)
         self._make = (room, always_use_https, name)
@@ -158,7 +149,7 @@ def _attributes(room: Room, https: bool, crosses: bool, prefix: str) -> bytes:
 
 
 def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list[bytes]:
-    """`values_in` over all Cookie headers (names in lower case) together, in the order sent."""
+    """Values of this cookie in all Cookie headers, in the order sent (`values_in`)."""
     found = [
         value
         for header, line in headers
@@ -169,10 +160,9 @@ def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list
 
 
 def values_in(header: bytes, name: bytes) -> list[bytes]:
-    """Values of the cookies of this name in one Cookie header, in the order sent.
+    """Values of this cookie in one Cookie header, in the order sent; linear in its length.
 
-    At most CANDIDATES_MAX, from both ends, none longer than VALUE_MAX; other cookies are skipped.
-    Work is linear in their length.
+    At most CANDIDATES_MAX, from both ends, none longer than VALUE_MAX.
     """
     wanted = name + b"="
     before, _, behind = header.partition(wanted)
@@ -205,15 +195,15 @@ def _both_ends(found: list[bytes]) -> list[bytes]:
 
 
 def _begins_pair(value: bytes, at: int) -> bool:
-    """Whether a cookie begins at `at`, so that `x__cfwaitingroom=` or a value that contains the
-    name is not taken for the ticket.
+    """Whether a cookie begins at `at`: `x__cfwaitingroom=` or a value with the name in it is no
+    ticket.
     """
     before = value[max(0, at - _SPACES_MAX) : at].rstrip(b" \t")
     return before.endswith(b";") or (not before and at < _SPACES_MAX)
 
 
 def http_date(second: int) -> bytes:
-    """An HTTP-date (RFC 9110, 5.6.7) of Unix time in whole seconds."""
+    """HTTP-date (RFC 9110, 5.6.7) of Unix seconds."""
     day, rest = divmod(second, 86_400)
     return b"%b %02d:%02d:%02d GMT" % (_date(day), rest // 3600, rest // 60 % 60, rest % 60)
 
@@ -225,8 +215,8 @@ def _date(day: int) -> bytes:
 
 
 def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
-    """A Cookie header without the cookies of these names, what is left byte for byte; empty when
-    nothing is left.
+    """Removes these cookies from a Cookie header, the rest byte for byte; empty when nothing is
+    left.
     """
     return _remembered(value, own) if len(value) <= HEADER_REMEMBERED_MAX else _without(value, own)
 

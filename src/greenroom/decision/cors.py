@@ -1,5 +1,5 @@
-"""CORS headers of greenroom's own answers, so that a script of a listed origin
-(`Room.cors_origins`) can read that its visitor waits.
+"""CORS headers of greenroom's own answers: scripts of a listed origin (`Room.cors_origins`) can
+read that the visitor waits.
 """
 
 from collections.abc import Sequence
@@ -11,18 +11,14 @@ from greenroom.model.visit import Arrival
 from greenroom.request.cors import listed_origin
 
 HEADERS_REMEMBERED = 1_024
-"""Headers with those of CORS that are kept, about 1 MB: of each kind of answer, for each origin
-that a room lists.
-"""
+"""Cached headers, about 1 MB: one per kind of answer and listed origin."""
 
 EXPOSED = b"Retry-After, Refresh"
-"""What a script may read beside the headers that every script may read: when to try again."""
+"""Readable by scripts besides the headers every script may read: when to try again."""
 
 
 def with_cors(answer: Answer, origins: Sequence[str], arrival: Arrival) -> Answer:
-    """The answer of a room that lists these origins. From another origin it only says that the
-    Origin header decides (Vary).
-    """
+    """Adds CORS headers for a listed origin; otherwise only `Vary: Origin`."""
     return replace(answer, headers=_with_cors(answer.headers, listed_origin(arrival, origins)))
 
 

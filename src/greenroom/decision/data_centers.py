@@ -1,6 +1,4 @@
-"""The data center that keeps a visitor's session, as a short name of fixed length for the
-ticket.
-"""
+"""The data center of a visitor's session, as a short name of fixed length for the ticket."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,35 +9,32 @@ from greenroom.ports import LedgerPort
 
 
 def home_of(name: str) -> bytes:
-    """The short name of a data center. Two of a thousand share one less often than once in 100
-    million lists.
+    """Short name of a data center; two of a thousand collide less often than once in 100 million
+    lists.
     """
     return sha256(name.encode()).digest()[:HOME_BYTES]
 
 
 @dataclass(frozen=True, slots=True)
 class DataCenters:
-    """All data centers, and which of them this is."""
+    """All data centers, and which one this is."""
 
     here: bytes
     names: Mapping[bytes, str]
 
     @classmethod
     def of(cls, here: str, names: Iterable[str]) -> "DataCenters":
-        """By their names."""
         return cls(home_of(here), {home_of(name): name for name in names})
 
     def name(self, home: bytes) -> str:
-        """Empty for one that is not on the list any more: its sessions are over."""
+        """Empty for a data center no longer listed: its sessions are over."""
         return self.names.get(home, "")
 
 
 def or_abroad(
     ledger: LedgerPort, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]
 ) -> Callable[[Outcome], None]:
-    """A session that is not in the ledger here may be in that of the data center that its ticket
-    names.
-    """
+    """Also looks for a session in the ledger of the data center that its ticket names."""
 
     def viewed(outcome: Outcome) -> None:
         if outcome.standing is Standing.GONE:

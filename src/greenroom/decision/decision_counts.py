@@ -1,7 +1,5 @@
-"""Counts decisions by room and result: metrics read the counts since the start, analytics what was
-added in each minute.
-
-The one place that counts decisions: it is asked with every request, so nothing is counted twice.
+"""Counts decisions by room and result; the only counter. Metrics read totals, analytics each
+minute's additions.
 """
 
 from collections.abc import Iterator
@@ -9,22 +7,20 @@ from collections.abc import Iterator
 from greenroom.decision.observer import Decided, DecisionEvent
 
 RESULTS = tuple(decided.name.lower() for decided in sorted(Decided))
-"""Names of the results by their number."""
+"""Result names by number."""
 
 _NONE = [0] * len(RESULTS)
 
 
 class DecisionCounts:
-    """All rooms of one process since its start; a room that is taken out is forgotten with
-    `keep`.
-    """
+    """All rooms of one process since its start; `keep` drops removed rooms."""
 
     def __init__(self) -> None:
         self._by_room: dict[str, list[int]] = {}
         self._failed_rules: dict[str, int] = {}
         self._given: dict[str, list[int]] | None = None
-        """The counts that `added` has given already; None: it was never called, and nothing has to
-        be kept for it.
+        """The counts already returned by `added`; None: it was never called, so nothing is kept for
+        it.
         """
         self._forgotten: list[tuple[str, Decided, int]] = []
 
@@ -39,12 +35,11 @@ class DecisionCounts:
             counts[event.decided] += 1
 
     def rule_failed(self, room_id: str) -> None:
-        """A bypass rule of this room could not be evaluated."""
         self._failed_rules[room_id] = self._failed_rules.get(room_id, 0) + 1
 
     def of(self, room_id: str) -> dict[str, int]:
-        """Result -> count, for the results that there were; `rule_failed` counts rules that could
-        not be evaluated.
+        """Result -> count, for results that occurred; `rule_failed` counts rules that could not be
+        evaluated.
         """
         counts = self._by_room.get(room_id, ())
         found = {name: count for name, count in zip(RESULTS, counts, strict=False) if count}
@@ -52,9 +47,7 @@ class DecisionCounts:
         return {**found, "rule_failed": failed} if failed else found
 
     def added(self) -> list[tuple[str, Decided, int]]:
-        """Room, decision and how often it was made since the last call; only what was. For one
-        reader.
-        """
+        """Room, decision and count since the last call, without zeros. For one reader."""
         given = self._given or {}
         found = self._forgotten + [
             more
@@ -68,7 +61,7 @@ class DecisionCounts:
         return found
 
     def keep(self, room_ids: set[str]) -> None:
-        """Forgets all other rooms, as soon as `added` has told what it has not told yet."""
+        """Drops all other rooms, once `added` has returned what is left of them."""
         if self._given is not None:
             for room_id in self._by_room.keys() - room_ids:
                 self._forgotten += _more(room_id, self._by_room[room_id], self._given)

@@ -1,4 +1,4 @@
-"""Parses a described request exactly like a real one, to explain what would happen to it."""
+"""Parses a described request exactly like a real one, for `explain`."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -16,8 +16,9 @@ def dry_run(
     client: str,
     policy: ForwardedPolicy | None = None,
 ) -> Arrival | Refusal:
-    """The arrival that a request for this URL makes, or why it is refused. `headers` may bring
-    another Host; `client` is the peer.
+    """Returns the arrival of a request for this URL, or why it is refused.
+
+    `headers` may bring another Host; `client` is the peer.
     """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")

@@ -1,9 +1,8 @@
 """Explains a request: which room covers it and why, which rule matches, which settings apply, and
 the result.
 
-It asks the same functions as the data path (routing, rules, schedule, decide, admissible), so it
-cannot tell another story; what only the ledger knows, whether there is a place this very moment, it
-says as far as `Seats` tells.
+It calls the same functions as the data path, so it cannot disagree with it. Only the ledger knows
+whether there is a place right now; `Seats` has a summary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,11 +41,11 @@ NOT_SETTINGS = frozenset(
 """Fields of a room that are shown elsewhere, or too long."""
 
 ROUTES_SHOWN_MAX = 50
-"""Other routes of the host that are shown; a generated configuration may have thousands."""
+"""Other routes of the host shown; a generated configuration may have thousands."""
 
 
 class RoomDefinition(msgspec.Struct, frozen=True):
-    """One room with everything that was written down for it; `rules` include what settings add."""
+    """One room with everything configured for it; `rules` include those that settings add."""
 
     room: Room
     events: tuple[Event, ...] = ()
@@ -55,7 +54,7 @@ class RoomDefinition(msgspec.Struct, frozen=True):
 
 
 class Seats(msgspec.Struct, frozen=True):
-    """How a room is doing right now."""
+    """A room's current load."""
 
     active: int
     waiting: int
@@ -68,7 +67,7 @@ class Seats(msgspec.Struct, frozen=True):
 
 
 class RouteSeen(msgspec.Struct, frozen=True):
-    """One route that could have covered the request. `why` is for people."""
+    """One route that could have covered the request; `why` is for people."""
 
     room: str
     host: str
@@ -78,7 +77,7 @@ class RouteSeen(msgspec.Struct, frozen=True):
 
 
 class RuleSeen(msgspec.Struct, frozen=True):
-    """One rule: `result` is holds, does not hold, switched off, or cannot be evaluated."""
+    """One rule; `result` is holds, does not hold, switched off, or cannot be evaluated."""
 
     id: str
     description: str
@@ -87,7 +86,7 @@ class RuleSeen(msgspec.Struct, frozen=True):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One setting that counts now, and who said so: event, room or default."""
+    """One effective setting and its source: event, room or default."""
 
     name: str
     value: bool | int | str
@@ -95,7 +94,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class EventSeen(msgspec.Struct, frozen=True):
-    """The event whose time it is; `phase` is prequeue or running, `until_ms` when that ends."""
+    """The current event; `phase` is prequeue or running, `until_ms` when that ends."""
 
     id: str
     name: str
@@ -104,11 +103,10 @@ class EventSeen(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`result` is origin, waiting or depends; `word` names the reason for programs, `reason` says
-    it to people.
+    """`result` is origin, waiting or depends; `word` names the reason for programs, `reason` for
+    people.
 
-    `readings` is empty, but for a path that programs may read differently: then it is every path
-    that one may read.
+    `readings` has every reading of a path that programs may read differently, else nothing.
     """
 
     method: str
@@ -139,8 +137,9 @@ def explain(
     ledgers: Mapping[str, Seats],
     hosts: KnownHosts | None = None,
 ) -> Explanation:
-    """Explains one request of a visitor without a valid ticket; `ledgers` by room id, where known.
-    `hosts` None: all are served.
+    """Explains one request of a visitor without a valid ticket.
+
+    `ledgers` by room id, where known; `hosts` None: all are served.
     """
     table = RouteTable(
         (route, plan.room.case_insensitive_paths, (plan, route))
@@ -201,7 +200,7 @@ def explain(
 def _without_room(
     arrival: Arrival, several: bool, hosts: KnownHosts | None
 ) -> tuple[str, str, str]:
-    """Result, word and reason where there is no room, or `several` of them."""
+    """Result, word and reason without a room, or with `several`."""
     if several:
         return (
             "refused",
@@ -233,9 +232,7 @@ def _routes(
     chosen: RoomDefinition | None,
     route: Route | None,
 ) -> tuple[RouteSeen, ...]:
-    """Every route that covers the request, and those of the same host that do not; the chosen one
-    first.
-    """
+    """Every route that covers the request, the chosen one first, then other routes of the host."""
     seen = []
     for plan in plans:
         for other in plan.room.routes:
@@ -272,7 +269,7 @@ def _rules_alike(
     lookups: Lookups,
     now_ms: int,
 ) -> bool:
-    """Whether the rules let by every reading of the path or none."""
+    """Whether the rules treat every reading of the path alike."""
     if plan.room.suspended:
         return True
     holding = [
@@ -285,8 +282,8 @@ def _rules_alike(
 def _rules(
     rules: Sequence[Rule], facts: Sequence[RequestFacts], lists: Mapping[str, ListMembership]
 ) -> tuple[tuple[RuleSeen, ...], Rule | None]:
-    """Each rule with its result for all of `facts`, also behind one that holds; and the first that
-    holds.
+    """Each rule with its result for all of `facts`, also after the first match; and the first
+    match.
     """
     seen: list[RuleSeen] = []
     bypassing: Rule | None = None
@@ -311,7 +308,7 @@ def _rules(
 
 
 class _Covered(msgspec.Struct, frozen=True):
-    """The room as `decide` asks about it; which rule holds is known already."""
+    """The room as `decide` asks about it, with the matching rule known."""
 
     effective: Effective
     holding: Rule | None
@@ -342,8 +339,8 @@ def _verdict(
     ledgers: Seats | None,
     always_use_https: bool,
 ) -> tuple[str, str, str]:
-    """(result, word, reason) for a visitor without a ticket: `decide` says what is asked, here are
-    the words for it.
+    """(result, word, reason) for a visitor without a ticket, by the question that `decide`
+    returns.
     """
     crosses = crosses_sites(now.room, always_use_https or arrival.scheme == "https")
     question, _ = decide(
@@ -414,9 +411,7 @@ _WORDS = {
         "This request gives up a place in line: it is answered with a farewell.",
     ),
 }
-"""Questions that only a ticket leads to (VIEW, POLL, PEEK, RECEIPT) cannot come up here, nor can
-UNCOVERED.
-"""
+"""VIEW, POLL, PEEK and RECEIPT need a ticket, and UNCOVERED has no room: none comes up here."""
 
 
 def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:

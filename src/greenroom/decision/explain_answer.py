@@ -1,6 +1,4 @@
-"""What `explain` says about an answer of greenroom: its status, its form, its cookie, and to whom
-it applies.
-"""
+"""The words of `explain` about an answer: status, form, cookie, and to whom it applies."""
 
 from greenroom.admission.decide import is_head_of_page
 from greenroom.model.room import Room
@@ -16,7 +14,6 @@ from greenroom.request.cors import listed_origin
 
 
 def cookie_words(room: Room) -> str:
-    """Name and scope of the ticket cookie."""
     scope = cookie_scope(room.routes, room.case_insensitive_paths)
     return (
         f"{room.cookie_name}; {f'Domain={scope.domain}; ' if scope.domain else ''}Path={scope.path}"
@@ -24,7 +21,6 @@ def cookie_words(room: Room) -> str:
 
 
 def answer_words(arrival: Arrival, room: Room, word: str) -> str:
-    """The response to a visitor who does not go to the origin."""
     if word == "line_table":
         return "status 200, JSON, the same for all visitors for a second, without a cookie"
     status = room.queueing_status_code

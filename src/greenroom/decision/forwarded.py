@@ -1,9 +1,8 @@
-"""The visitor's address behind trusted proxies: read from forwarding headers of trusted peers only.
+"""The visitor's address behind trusted proxies, from forwarding headers of trusted peers only.
 
-Every proxy appends the address it saw to `X-Forwarded-For`, so only the right end comes from a
-trusted proxy. Reading goes from the right: as long as an address is a trusted proxy the next one to
-its left was written by it; the first address that is not trusted is the visitor. What stands
-further left was written by the visitor and is never looked at.
+Every proxy appends the address it saw to `X-Forwarded-For`, so reading goes from the right: while
+an address is a trusted proxy, it wrote the entry to its left; the first untrusted one is the
+visitor. Entries further left were written by the visitor and are never looked at.
 """
 
 import re
@@ -16,14 +15,10 @@ import msgspec
 from greenroom.request.path_readings import PathPolicies
 
 HOPS_MAX = 16
-"""Most entries read from the right of a forwarding list: longer chains of own proxies do not exist,
-longer lists are abuse.
-"""
+"""Most entries read from the right: no real chain of proxies is longer."""
 
 ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
-"""Addresses whose parsed form is remembered (parsing costs 2 us), and their longest: the busiest
-visitors of a moment, about 1 MB.
-"""
+"""Cached addresses (parsing costs 2 us) and their longest: about 1 MB."""
 
 TRUSTED_HEADERS = (
     "X-Forwarded-Prefix",
@@ -33,11 +28,9 @@ TRUSTED_HEADERS = (
     "CF-Connecting-IP",
     "True-Client-IP",
 )
-"""What proxies tell applications about the way that a visitor came, besides what is written again
-for the origin.
-
-Applications take the path of X-Script-Name and X-Forwarded-Prefix off the front of the request's:
-from a visitor it would ask for another page than the one that was matched.
+"""What proxies tell applications about the visitor's way, besides what is rewritten for the origin.
+Applications strip the path of X-Script-Name and X-Forwarded-Prefix from the request's: from a
+visitor it would ask for another page than the one matched.
 """
 
 _PREFIX_FORM = re.compile(rb"(/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]{1,64}){1,8}/?")
@@ -48,8 +41,8 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class ForwardedVisitor(msgspec.Struct, frozen=True):
-    """The visitor as the outermost trusted proxy saw it; `host` is empty unless a proxy may say
-    what was asked for.
+    """The visitor as the outermost trusted proxy saw it; `host` is empty unless a proxy may set
+    it.
     """
 
     client: str
@@ -58,21 +51,19 @@ class ForwardedVisitor(msgspec.Struct, frozen=True):
 
 
 class ForwardedPolicy:
-    """Which peers are trusted about the visitor. Without trusted proxies no peer is, and nothing is
+    """Which peers are trusted about the visitor; without trusted proxies none is, and nothing is
     parsed.
 
-    `trust_host` additionally believes `X-Forwarded-Host` (and `host=` of `Forwarded`). It is off by
-    default because the host is matched, and many proxies pass on an `X-Forwarded-Host` that the
-    visitor invented: switch it on only if yours always sets it.
+    `trust_host` also believes `X-Forwarded-Host` (and `host=` of `Forwarded`). Off by default: the
+    host is matched, and many proxies pass on one that the visitor invented, so enable it only if
+    yours always sets it.
 
-    `kept` are the headers that a trusted proxy may send to the origin through us; from all others
-    they are dropped. `default_host` is the host of an HTTP/1.0 request that names none; empty: the
-    address of the listener.
+    `kept` are the headers that trusted proxies may send to the origin; they are dropped from
+    others. `default_host` is for HTTP/1.0 requests without a host; empty: the listener's address.
+    `trust_socket` trusts every peer of a Unix socket (`socket_ends`).
 
-    `trust_socket` believes every peer that came over a Unix socket (`socket_ends`).
-
-    A zone may have its own proxies. They are trusted only for its hosts: an editor of one zone must
-    not be able to choose who a visitor is in another.
+    A zone's own proxies are trusted for its hosts only: an editor of one zone must not choose who a
+    visitor is in another.
     """
 
     __slots__ = (
@@ -97,10 +88,9 @@ class ForwardedPolicy:
         default_host: str = "",
         paths: PathPolicies | None = None,
     ) -> None:
-        """`zones`: proxies that are trusted besides, by the name of a zone, for that host and every
-        one below it.
+        """`zones`: extra trusted proxies by zone name, for that host and all below it.
 
-        `paths` says how paths are taken at each host; without it every path must have one reading.
+        `paths`: how paths are read at each host; without it every path must have one reading.
         """
         self.paths = paths or PathPolicies()
         self.trusted_proxies = tuple(trusted_proxies)
@@ -116,21 +106,19 @@ class ForwardedPolicy:
         self._clients: dict[bytes, str] = {}
 
     def trusts(self, address: str) -> bool:
-        """Whether this address is a trusted proxy, be it in one zone only."""
+        """Whether this address is a trusted proxy in any zone."""
         parsed = parse_address(address) if self.trusted_proxies or self._zones else None
         return parsed is not None and (
             self._covers(parsed) or any(zone._covers(parsed) for zone in self._zones.values())
         )
 
     def covers(self, address: str) -> bool:
-        """Whether this address is one of `trusted_proxies`."""
+        """Whether this address is in `trusted_proxies`."""
         parsed = parse_address(address) if self.trusted_proxies else None
         return parsed is not None and self._covers(parsed)
 
     def of(self, host: str) -> "ForwardedPolicy":
-        """What holds for this host: that of the smallest zone around it, if one has proxies of its
-        own.
-        """
+        """The policy of the smallest zone with proxies of its own around this host."""
         while self._zones and host:
             if host in self._zones:
                 return self._zones[host]
@@ -140,12 +128,11 @@ class ForwardedPolicy:
     def visitor(
         self, peer: str, scheme: str, headers: Headers, facts: Mapping[bytes, bytes] | None = None
     ) -> ForwardedVisitor:
-        """The visitor behind a TRUSTED peer. What is missing or malformed falls back to what the
-        connection itself says.
+        """The visitor behind a TRUSTED peer; missing or malformed headers fall back to the
+        connection.
 
-        `X-Forwarded-For` counts before `Forwarded`, and the rightmost value of the others counts:
-        it was written last, by the peer. `facts` are the headers by name, where no name comes
-        twice: looking them up is quicker.
+        `X-Forwarded-For` counts before `Forwarded`; of the others the rightmost value, written by
+        the peer. `facts` are the headers by name, where no name comes twice: a faster lookup.
         """
         if (
             facts is not None and not self.trust_host
@@ -173,9 +160,7 @@ class ForwardedPolicy:
         )
 
     def _known_client(self, value: bytes) -> str:
-        """As `_client`, for the value of one line, as every proxy in front writes it; the short
-        ones are remembered.
-        """
+        """As `_client`, for one line's value, cached."""
         client = self._clients.get(value)
         if client is None:
             client = self._client(_items((value,)))
@@ -186,8 +171,8 @@ class ForwardedPolicy:
         return client
 
     def _client(self, entries: list[bytes]) -> str:
-        """The rightmost entry that is no trusted proxy, or the leftmost of all-trusted ones; empty
-        when it cannot be read.
+        """The rightmost untrusted entry, or the leftmost of all-trusted ones; empty when
+        unreadable.
         """
         client = ""
         for entry in reversed(entries[-HOPS_MAX:]):
@@ -217,8 +202,8 @@ def prefix_of(path: bytes) -> str:
 
 
 def forwarding_lines(client: str, scheme: str) -> bytes:
-    """Header lines that tell the origin who the visitor is; the last one ends behind `host=`, where
-    the quoted host belongs.
+    """Header lines that identify the visitor to the origin; the last one ends after `host=`, before
+    the quoted host.
     """
     address = parse_address(client)
     known = str(address) if address else "unknown"
@@ -234,8 +219,8 @@ _WITH_PORT = re.compile(r"([0-9.]{7,15}):[0-9]{1,5}")
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """An IP address, possibly with a port (`1.2.3.4:5`, `[::1]:5`); IPv4 mapped into IPv6 becomes
-    IPv4. None for anything else.
+    """Parses an IP address with or without a port (`1.2.3.4:5`, `[::1]:5`); mapped IPv4 becomes
+    IPv4; else None.
     """
     return _address(text) if len(text) <= ADDRESS_MAX else None
 
@@ -257,7 +242,6 @@ _SCHEMES = {b"http": "http", b"https": "https", b"ws": "http", b"wss": "https"}
 
 
 def _values(headers: Headers, facts: Mapping[bytes, bytes] | None, name: bytes) -> Sequence[bytes]:
-    """All values of a header, in order, over all its lines."""
     if facts is None:
         return [value for key, value in headers if key == name]
     value = facts.get(name)
@@ -265,7 +249,6 @@ def _values(headers: Headers, facts: Mapping[bytes, bytes] | None, name: bytes) 
 
 
 def _items(values: Sequence[bytes]) -> list[bytes]:
-    """The items of a comma-separated header."""
     return [item.strip() for value in values for item in value.split(b",")]
 
 
@@ -277,11 +260,11 @@ _PAIR = re.compile(rb"([A-Za-z]+)=(?:\"([^\"\\]*)\"|([!#$%&'*+.^_`|~0-9A-Za-z:\[
 
 
 def _elements(items: list[bytes]) -> list[dict[bytes, bytes]]:
-    """The elements of `Forwarded`, in order; one that cannot be read is empty, which no reader
-    mistakes for an address.
+    """The elements of `Forwarded`, in order; an unreadable one is empty, which no reader takes for
+    an address.
 
-    A comma inside a quoted string would split it into two unreadable halves: no address, protocol
-    or host contains one.
+    A comma inside a quoted string splits it into two unreadable halves: no address, protocol or
+    host contains one.
     """
     return [dict(_pairs(item)) for item in items]
 

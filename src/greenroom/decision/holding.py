@@ -1,5 +1,5 @@
-"""The verdict about a visitor who waits: the facts of the waiting page, and the ticket with which
-to come back.
+"""The verdict about a visitor who waits: the facts of the waiting page, and the ticket to come back
+with.
 """
 
 from greenroom.admission.decide import PEEK, VIEW, ArrivalQuestion
@@ -20,21 +20,17 @@ KEPT_S = PLACE_KEPT_MS // 1000
 
 
 _Moment = tuple[CompiledRoom, int, dict[tuple[int, int, bool], tuple[Held, SharedPages | None]]]
-"""A room at one stage, a second, and what newcomers are shown then, by when they try again and
-whether the journal failed.
-"""
+"""A room's stage, a second, and the pages of new visitors then, by refresh and journal failure."""
 
 
 class Holding:
-    """Makes these verdicts, and tells `observe` of each."""
-
     def __init__(self, sealer: Sealer, observe: Observer) -> None:
         self._sealer = sealer
         self._observe = observe
         self._moments: dict[bytes, _Moment] = {}
 
     def forget(self) -> None:
-        """Forgets what it knows of rooms."""
+        """Drops cached facts of rooms."""
         self._moments.clear()
 
     def verdict(
@@ -45,10 +41,9 @@ class Holding:
         outcome: Outcome,
         newcomer: bool = False,
     ) -> Hold:
-        """For the bearer of `ticket`, who waits as `outcome` says, which answers `question`.
+        """For the bearer of `ticket`, who waits as `outcome` says in answer to `question`.
 
-        `newcomer`: one whose page says nothing of how long it takes, so it may be the same for
-        others.
+        `newcomer`: the page says nothing of the wait, so it may be shared with others.
         """
         room, arrival, now_ms, observe = asked.room, asked.arrival, asked.now_ms, self._observe
         presented, spelled = asked.found[0] if asked.found else _NOTHING
@@ -71,8 +66,8 @@ class Holding:
     def _at_this_moment(
         self, room: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int
     ) -> tuple[Held, SharedPages | None]:
-        """The facts of the page, and answers that others of this second got who try again in as
-        many; None where each gets another.
+        """The facts of the page, and the answers to share with others of this second and refresh;
+        None: not shared.
         """
         moment = self._moments.get(room.id)
         if moment is None or moment[0] is not room or moment[1] != now_ms // 1000:
@@ -89,15 +84,15 @@ class Holding:
         return found
 
     def without_place(self, asked: Inquiry) -> Hold:
-        """For a request that has no place and can show no page."""
+        """For a request without a place that can show no page."""
         self._observe(
             DecisionEvent(asked.now_ms, Decided.PLACELESS, asked.room.effective, asked.arrival)
         )
         return _hold(asked.room, None, b"")
 
     def of_head(self, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Hold:
-        """For a HEAD: what GET would show at this moment to the bearer of `ticket`, a new one,
-        which is not given out.
+        """For a HEAD: what GET would show the bearer of `ticket`, a new one that is not given
+        out.
         """
         room, now_ms = asked.room, asked.now_ms
         self._observe(DecisionEvent(now_ms, Decided.PLACELESS, room.effective, asked.arrival))
@@ -120,7 +115,7 @@ def _hold(
 def _tried(
     compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Outcome, now_ms: int
 ) -> Ticket:
-    """The ticket as it is after a try: when that was, and when the next one is."""
+    """The ticket with the time of this try and the next."""
     told_ms = (
         outcome.refresh_ms
         if compiled.line_table is None
@@ -130,7 +125,6 @@ def _tried(
 
 
 def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int) -> Held:
-    """The facts of the page."""
     room, effective = compiled.room, compiled.effective
     refresh_s = next_try_s = 0
     if not compiled.turns_away:
@@ -166,7 +160,7 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
 
 
 def _with_event(held: Held, compiled: CompiledRoom, ticket_id: bytes) -> Held:
-    """The same with what an event and its draw add."""
+    """Adds the event and its draw."""
     effective, event = compiled.effective, compiled.effective.event
     told = compiled.draw.told(ticket_id) if compiled.draw else NOT_TOLD
     return replace(

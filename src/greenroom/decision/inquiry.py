@@ -1,4 +1,4 @@
-"""What a room is asked about one arrival, as one value that the steps of a decision hand on."""
+"""A question to a room about one arrival, as one value for the steps of a decision."""
 
 from collections.abc import Callable
 
@@ -10,15 +10,15 @@ from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.model.visit import Arrival
 
 Late = Callable[[LateTry], bool]
-"""Offered the try of a visitor whose answer may be held; says whether it takes it."""
+"""Offered a try whose answer may be held; returns whether it takes it."""
 
 
 class Inquiry(msgspec.Struct, frozen=True):
-    """`found` are the visitor's tickets, best first: the question is about the first one. `now_ms`
-    is when it is asked, or answered.
+    """The question is about `found[0]`, the visitor's best ticket; `now_ms` is the time of question
+    or answer.
 
-    `later` is told the verdict where it is not known at once; `late` is offered the try of a
-    visitor who tries rarely.
+    `later` receives a verdict that is not known at once; `late` is offered the try of a visitor who
+    tries rarely.
     """
 
     room: CompiledRoom

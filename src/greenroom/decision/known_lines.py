@@ -1,11 +1,8 @@
-"""Header lines of front ends that do not read their bytes: checked once for each kind of browser,
-and remembered for all visitors.
+"""A cache of checked header lines, one entry per kind of browser, for front ends that get no bytes.
 
-Browsers of one kind send the same lines again and again, but for the value of Cookie, and that of
-X-Forwarded-For where a trusted proxy is in front. Nothing looks at these values while lines are
-checked, but for control characters and size. So a kind is known by a key that a front end makes of
-its lines without them. The gateway does the same with the bytes of a head
-(`gateway.wire.header_lines`).
+Browsers of one kind send the same lines except for the values of Cookie and, behind a trusted
+proxy, X-Forwarded-For. Checking looks at these values only for control characters and size, so the
+key is the lines without them. The gateway does the same with bytes (`gateway.wire.header_lines`).
 """
 
 from collections.abc import Hashable, Sequence
@@ -20,16 +17,16 @@ from greenroom.request.admissible import signs_of
 from greenroom.request.canonical import Refusal
 
 KINDS_BYTES = 8_000_000
-"""What each of two generations of known kinds may take, about: 1,000 of a browser's."""
+"""Bytes of each of two generations: about 1,000 kinds."""
 
 KIND_MAX = 4_096
-"""The longest lines that are remembered. A browser's have 600 to 2,000 bytes."""
+"""The longest cached lines. A browser's have 600 to 2,000 bytes."""
 
 LINE_BYTES, BYTES_KEPT = 250, 3
-"""What a remembered line takes beside its text, which is kept so many times."""
+"""Bytes of a cached line beside its text, which is kept this many times."""
 
 CutValues = tuple[tuple[bytes, bytes], ...]
-"""Names (lower case) with the values that were cut out of lines."""
+"""Names (lower case) and values cut out of lines."""
 
 
 class _Kind(msgspec.Struct, frozen=True, gc=False):
@@ -43,9 +40,7 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
 
 
 class KnownLines:
-    """The kinds of lines that one front end is sent. A key must tell which values were cut out of
-    which lines.
-    """
+    """The kinds of lines sent to one front end. A key must tell which values were cut out where."""
 
     __slots__ = ("_kinds",)
 
@@ -55,7 +50,7 @@ class KnownLines:
     def filled(
         self, key: Hashable, values: CutValues, limits: ArrivalLimits
     ) -> CheckedLines | Refusal | None:
-        """The lines of this kind with these values; None when the kind is not known."""
+        """The lines of this kind with these values; None for an unknown kind."""
         kind = self._kinds.young.get(key) or self._kinds.again(key)
         if kind is None:
             return None
@@ -81,8 +76,8 @@ class KnownLines:
         lines: CheckedLines,
         sent: Sequence[tuple[bytes, bytes]],
     ) -> None:
-        """Remembers checked lines of a kind that comes for the second time. `sent` are the lines
-        before they were checked.
+        """Caches checked lines when their kind comes the second time; `sent` are the unchecked
+        lines.
         """
         cut = sum([len(value.strip(b" \t")) for _, value in values])
         size = sum([len(name) + len(value.strip(b" \t")) + 4 for name, value in sent]) - cut
@@ -105,7 +100,7 @@ _CUT = {name: (name, None) for name in (b"cookie", b"x-forwarded-for")}
 
 
 def kind_of_pairs(headers: Sequence[tuple[bytes, bytes]]) -> tuple[Hashable, CutValues]:
-    """The key of lines that come as pairs, and what was cut out of them."""
+    """The key of lines given as pairs, and the values cut out of them."""
     kind: list[Hashable] = []
     values: list[tuple[bytes, bytes]] = []
     for pair in headers:

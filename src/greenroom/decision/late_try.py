@@ -1,11 +1,9 @@
-"""A visitor who tries rarely, because the phone sleeps, is in front and has no permit yet: the
-answer is held, and the ledger asked again.
+"""Long polls for visitors in front who try rarely, because the phone sleeps.
 
-Such a visitor is seldom there when a permit comes, so others would take it again and again. A
-receiver that can hold an answer (the built-in gateway) asks `again` every second while the visitor
-is connected, for at most `held_ms`, and then, or when the visitor has gone, `give_up`, which
-answers "wait" and has the place kept where permits come more rarely than that. The place itself
-depends on no connection: it is in the ledger and in the ticket that the visitor has.
+Such a visitor is seldom there when a permit comes, so others would always take it. A front end that
+can hold an answer calls `again` every second while the visitor is connected, for at most `held_ms`,
+and then, or on disconnect, `give_up`, which answers "wait" and keeps the place where permits come
+more rarely than that. The place is in the ledger and the ticket, and depends on no connection.
 """
 
 import re
@@ -20,7 +18,7 @@ from greenroom.ports import LedgerPort
 from greenroom.request.admissible import kind_of
 
 MARGIN_MS = 250
-"""An answer that is held goes out so long before the time is up that the client gives it."""
+"""A held answer goes out this long before the client gives up."""
 
 _WAIT = re.compile(rb"(?:^|,)\s*wait\s*=\s*\"?([0-9]{1,6})\"?\s*(?:[;,]|$)", re.IGNORECASE)
 
@@ -28,13 +26,13 @@ Done = Callable[[Verdict], None]
 
 
 def is_late(ticket: Ticket, now_ms: int) -> bool:
-    """Whether a waiting visitor comes so late that the ledger has taken it for a ghost."""
+    """Whether a waiting visitor is so late that the ledger has taken it for a ghost."""
     return now_ms - ticket.checked_ms - ticket.refresh_ms > GRACE_MS
 
 
 def patience_ms(arrival: Arrival) -> int:
-    """How long this client waits for an answer: the built-in page, and whoever says so with
-    `Prefer: wait=N` (RFC 7240); else 0.
+    """How long this client waits for an answer: the built-in page, and `Prefer: wait=N` (RFC 7240);
+    else 0.
 
     A navigation is never held: its visitor would see nothing meanwhile.
     """
@@ -47,15 +45,13 @@ def patience_ms(arrival: Arrival) -> int:
 
 
 def preferred(arrival: Arrival) -> bytes:
-    """The preference that was applied when the answer to this arrival was held (RFC 7240); empty:
-    none.
-    """
+    """The preference applied when this answer was held (RFC 7240); empty: none."""
     found = _WAIT.search(arrival.header(b"prefer") or b"")
     return b"wait=%d" % min(int(found[1]), HELD_MS // 1_000) if found else b""
 
 
 class LateTry:
-    """One request of such a visitor. It must be given up, unless `again` has brought a verdict."""
+    """One held request. It must be given up, unless `again` has brought a verdict."""
 
     __slots__ = (
         "_decide",
@@ -79,7 +75,9 @@ class LateTry:
         held_ms: int,
     ) -> None:
         """`outcome`: of the first try. `decide` makes a verdict of one that ends the wait, `hold`
-        of one that does not, after `held_ms`: how long the answer may be held; 0: it is not.
+        of one that does not.
+
+        `held_ms`: how long the answer may be held; `0` disables it.
         """
         self._ledger, self._ticket, self._gap_ms = ledger, ticket, gap_ms
         self._outcome, self._decide, self._hold = outcome, decide, hold
@@ -87,7 +85,7 @@ class LateTry:
         self.held_ms = held_ms
 
     def again(self, done: Done) -> None:
-        """One more try, now or later. Calls `done` only when the visitor need not wait any more."""
+        """Tries again; calls `done`, now or later, only when the wait is over."""
 
         def heard(outcome: Outcome) -> None:
             if self._over:
@@ -101,7 +99,7 @@ class LateTry:
             self._ledger.poll(self._ticket.id, self._ticket.key, heard)
 
     def give_up(self) -> Verdict | None:
-        """The answer: wait on. None when there is a verdict already."""
+        """Returns the answer "wait", or None when there is a verdict already."""
         if self._over:
             return None
         self._over = True

@@ -11,8 +11,7 @@ covers and its end, and no visitor.
 |---|---|---|
 | hs256 | HAProxy `jwt_verify`, any JWT library | JWT, HMAC-SHA-256 with the shared secret |
 | es256 | the same, with the public key only | JWT, ECDSA over P-256 |
-| secure_link | nginx `secure_link` | MD5 in base64url, a comma, the last second in which it is
-valid |
+| secure_link | nginx `secure_link` | MD5 in base64url, a comma, the last valid second |
 """
 
 import hashlib
@@ -32,43 +31,40 @@ from greenroom.model.visit import Arrival, Outcome
 from greenroom.request.routing import route_prefix
 
 COOKIE_NAME = "__greenroom_pass"
-"""The cookie's name; a room with a cookie_suffix has it behind `_`, as in the name of its ticket.
-"""
+"""A room's cookie_suffix follows after `_`, as in its ticket's name."""
 
 SECRET_LEAST = 32
-"""Characters of the shared secret: 32 of hexadecimal are 128 bits."""
+"""Characters of the shared secret: 32 hexadecimal digits are 128 bits."""
 
 LINK_SECRET = 22
-"""Characters of a room's own secret for secure_link: 132 bits. MD5 reads 64 bytes at once, nine of
-them its own, so end, host and secret
-
-are hashed in one step for hosts of up to 23 characters.
+"""Characters of a room's secure_link secret: 132 bits. MD5 reads 64 bytes at once, nine of them its
+own, so end, host and secret are hashed in one step for hosts of up to 23 characters.
 """
 
 LINK_HOST_MAX = 53
-"""The longest Host header of a secure_link: end and host are less than 64 bytes, so no step of MD5
-is without a part of the secret.
+"""Longest Host header of a secure_link: end and host stay below 64 bytes, so every step of MD5
+contains a part of the secret.
 """
 
 LEAST_MS = 1_000
-"""A pass that is valid for less is not worth its bytes."""
+"""A shorter pass is not worth its bytes."""
 
 PASSES_REMEMBERED = 4_096
-"""Passes that are spelled already: the requests of one page load get the same, 2 MB at most."""
+"""Cached passes: the requests of one page load share one; at most 2 MB."""
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 
 
 class PassKeys:
-    """What passes are signed with: a secret for hs256 and secure_link, a P-256 key for es256;
-    either may be missing (empty).
+    """Signing keys: a secret for hs256 and secure_link, a P-256 key for es256; either may be
+    empty.
     """
 
     __slots__ = ("_key", "_secret")
 
     def __init__(self, secret: str = "", key: bytes = b"") -> None:
-        """`key` is a PEM file's content. Raises ValueError, with the reason, for what cannot be
-        used.
+        """`key` is the content of a PEM file. Raises ValueError with the reason for unusable
+        keys.
         """
         if secret and (
             len(secret) < SECRET_LEAST
@@ -95,11 +91,10 @@ class PassKeys:
             self._key = found
 
     def can_sign(self, kind: str) -> bool:
-        """Whether there is what this kind of pass needs."""
         return bool(self._key if kind == "es256" else self._secret)
 
     def sign(self, kind: str, room: Room, host: str, until_s: int) -> bytes:
-        """A JWT of this kind that is valid before the Unix second `until_s`."""
+        """Signs a JWT that is valid before the Unix second `until_s`."""
         claims = json.dumps(
             {"aud": room.name, "host": host, "path": room.path, "exp": until_s},
             separators=(",", ":"),
@@ -112,8 +107,8 @@ class PassKeys:
         return text + b"." + _base64url(self._signature(kind, text))
 
     def link(self, room: Room, sent_host: bytes, until_s: int) -> bytes:
-        """A secure_link that is valid before the Unix second `until_s`, for this Host header byte
-        for byte; empty when that is too long.
+        """A secure_link valid before the Unix second `until_s`, for exactly this Host header; empty
+        when that is too long.
         """
         if not 0 < len(sent_host) <= LINK_HOST_MAX:
             return b""
@@ -124,7 +119,7 @@ class PassKeys:
         )  # as secure_link takes it
 
     def link_secret(self, room: str, path: str) -> bytes:
-        """The secret of this room's links: nginx has it, and not the one that it is made from.
+        """The secret of this room's links, derived so that nginx does not have the shared one.
         `path` is the room's.
         """
         made = hmac.digest(
@@ -146,7 +141,6 @@ def _base64url(data: bytes) -> bytes:
 
 
 def pass_cookie_name(room: Room) -> str:
-    """The name of the cookie with this room's pass."""
     return f"{COOKIE_NAME}_{room.cookie_suffix}" if room.cookie_suffix else COOKIE_NAME
 
 
@@ -170,9 +164,7 @@ def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
 
 
 def _opens_another(room: Room, others: Iterable[Room]) -> Room | None:
-    """A room that a pass of this one would open too, because it covers something below the same
-    path; None when there is none.
-    """
+    """A room that a pass of this one would open too, because it is below the same path."""
     prefix = route_prefix(room.path)
     for other in others:
         for route in other.routes if other.id != room.id else ():
@@ -194,8 +186,6 @@ def _hosts_meet(host: str, route: Route) -> bool:
 
 
 class PassWriter:
-    """Set-Cookie values with the passes of one room."""
-
     __slots__ = ("_cookies", "_keys", "_kind", "_room", "_signed")
 
     def __init__(self, room: Room, keys: PassKeys, always_use_https: bool) -> None:
@@ -206,10 +196,10 @@ class PassWriter:
         self._signed: dict[tuple[str | bytes, int], bytes] = {}
 
     def cookie(self, arrival: Arrival, outcome: Outcome, now_ms: int) -> bytes:
-        """For a visitor whose session the ledger has just answered for; empty when there is no time
-        left for a pass.
+        """The pass cookie of a visitor whose session the ledger just confirmed; empty when too
+        little time is left.
 
-        Its attributes are those of the visitor's ticket.
+        Its attributes are those of the ticket.
         """
         until_ms = min(outcome.renewed_ms + self._room.renewal_age_ms, outcome.expires_ms)
         until_s = until_ms // 1000
@@ -239,7 +229,7 @@ class PassWriter:
 def pass_writer(
     room: Room, keys: PassKeys | None, rooms: Iterable[Room], always_use_https: bool
 ) -> PassWriter | None:
-    """What writes the passes of this room; None where it wants none or can have none."""
+    """The room's writer; None where it wants no passes or can have none."""
     if room.native_pass not in ANY_PASS or keys is None or no_pass_because(room, keys, rooms):
         return None
     return PassWriter(room, keys, always_use_https)

@@ -1,13 +1,11 @@
-"""One frozen event for each decision: metrics, analytics, notifications and logs are subscribers of
-these, and nothing else counts.
+"""One frozen event per decision; metrics, analytics, notifications and logs subscribe.
 
-An event holds references to what was decided on, so making one costs 0.1 us; what a subscriber
-wants to know beyond them is a property, worked out only when it is asked for. Subscribers run
-inside the request: they must be quick, must not block, and what they raise is told to `on_error`
-and harms neither the visitor nor the other subscribers.
+An event holds references, so making one costs 0.1 us; derived values are properties, computed on
+demand. Subscribers run inside the request: they must be quick and must not block; `on_error`
+receives what they raise, and neither visitor nor other subscribers notice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 
 import msgspec
@@ -18,7 +16,7 @@ from greenroom.model.visit import Arrival, Outcome, Ticket, arrival_ms_of
 
 
 class Decided(IntEnum):
-    """What was decided. The names in lower case are the values of the metric label `result`."""
+    """The names in lower case are the values of the metric label `result`."""
 
     UNCOVERED = 0  # no room covers the request
     SUSPENDED = 1
@@ -43,11 +41,11 @@ class Decided(IntEnum):
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
-    """One decision. `at_ms` is Unix time; `ticket` is the one that counted, None for an arrival
-    that brought no genuine ticket.
+    """One decision. `at_ms` is Unix time; `ticket` is the one that counted, None without a genuine
+    ticket.
 
-    `outcome` is the ledger's answer, None when the ledger was not asked. A revocation has no
-    arrival: it comes with an origin's answer.
+    `outcome` is None when the ledger was not asked. A revocation has no arrival: it comes with an
+    origin's answer.
     """
 
     at_ms: int
@@ -59,7 +57,7 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def room(self) -> Room | None:
-        """The room's settings at this moment; None when no room covers the request."""
+        """The room's current settings; None when no room covers the request."""
         return self.effective.room if self.effective else None
 
     @property
@@ -76,8 +74,8 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def waited_ms(self) -> int:
-        """From the first arrival to this admission; 0 for every other decision, and for a visitor
-        let in at once.
+        """From the first arrival to this admission; 0 for every other decision and immediate
+        admission.
         """
         if self.decided is not Decided.ADMITTED or self.ticket is None or self.ticket.accepted_ms:
             return 0
@@ -86,7 +84,7 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
     @property
     def reason(self) -> str:
         """Why a visitor is held: storage, placeless, prequeue, queue_all, reject, origin or limits;
-        empty for every other decision.
+        else empty.
         """
         if self.decided is Decided.PLACELESS:
             return "placeless"
@@ -104,3 +102,33 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 Observer = Callable[[DecisionEvent], None]
+
+
+def observed_by(
+    observers: Iterable[Observer], on_error: Callable[[BaseException], None]
+) -> Observer:
+    """Combines observers; each runs in order, and errors go to `on_error`."""
+    told = tuple(observers)
+    if len(told) == 1:
+        return _one_observer(told[0], on_error)
+
+    def observe(event: DecisionEvent) -> None:
+        for observer in told:
+            try:
+                observer(event)
+            except Exception as error:
+                on_error(error)
+
+    return observe
+
+
+def _one_observer(observer: Observer, on_error: Callable[[BaseException], None]) -> Observer:
+    """A single observer, the usual case, without a loop in every request."""
+
+    def observe(event: DecisionEvent) -> None:
+        try:
+            observer(event)
+        except Exception as error:
+            on_error(error)
+
+    return observe

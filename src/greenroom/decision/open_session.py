@@ -1,15 +1,13 @@
-"""The session of one request that is under way for long: a WebSocket, an event stream, a download,
-an upload.
+"""The session of one long request: a WebSocket, an event stream, a download, an upload.
 
-A visitor who reads a stream sends no requests, but uses the origin all the same. So the ledger is
-asked about its session every half q: that renews it where the room renews, and tells when it has
-ended (no renewal, revoked, given up), so that the stream ends within q. When the end is known
-beforehand the stream ends just before it: the place is free for another visitor the moment the
-session is over.
+A visitor who reads a stream sends no requests but uses the origin, so the ledger is asked about its
+session every half q. That renews it where the room renews, and shows when it has ended (no renewal,
+revoked, given up): the stream ends within q. A stream with a known end ends just before it, so the
+place is free the moment the session is over.
 
-A provisional session is only looked at, until the last moment: then it becomes a full one, because
-its client is still there. So the image of a slow reader costs seconds, and a socket without cookies
-is counted for as long as it is open.
+A provisional session is only looked at, until just before its end it becomes a full one, because
+its client is still there: a slow reader's image costs seconds, a socket without cookies counts as
+long as it is open.
 """
 
 from typing import Protocol
@@ -22,39 +20,33 @@ from greenroom.model.visit import NO_HOME, Outcome, Standing, Ticket
 
 LOOKED_AHEAD_MS = 600
 """How long before a known end a stream ends: streams are looked at twice a second, and the end must
-not be passed between two looks.
+not fall between two looks.
 """
 
 FULFILLED_AHEAD_MS = 1_500
-"""How long before its end a provisional session with an open stream becomes a full one: time for
-two looks and a slow ledger.
+"""How long before its end a provisional session with an open stream becomes full: time for two
+looks and a slow ledger.
 """
 
 SPREAD = 16
-"""Looks at streams that began together are spread over a quarter of q in so many steps, so that a
-crowd is not looked at at once.
-"""
+"""Looks at streams that began together are spread over a quarter of q in this many steps."""
 
 
 class SessionServices(Protocol):
-    """What is needed of the decision service."""
+    """The parts of the decision service that a session needs."""
 
     @property
-    def table(self) -> RoomTable:
-        """The rooms of this moment."""
+    def table(self) -> RoomTable: ...
 
     @property
-    def data_centers(self) -> DataCenters | None:
-        """The data centers, where there may be several."""
+    def data_centers(self) -> DataCenters | None: ...
 
     def now_ms(self) -> int:
         """Unix time, as the ledgers tell it."""
 
 
 class OpenSession:
-    """Ask `is_over` about twice a second while the request is under way, and call `finish`
-    afterwards.
-    """
+    """Call `is_over` about twice a second during the request, and `finish` afterwards."""
 
     __slots__ = (
         "_asking",
@@ -70,8 +62,8 @@ class OpenSession:
     )
 
     def __init__(self, forward: Forward, services: SessionServices, place: int = 0) -> None:
-        """`forward` must have a ticket. `place` is any number; streams with different ones are
-        looked at at different times.
+        """`forward` must have a ticket. Streams with different `place` are looked at at different
+        times.
         """
         self._forward = forward
         self._services = services
@@ -83,8 +75,8 @@ class OpenSession:
         self._here = False  # the ledger here has said that it knows the session
 
     def is_over(self) -> bool:
-        """Whether the stream must end now. Never waits for the ledger: an answer counts at the next
-        call.
+        """Whether the stream must end now. Never waits for the ledger: its answer counts at the
+        next call.
         """
         services, forward = self._services, self._forward
         schedule, ticket = services.table.rooms.get(forward.room_id), forward.ticket
@@ -104,7 +96,7 @@ class OpenSession:
         ) and not room.keep_streams_open
 
     def finish(self) -> None:
-        """The stream has ended: its session goes on from now, like after any request."""
+        """The stream has ended: its session runs on from now, as after any request."""
         services, ticket = self._services, self._forward.ticket
         schedule = services.table.rooms.get(self._forward.room_id)
         if (
@@ -117,7 +109,7 @@ class OpenSession:
             schedule.now.ledger.view(ticket.id, _unheard)
 
     def _wait(self, compiled: CompiledRoom, now_ms: int) -> None:
-        """Until the next look: half of q, less for some."""
+        """Milliseconds until the next look: half of q, less for some."""
         half_ms = compiled.room.renewal_age_ms // 2
         ahead_ms = FULFILLED_AHEAD_MS if self._provisional else 0
         first = not self._next_ms
@@ -156,7 +148,7 @@ class OpenSession:
             compiled.ledger.view(ticket.id, answered)
 
     def _heard(self, compiled: CompiledRoom, outcome: Outcome) -> None:
-        """What the ledger says. When it cannot say anything, what was known before counts on."""
+        """Applies the ledger's answer; without one, the last known state counts."""
         self._asking = False
         if outcome.standing in (Standing.ACTIVE, Standing.ADMITTED):
             self._ends_ms = outcome.expires_ms
@@ -165,5 +157,4 @@ class OpenSession:
         self._wait(compiled, self._services.now_ms())
 
 
-def _unheard(_: Outcome) -> None:
-    """Nothing depends on it any more."""
+def _unheard(_: Outcome) -> None: ...

@@ -1,4 +1,4 @@
-"""One draw of one room, from its announcement to its result."""
+"""One draw of one room, from announcement to result."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -21,8 +21,8 @@ from greenroom.ports import DrawStore, LedgerPort
 
 
 class DrawStanding(msgspec.Struct, frozen=True):
-    """What one visitor is told about a draw. `place` and `size` are 0 before it was held, and for
-    visitors who did not take part.
+    """One visitor's part in a draw; `place` and `size` are 0 before it, and without
+    participation.
     """
 
     receipt: str = ""
@@ -36,7 +36,7 @@ NOT_TOLD = DrawStanding()
 
 
 class ReceiptFile(msgspec.Struct, frozen=True):
-    """The receipt as a file: all that a visitor needs to check the published draw."""
+    """The receipt file: all that a visitor needs to check the published draw."""
 
     format: str
     room: str
@@ -51,7 +51,7 @@ class ReceiptFile(msgspec.Struct, frozen=True):
 
 
 class PrequeueDraw:
-    """Announced when it is made; `drawn` is there once it was held."""
+    """Announced when created; `drawn` is set once it was held."""
 
     __slots__ = ("_draws", "_room", "commitment", "draw_id", "drawn", "event", "scheduled")
 
@@ -68,11 +68,10 @@ class PrequeueDraw:
         self.event = event
 
     def hold(self, ledger: LedgerPort, then: Callable[[StorageFailed | None], None]) -> None:
-        """DrawStore everybody who is in line from before the start, once and for all; asked again,
-        the same draw counts.
+        """Draws everybody in line from before the start, once; repeating it gives the same draw.
 
-        The draw is stored before any place is changed, so a crash in between repeats it with the
-        same order. Calls `then` exactly once, with what went wrong or None.
+        It is stored before any place changes, so a crash in between repeats the same order. Calls
+        `then` exactly once, with the error or None.
         """
 
         def listed(ticket_ids: Sequence[bytes]) -> None:
@@ -104,8 +103,8 @@ class PrequeueDraw:
         )
 
     def standing(self, ticket: Ticket) -> Ticket:
-        """The ticket by the key that counts: the one drawn, when a waiting visitor still carries
-        the one of the arrival.
+        """The ticket with the drawn key, when a waiting visitor still carries the one of the
+        arrival.
         """
         if self.drawn is None or ticket.accepted_ms:
             return ticket
@@ -120,7 +119,7 @@ class PrequeueDraw:
         return [(counts, value if counts is ticket else b"") for counts, ticket, value in counting]
 
     def told(self, ticket_id: bytes) -> DrawStanding:
-        """What the visitor may know; nothing after the draw for visitors who did not take part."""
+        """What the visitor may know; None after the draw for visitors who did not take part."""
         if self.drawn is None:
             return DrawStanding(receipt(self.draw_id, ticket_id), self.commitment)
         place = self.drawn.place(ticket_id)
@@ -135,11 +134,10 @@ class PrequeueDraw:
         )
 
     def has_receipt(self, ticket_id: bytes) -> bool:
-        """Whether this visitor has a receipt that can be saved."""
         return bool(self.told(ticket_id).receipt)
 
     def receipt_file(self, ticket_id: bytes) -> bytes | None:
-        """The receipt to keep, as JSON; None for visitors without one."""
+        """The receipt as JSON; None for visitors without one."""
         told = self.told(ticket_id)
         if not told.receipt:
             return None

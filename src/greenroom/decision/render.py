@@ -1,8 +1,7 @@
-"""Makes answers of verdicts: what a held visitor is sent, the farewell, the outage, the page for an
-origin that fails.
+"""Renders verdicts: the waiting page, the farewell, the outage, the page for a failing origin.
 
-Apart from deciding, so that it can happen later and elsewhere: it needs the verdict and the
-arrival, and asks nothing again.
+Apart from deciding, so that it can happen later and elsewhere: it needs the verdict and the arrival
+only.
 """
 
 from functools import lru_cache
@@ -29,13 +28,13 @@ UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 LEFT = b'{"greenroom":{"left":true}}'
 
 SHOWN_MAX = 64
-"""Forms of a page of one moment that are kept: languages and what browsers can unpack."""
+"""Cached forms of one moment's page: languages and encodings."""
 
 OUTAGE_RETRY_S = 10
 PLACELESS_RETRY_S = 20
 
 ORIGIN_RETRY_S = 10
-"""When a page about an origin that fails tries again: slow enough not to add to the failure."""
+"""Retry of the page for a failing origin: slow enough not to add to the failure."""
 
 _JSON = (b"Content-Type", b"application/json")
 _PLAIN = AnswerHeaders(
@@ -63,7 +62,7 @@ OUTAGE = Answer(
     _PLAIN.plus((b"Retry-After", b"%d" % OUTAGE_RETRY_S), (b"Refresh", b"%d" % OUTAGE_RETRY_S)),
     b"Please wait a moment. This page tries again by itself.\n",
 )
-"""What a visitor gets when something is broken in here: held, never passed on."""
+"""The answer when greenroom itself fails: held, never passed on."""
 
 
 SEVERAL_ROOMS = Answer(
@@ -75,7 +74,7 @@ SEVERAL_ROOMS = Answer(
 
 
 def refused(why: object) -> Answer:
-    """For a path whose readings do not lead to the same room and rules. `why` is a Refusal."""
+    """For a path whose readings lead to different rooms or rules. `why` is a Refusal."""
     reason = why.reason if isinstance(why, Refusal) else "the path can be read in several ways"
     return Answer(400, _PLAIN, f"400 Bad Request: {reason}\n".encode())
 
@@ -85,14 +84,13 @@ UNKNOWN_HOST = Answer(421, _PLAIN, b"421 Misdirected Request: this host is not c
 
 
 def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: bool = True) -> Answer:
-    """What a held request is answered: the waiting page in the right language, its JSON, or a short
-    problem text.
+    """Renders a held request: the waiting page in the right language, its JSON, or a short problem
+    text.
 
-    A HEAD gets the answer to GET; front ends send it without the body, and with the body's length.
-    What shows no page (an image, an autosave, a preflight, a WebSocket) never gets a success, or it
-    would be taken for the real thing. `body` is that of a form that may be kept
-    (core.kept_form.may_keep_form); None where the front end has not read it, or not to its end.
-    `cors`: with the headers that the room gives to origins that it lists.
+    A HEAD gets the answer to GET; front ends drop the body and keep its length. What shows no page
+    (an image, an autosave, a preflight, a WebSocket) never gets a success, or it would be taken for
+    the real thing. `body` is that of a form that may be kept, None where it was not read to its
+    end. `cors`: with the room's CORS headers.
     """
     held, page, status = hold.held, hold.page, hold.status
     if hold.applied:
@@ -144,7 +142,6 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
 def _shown_to_all(
     shown: SharedPages, page: Page, held: Held, accept_encoding: bytes | None, status: int
 ) -> tuple[AnswerHeaders, bytes]:
-    """Headers and body of a page that all newcomers of this moment see."""
     found = shown.get((page, accept_encoding, status))
     if found is None:
         headers, body = page.shown(held, accept_encoding)
@@ -155,8 +152,8 @@ def _shown_to_all(
 
 
 def _without_page(hold: Hold, arrival: Arrival) -> Answer:
-    """For what has no place, or shows no page: 503 in words or as problem JSON. The page's status
-    where the room wants one for all.
+    """For what has no place or shows no page: 503 as text or problem JSON; the page's status where
+    the room wants one for all.
     """
     status = hold.status if hold.uniform and not speculative(arrival) else 503
     retry_s = (hold.held.next_try_s if hold.held is not None else 0) or PLACELESS_RETRY_S
@@ -182,13 +179,13 @@ def _problem(seconds: int) -> AnswerHeaders:
 
 @lru_cache(maxsize=256)
 def _patient(headers: AnswerHeaders, next_try_s: int) -> AnswerHeaders:
-    """With Retry-After, without Refresh."""
+    """Adds Retry-After, drops Refresh."""
     return headers.plus((b"Retry-After", b"%d" % next_try_s)) if next_try_s else headers
 
 
 @lru_cache(maxsize=1_024)
 def _held_headers(headers: AnswerHeaders, next_try_s: int, status: int) -> AnswerHeaders:
-    """The page's own, Refresh while it refreshes, Retry-After unless 200."""
+    """The page's own headers, Refresh while it refreshes, Retry-After unless 200."""
     if not next_try_s:
         return headers
     seconds = b"%d" % next_try_s
@@ -197,17 +194,16 @@ def _held_headers(headers: AnswerHeaders, next_try_s: int, status: int) -> Answe
 
 
 def for_scripts(answer: Answer, page: Page, arrival: Arrival) -> Answer:
-    """The same with the headers that the room gives to origins that it lists."""
+    """Adds the CORS headers of the room."""
     return with_cors(answer, page.cors_origins, arrival) if page.cors_origins else answer
 
 
 def let_in_update(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
-    """For the page's own update: the visitor is let in, and the page loads itself again."""
+    """For the page's own update: the visitor is admitted, and the page reloads itself."""
     return for_scripts(Answer(200, page.json_headers, UPDATE_LET_IN, cookie), page, arrival)
 
 
 def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
-    """A receipt as a file to keep."""
     disposition = b'attachment; filename="receipt-%b.json"' % draw_id[:8].encode()
     return Answer(
         200,
@@ -234,11 +230,10 @@ def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
 
 
 def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None = None) -> Answer:
-    """The page for 502, 503 or 504 of a visitor that may go on: keeps the place (the ticket goes
-    out) and tries again by itself.
+    """The page for 502, 503 or 504: sends the ticket, so the visitor keeps the place, and tries
+    again by itself.
 
-    Only a request that is safe to repeat refreshes by itself. Programs that ask for JSON get JSON;
-    the page is in the visitor's language.
+    Only a request that is safe to repeat refreshes by itself. Programs that ask for JSON get JSON.
     """
     answer = _origin_error(status, arrival, cookie, page)
     return for_scripts(answer, page, arrival) if page is not None else answer

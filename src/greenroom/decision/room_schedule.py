@@ -1,9 +1,9 @@
-"""One room through its events: the settings of this moment, and the next ones compiled ahead.
+"""One room through its events: the current settings, and the next stages compiled ahead.
 
-On the request path this costs one comparison. The first event after the end of a stage, a request
-or a clock tick, switches to the next one; a draw that stands between the two is held then, and
-until it is written down the stage before goes on, which holds everybody. So a full disk at the
-start of a sale means a late sale, never one in the wrong order.
+On the request path this costs one comparison. The first request or clock tick after the end of a
+stage switches to the next one. A draw between the two is held then; until it is stored the old
+stage continues and holds everybody, so a full disk at the start of a sale means a late sale, never
+one in the wrong order.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,21 +27,20 @@ from greenroom.ports import DrawStore, LedgerPort, PromptLedger
 
 NEVER_MS = 1 << 62
 RETRY_MS = 1_000
-"""How often a draw that could not be written down is tried again."""
+"""Retry interval of a draw that could not be stored."""
 
 Bypass = Callable[[Arrival, int], Rule | None]
-"""(arrival, now_ms) -> the bypass rule of the room that lets this arrival by, or None. A rule that
-cannot be evaluated does not match.
+"""(arrival, now_ms) -> the bypass rule that matches, or None. A rule that cannot be evaluated does
+not match.
 """
 
 
 class CompiledRoom(msgspec.Struct, frozen=True):
-    """One room at one stage of its calendar, ready to be asked.
+    """One room at one stage, with the settings that every request needs beside `room`.
 
-    `room` are the settings of this stage; what every request asks of them stands beside it. `draw`
-    is the draw of this stage's event, or the last one before. `prompt` is the ledger where it knows
-    its answers at once; `obeys_origin`: some origin command is enabled; `tells_newcomers`: the page
-    says how long the wait is before a visitor has a place, or something of this visitor alone.
+    `draw` is the draw of this stage's event, or the last one before. `prompt` is the ledger where
+    it answers at once; `obeys_origin`: some origin command is enabled; `tells_newcomers`: the page
+    shows a wait before a visitor has a place, or something of this visitor alone.
     """
 
     room: Room
@@ -65,20 +64,20 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     tells_newcomers: bool = True
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
-        """Whether this room's ticket also comes with requests that another site caused."""
+        """Whether this room's ticket also comes with cross-site requests."""
         return self.cookies.of(scheme).crosses_sites
 
 
 class RoomSchedule:
-    """The stages of one room. `now` is the one that holds; read it through `at`."""
+    """The stages of one room; read the current one through `at`."""
 
     __slots__ = ("_drawing_now", "_later", "_on_error", "_origin_down", "now", "until_ms")
 
     def __init__(
         self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]
     ) -> None:
-        """`course`: (from when, the room compiled for it), ascending, at least one; the ledger must
-        be set to the first one.
+        """`course`: (from when, compiled room), ascending, not empty; the ledger must be set to the
+        first one.
         """
         self.now = course[0][1]
         self._later = list(course[1:])
@@ -88,8 +87,8 @@ class RoomSchedule:
         self.until_ms = self._later[0][0] if self._later else NEVER_MS
 
     def hold_for_origin(self, down: bool) -> bool:
-        """Holds new visitors while the origin is unhealthy, or no longer; whether that is a change.
-        Settings and events go on beneath.
+        """Holds new visitors while the origin is unhealthy; returns whether that is a change.
+        Settings and events continue beneath.
         """
         if down is self._origin_down:
             return False
@@ -111,7 +110,7 @@ class RoomSchedule:
 
     @property
     def draws(self) -> list[PrequeueDraw]:
-        """The draws of this stage and of all that come, the next one first."""
+        """The draws of this stage and all later ones, the next one first."""
         found = {
             stage.draw.draw_id: stage.draw
             for stage in (self.now, *(stage for _, stage in self._later))
@@ -120,7 +119,6 @@ class RoomSchedule:
         return list(found.values())
 
     def at(self, now_ms: int) -> CompiledRoom:
-        """The room as it is at this moment."""
         return self.now if now_ms < self.until_ms else self._turn(now_ms)
 
     def _turn(self, now_ms: int) -> CompiledRoom:
@@ -136,9 +134,7 @@ class RoomSchedule:
         return self.now
 
     def _drawn(self, stage: CompiledRoom, now_ms: int) -> bool:
-        """Whether this stage may begin: the draw that it begins with, if there is one, has been
-        held.
-        """
+        """Whether this stage may begin: its draw, if any, has been held."""
         draw = stage.draw
         if draw is None or draw.drawn or stage.effective.phase is not Phase.RUNNING:
             return True
@@ -174,11 +170,11 @@ def compile_room(
     passes: MakePasses = lambda _: None,
     passes_well_known: bool = True,
 ) -> RoomSchedule:
-    """Prepares one room for now and for everything its events will bring; the templates must
-    already have been checked.
+    """Compiles a room for now and all stages of its events; templates must have been checked
+    before.
 
-    The ledger is to be configured for `now.effective` before the first request. Raises
-    StorageFailed when the seed of a draw cannot be had.
+    Configure the ledger for `now.effective` before the first request. Raises StorageFailed when the
+    seed of a draw cannot be had.
     """
     pages: dict[str, Page] = {}
     cookies, draw, stages = TicketCookies(room, always_use_https), None, []

@@ -1,6 +1,4 @@
-"""The rooms as the data path uses them: everything that can be prepared is prepared once, when the
-configuration changes.
-"""
+"""The rooms of the data path, prepared once per configuration."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,15 +9,13 @@ from greenroom.request.hosts import KnownHosts
 from greenroom.request.routing import RouteTable
 
 PLACES_REMEMBERED = 4_096
-"""Hosts with paths whose room is remembered, 3 MB at most: in a rush everybody asks for the same
-pages.
-"""
+"""Cached rooms of hosts with paths, at most 3 MB: in a rush everybody requests the same pages."""
 
 PATH_REMEMBERED_MAX = 512
 
 
 class RoomTable:
-    """All rooms of one configuration; a reload builds a new table and swaps one reference."""
+    """All rooms of one configuration; a reload swaps the whole table."""
 
     __slots__ = ("_found", "_routes", "hosts", "own_cookies", "rooms")
 
@@ -43,7 +39,7 @@ class RoomTable:
         )
 
     def find(self, host: str, path: str) -> RoomSchedule | None:
-        """The room that covers this canonical host and path, or None."""
+        """The room of this canonical host and path."""
         place = (host, path)
         try:
             return self._found[place]
@@ -56,14 +52,12 @@ class RoomTable:
         return found
 
     def covering(self, host: str, paths: Iterable[str]) -> list[RoomSchedule | None]:
-        """Every room that covers one of these paths, None for those that none covers: readings of
-        one path, which are not remembered.
-        """
+        """The rooms of these readings of one path, None for uncovered ones; not cached."""
         return list(dict.fromkeys([self._routes.find(host, path) for path in paths]))
 
     def turn(self, now_ms: int, on_error: Callable[[BaseException], None]) -> int:
-        """Every room turns to the stage that holds now; when the next one does. What goes wrong in
-        one room keeps no other waiting.
+        """Turns every room to its current stage and returns when the next one is due. Errors of one
+        room do not delay others.
         """
         next_ms = NEVER_MS
         for schedule in self.rooms.values():

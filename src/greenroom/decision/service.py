@@ -1,9 +1,9 @@
-"""The decision service: finds the room of an arrival, opens its tickets, asks the ledger one
-question and gives a verdict.
+"""The decision service: finds the room, opens tickets, asks the ledger one question and gives a
+verdict.
 
-This is sequencing only. Which question to ask is `admission.decide`'s business, the answer is the
-ledger's, the wording is `render`'s, and counting is the observer's. One rule has precedence: when
-anything fails here, the visitor is held and never passed to the origin.
+This is sequencing only: `admission.decide` picks the question, the ledger answers, `render` words
+it, the observer counts. One rule has precedence: when anything fails here, the visitor is held and
+never passed to the origin.
 """
 
 import struct
@@ -77,14 +77,13 @@ _LEFT = {
 
 
 class LedgerAnswered(Protocol):
-    """Told what a ledger answers; `visiting`: the one of another data center."""
+    """Receives a ledger's answer; `visiting`: from another data center's ledger."""
 
-    def __call__(self, outcome: Outcome, visiting: bool = False) -> None:
-        """The answer."""
+    def __call__(self, outcome: Outcome, visiting: bool = False) -> None: ...
 
 
 class DecisionService:
-    """Turns an Arrival into a Verdict. `table` is swapped as a whole by a reload (`use`)."""
+    """Turns an Arrival into a Verdict. A reload swaps `table` as a whole (`use`)."""
 
     def __init__(
         self,
@@ -95,16 +94,15 @@ class DecisionService:
         on_error: Callable[[BaseException], None],
         observe: Observer = lambda _: None,
     ) -> None:
-        """`entropy(n)` gives n unpredictable bytes; `on_error` is told of every exception that held
-        a visitor.
+        """`entropy(n)` gives n unpredictable bytes; `on_error` receives every exception that held a
+        visitor.
 
-        `observe` is told of every decision; it must be quick and must not raise (`observed_by` sees
+        `observe` receives every decision; it must be quick and must not raise (`observed_by` sees
         to that).
         """
         self._holding = Holding(sealer, observe)
         self.use(table)
         self.data_centers: DataCenters | None = None
-        """The data centers, where there may be several."""
         self._sealer = sealer
         self._tickets = TicketReader(sealer).find
         self.now_ms = clock.now_ms
@@ -118,23 +116,22 @@ class DecisionService:
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
     def use(self, table: RoomTable) -> None:
-        """These rooms from now on."""
         self.table = table
         self._holding.forget()
         self.own_cookies = table.own_cookies
         """Names of the ticket cookies; they never reach an origin."""
 
     def receive(self, arrival: Arrival, done: Done) -> None:
-        """Calls `done` exactly once, now or later. Never raises: an error inside is an answer that
-        holds the visitor.
+        """Calls `done` exactly once, now or later. Never raises: an internal error holds the
+        visitor.
         """
         verdict = self.verdict(arrival, done)
         if verdict is not None:
             done(verdict)
 
     def verdict(self, arrival: Arrival, later: Done, late: Late | None = None) -> Verdict | None:
-        """The verdict where it is known at once; None: `later` is called exactly once, or `late`
-        has taken the try. Never raises.
+        """Returns the verdict if known at once; None: `later` is called exactly once, or `late` has
+        taken the try. Never raises.
         """
         tell_ms, compiled = self.now_ms, None
         now_ms = tell_ms()
@@ -164,8 +161,8 @@ class DecisionService:
             return self._failed(error, arrival, now_ms, compiled)
 
     def _otherwise(self, arrival: Arrival, now_ms: int, later: Done) -> Verdict | None:
-        """The readings of the path do not lead to the same room and rules: it is refused, or goes
-        on in its one form.
+        """The readings of the path lead to different rooms or rules: refused, or forwarded in its
+        one form.
         """
         target = arrival.otherwise
         if not isinstance(target, Target):
@@ -180,11 +177,11 @@ class DecisionService:
         return None if verdict is None else sent(verdict)
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """Obeys the origin's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the
-        ticket, or empty.
+        """Obeys the origin's Cf-Waiting-Room-Command; returns the Set-Cookie value that replaces
+        the ticket, or empty.
 
-        Only `revoke` is known: the session ends at once and its unit is free. Anything else is
-        ignored, as is any command to a room that did not enable it.
+        Only `revoke` is known: the session ends at once and its unit is free. Anything else, and
+        any command to a room that did not enable it, is ignored.
         """
         schedule = self.table.rooms.get(forward.room_id)
         if (
@@ -203,8 +200,8 @@ class DecisionService:
         return compiled.cookies.of(forward.scheme, forward.prefix).expire()
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
-        """The session of a request that is under way for long; only for a Forward with a ticket.
-        See `OpenSession` for `place`.
+        """The session of a long request; only for a Forward with a ticket. `place`: as in
+        `OpenSession`.
         """
         return OpenSession(forward, self, place)
 
@@ -213,7 +210,7 @@ class DecisionService:
         return compiled.draw.counting(found) if compiled.draw is not None and found else found
 
     def _by_question(self) -> tuple[Callable[[Inquiry], Verdict | None], ...]:
-        """What carries out each question, by its number."""
+        """Handlers by question number."""
         ways: dict[ArrivalQuestion, Callable[[Inquiry], Verdict | None]] = {
             ArrivalQuestion.UNCOVERED: self._not_asked,
             ArrivalQuestion.SUSPENDED: lambda asked: self._by(asked, Decided.SUSPENDED),
@@ -232,9 +229,7 @@ class DecisionService:
         return tuple([ways[question] for question in sorted(ArrivalQuestion)])
 
     def _again(self, asked: Inquiry) -> Verdict | None:
-        """The session of the first ticket is gone: the question that the visitor's other tickets
-        raise.
-        """
+        """The session of the first ticket is gone: asks about the visitor's other tickets."""
         question, found = decide_among(
             asked.room, asked.arrival, asked.now_ms, asked.found[1:], True
         )
@@ -243,7 +238,6 @@ class DecisionService:
     # -- one method for each question --------------------------------------------------------------
 
     def _uncovered(self, arrival: Arrival, now_ms: int) -> Verdict:
-        """No room."""
         hosts = self.table.hosts
         known = hosts is None or hosts.knows(arrival.host)
         self._observe(
@@ -254,7 +248,6 @@ class DecisionService:
         return PASS if known else UNKNOWN_HOST
 
     def _by(self, asked: Inquiry, decided: Decided) -> Verdict:
-        """The room lets the arrival by."""
         self._observe(DecisionEvent(asked.now_ms, decided, asked.room.effective, asked.arrival))
         page = asked.room.page
         return (
@@ -262,7 +255,6 @@ class DecisionService:
         )  # a script may read then that the origin fails
 
     def _view(self, asked: Inquiry) -> Verdict | None:
-        """An accepted ticket."""
         prompt, ticket = asked.room.prompt, asked.found[0][0]
         if prompt is None or self.data_centers is not None:
             self._view_elsewhere(asked, ticket)
@@ -274,7 +266,6 @@ class DecisionService:
         return self._answered(VIEW, asked, ticket, outcome)
 
     def _poll(self, asked: Inquiry) -> Verdict | None:
-        """A waiting ticket."""
         prompt, ticket = asked.room.prompt, asked.found[0][0]
         if prompt is None or self.data_centers is not None:
             asked.room.ledger.poll(ticket.id, ticket.key, self._hears(POLL, asked, ticket))
@@ -284,7 +275,6 @@ class DecisionService:
         )
 
     def _peek(self, asked: Inquiry) -> Verdict | None:
-        """A waiting ticket before its time."""
         prompt, ticket = asked.room.prompt, asked.found[0][0]
         if prompt is None or self.data_centers is not None:
             asked.room.ledger.peek(ticket.id, ticket.key, self._hears(PEEK, asked, ticket))
@@ -294,7 +284,6 @@ class DecisionService:
         )
 
     def _arrive(self, asked: Inquiry) -> Verdict | None:
-        """No ticket."""
         prompt, ticket = asked.room.prompt, self._new_ticket(asked.now_ms)
         if prompt is None or self.data_centers is not None:
             asked.room.ledger.arrive(ticket.id, ticket.key, self._hears(ARRIVE, asked, ticket))
@@ -308,9 +297,7 @@ class DecisionService:
         return self._answered(ARRIVE, asked, ticket, outcome)
 
     def _provisional(self, asked: Inquiry) -> None:
-        """A request that cannot wait is let in for some seconds, or answered at once that it
-        cannot.
-        """
+        """Admits a request that cannot wait for some seconds, or answers at once that it cannot."""
         ticket = self._new_ticket(asked.now_ms)
 
         def answered(outcome: Outcome) -> None:
@@ -340,8 +327,8 @@ class DecisionService:
         return self._placed_nowhere(asked, self._new_ticket(asked.now_ms))
 
     def _placed_nowhere(self, asked: Inquiry, ticket: Ticket) -> Verdict | None:
-        """Held without a place. A HEAD is answered like GET, so where GET shows the page, the
-        ledger is asked what is in it.
+        """Held without a place. A HEAD is answered like GET: where GET shows the page, the ledger
+        is asked for its facts.
         """
         if not is_head_of_page(asked.room.room, asked.arrival):
             return self._holding.without_place(asked)
@@ -359,7 +346,6 @@ class DecisionService:
         return None
 
     def _leave(self, asked: Inquiry) -> Verdict:
-        """The visitor gives up the place."""
         room, arrival, ticket = (
             asked.room,
             asked.arrival,
@@ -383,7 +369,6 @@ class DecisionService:
         )
 
     def _receipt(self, asked: Inquiry) -> Verdict:
-        """The saved receipt of a draw."""
         room, ticket = asked.room, asked.found[0][0]
         receipt = room.draw.receipt_file(ticket.id) if room.draw is not None else None
         if room.draw is None or receipt is None:
@@ -394,7 +379,6 @@ class DecisionService:
         return for_scripts(receipt_answer(receipt, room.draw.draw_id), room.page, asked.arrival)
 
     def _line_table(self, asked: Inquiry) -> Verdict | None:
-        """The table of the line, the same for everybody."""
         room = asked.room
         if room.line_table is None:
             raise ValueError("a table of the line was promised, and there is none")
@@ -414,7 +398,7 @@ class DecisionService:
     # -- ledgers that may answer later -------------------------------------------------------------
 
     def _hears(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket) -> LedgerAnswered:
-        """What such a ledger calls with its answer."""
+        """The callback for such a ledger's answer."""
 
         def answered(outcome: Outcome, visiting: bool = False) -> None:
             now_ms = self.now_ms()
@@ -430,7 +414,7 @@ class DecisionService:
         return answered
 
     def _view_elsewhere(self, asked: Inquiry, ticket: Ticket) -> None:
-        """Also a session that may be in another data center."""
+        """A session that may be in another data center."""
         answered, ledger, data_centers = (
             self._hears(VIEW, asked, ticket),
             asked.room.ledger,
@@ -480,7 +464,6 @@ class DecisionService:
         outcome: Outcome,
         visiting: bool = False,
     ) -> Verdict | None:
-        """What the ledger's answer means."""
         standing = outcome.standing
         if standing is STANDING_ACTIVE:
             return self._admit(asked, ticket, outcome, ACTIVE, self.data_centers, visiting)

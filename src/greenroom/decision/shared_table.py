@@ -1,9 +1,8 @@
-"""The table of a room's line as it is sent: asked of the ledger once a second at most, and the same
-bytes for all who ask meanwhile.
+"""A room's wait table as sent: read from the ledger at most once a second, the same bytes for
+everybody.
 
-It has nothing in it that depends on the visitor, and what a visitor sends changes nothing in it, so
-a shared cache may keep it for the second that it says. While a newer one is on its way from a
-distributed ledger, the one before is sent, for STALE_MS at most.
+Nothing in it depends on the visitor, so a shared cache may keep it for its second. While a
+distributed ledger fetches a newer one, the old one is sent, for at most STALE_MS.
 """
 
 from collections.abc import Callable
@@ -31,14 +30,14 @@ _NOT_KNOWN = Answer(
     AnswerHeaders(*_COMMON, (b"Cache-Control", b"no-store"), (b"Retry-After", b"%d" % LOOK_S)),
     b'{"greenroomLine":null}',
 )
-"""Without an answer of the ledger: pages go on as they have been told."""
+"""Without an answer of the ledger pages continue as told."""
 
 _encode = msgspec.json.encode
 
 
 def body_of(table: LineTable) -> bytes:
-    """The table in JSON (docs/howto/very-large-rooms.md). Moments of arrival count from the first
-    one, in milliseconds.
+    """The table in JSON (docs/howto/very-large-rooms.md). Arrivals are milliseconds from the first
+    one.
     """
     from_ms = table.knots[0].arrival_ms if table.knots else table.made_ms
     line = {
@@ -57,10 +56,8 @@ def body_of(table: LineTable) -> bytes:
 
 
 def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
-    """The refresh that this visitor is told: the ledger's, but at most `refresh_max_seconds` give
-    or take 10 % where the page does not
-
-    read the table, and so has to come by itself.
+    """The ledger's refresh, at most `refresh_max_seconds` +- 10 % where the page does not read the
+    table and so must come by itself.
     """
     if not room.line_table:
         return refresh_ms
@@ -71,7 +68,7 @@ def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
 
 
 class SharedTable:
-    """Of one room at one stage of its calendar."""
+    """One room at one stage."""
 
     __slots__ = ("_answer", "_asked_ms", "_asking", "_ledger", "_made_ms", "_until_ms", "_waiting")
 
@@ -83,7 +80,7 @@ class SharedTable:
         self._waiting: list[Callable[[Answer], None]] = []
 
     def answer(self, now_ms: int, later: Callable[[Answer], None]) -> Answer | None:
-        """The answer where it is known; None: `later` gets it, once. Raises what the ledger
+        """Returns the answer if known; None: `later` gets it, once. Raises what the ledger
         raises.
         """
         if now_ms < self._until_ms:

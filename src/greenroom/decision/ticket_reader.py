@@ -1,10 +1,9 @@
 """Reads the valid tickets among the cookies of one request.
 
-A let-in visitor's browser sends the same Cookie header with every request, so what one header held
-is remembered while the keys stay the same. Only a header whose every candidate was a ticket is:
-time makes no ticket less possible, but may make a refused one good. A visitor in line gets a new
-ticket with each answer, so what held no accepted ticket is remembered apart: it must not push out
-the others.
+An admitted visitor's browser repeats its Cookie header, so the tickets of a header are cached while
+the keys stay the same, but only when every candidate was a ticket: time makes no ticket less
+possible, but may make a refused one good. Waiting visitors get a new ticket with each answer, so
+headers without an accepted one have a cache of their own and cannot push out the others.
 """
 
 from typing import Protocol
@@ -15,18 +14,18 @@ from greenroom.model.visit import Arrival, Ticket
 from greenroom.request.admissible import UPDATE_HEADER
 
 HEADERS_REMEMBERED = 4_096
-"""Cookie headers whose tickets are remembered."""
+"""Cached Cookie headers with an accepted ticket."""
 
 WAITING_REMEMBERED = 512
-"""The same, of visitors in line: a page that loads again, or its parts, which all bring the same
-ticket within seconds.
+"""Cached headers of waiting visitors: a reloaded page, or its parts, repeat the ticket within
+seconds.
 """
 
 HEADER_REMEMBERED_MAX = 2_048
-"""Longer ones are parsed each time, so that clients can make greenroom remember at most 14 MB."""
+"""Longer headers are parsed each time: clients can make greenroom cache at most 14 MB."""
 
 FoundTickets = tuple[tuple[Ticket, bytes], ...]
-"""Tickets and how each one is spelled in its cookie, in the order sent."""
+"""Tickets with their cookie values, in the order sent."""
 
 
 class TicketRoom(Protocol):
@@ -34,16 +33,13 @@ class TicketRoom(Protocol):
 
     @property
     def id(self) -> bytes:
-        """Which tickets are sealed for."""
+        """The room id its tickets are sealed for."""
 
     @property
-    def cookie_name(self) -> bytes:
-        """Of its tickets."""
+    def cookie_name(self) -> bytes: ...
 
 
 class TicketReader:
-    """Finds and opens tickets."""
-
     __slots__ = ("_known", "_known_with", "_sealer", "_waiting")
 
     def __init__(self, sealer: Sealer) -> None:
@@ -53,7 +49,7 @@ class TicketReader:
         self._known_with: object = None
 
     def find(self, room: TicketRoom, arrival: Arrival, now_ms: int) -> FoundTickets:
-        """Every real ticket for this room among the cookies."""
+        """Every genuine ticket of this room among the cookies."""
         facts = arrival.facts
         if facts is None:  # some header came twice
             return self._opened(ticket_values(arrival.headers, room.cookie_name), room.id, now_ms)
@@ -62,7 +58,7 @@ class TicketReader:
             return ()
         if (
             UPDATE_HEADER in facts
-        ):  # a page's update brings the ticket of the answer before, so nothing would be found again
+        ):  # a page's update brings the previous ticket, so nothing would be found again
             return self._opened(values_in(header, room.cookie_name), room.id, now_ms)
         opening = self._sealer.ring.opening
         if self._known_with is not opening:
@@ -88,7 +84,6 @@ class TicketReader:
         return found
 
     def _opened(self, values: list[bytes], room_id: bytes, now_ms: int) -> FoundTickets:
-        """The candidates that are tickets."""
         found: FoundTickets = ()
         for value in values:
             if (ticket := self._sealer.open(value, room_id, now_ms)) is not None:

@@ -1,13 +1,10 @@
 """Seals a visitor's ticket into a cookie value and opens it again.
 
 A sealed ticket is 81 bytes, 108 characters of base64url: key id (6), nonce (12), AES-256-GCM box of
-the packed ticket (47 + 16). Eighty-one is a multiple of three, so there is no padding and there are
-no spare bits: every ticket has exactly one spelling, and a value that is not 108 characters of the
-alphabet is refused before any cryptography. The room id is associated data: a ticket of one room
-opens in no other.
-
-`open` answers None for anything that is not a ticket, and never says why: its caller treats the
-visitor as new.
+the packed ticket (47 + 16). As 81 is a multiple of three, there is no padding and no spare bits:
+every ticket has exactly one spelling, and anything but 108 characters of the alphabet is refused
+before any cryptography. The room id is associated data: a ticket of one room opens in no other.
+`open` returns None without a reason for anything else: its caller treats the visitor as new.
 """
 
 import os
@@ -25,13 +22,13 @@ from greenroom.model.visit import HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
 VERSION: int = 1
 NONCE_BYTES = 12
 SEALED_LENGTH = 108
-"""Characters of every sealed ticket; nothing else is looked at."""
+"""Characters of every sealed ticket."""
 
 FUTURE_MAX_MS = 5_000
-"""How far the clocks of two machines may differ before a ticket counts as made up."""
+"""Largest clock difference of two machines before a ticket counts as forged."""
 
 REFRESH_MAX_MS = 120_000
-"""Longest interval ever assigned: 60 s for a room, plus jitter, with room to spare."""
+"""Longest interval ever assigned: 60 s, plus jitter, with room to spare."""
 
 _CONTENT = struct.Struct(
     f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s"
@@ -45,19 +42,17 @@ _FROM_URL = bytes.maketrans(
 
 
 class Sealer:
-    """Seals with the current key of a ring, opens with any key of it. Not for use by several
-    threads at once.
-    """
+    """Seals with the current key of a ring, opens with any of its keys. Not thread-safe."""
 
     def __init__(self, ring: KeyRing, entropy: Callable[[int], bytes] = os.urandom) -> None:
-        """`entropy(n)` gives n unpredictable bytes; nonces come from it."""
+        """`entropy(n)` gives n unpredictable bytes, for nonces."""
         self.ring = ring
         """`ring.opening` is another object when the keys have changed."""
         self._entropy = entropy
 
     def seal(self, ticket: Ticket, room_id: bytes) -> bytes:
-        """The cookie value: SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a
-        ticket that does not fit.
+        """Returns SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a ticket that
+        does not fit.
         """
         ring, take = self.ring, self._entropy
         nonce = take(NONCE_BYTES)
@@ -77,8 +72,8 @@ class Sealer:
         ).translate(_TO_URL)
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:
-        """The ticket, or None for a value that this key ring did not seal for this room, or that is
-        impossible at `now_ms`.
+        """Returns None for a value not sealed by this key ring for this room, or impossible at
+        `now_ms`.
         """
         if len(value) != SEALED_LENGTH:
             return None

@@ -1,5 +1,3 @@
-"""Starts and ends events on time in rooms without requests."""
-
 import asyncio
 from collections.abc import Callable
 
@@ -14,7 +12,7 @@ REST_LEAST_MS = 1
 async def keep_time(
     table: Callable[[], RoomTable], clock: Clock, on_error: Callable[[BaseException], None]
 ) -> None:
-    """Until cancelled: every room turns to its next stage when that is due."""
+    """Starts and ends events on time in rooms without requests, until cancelled."""
     while True:
         now_ms = clock.now_ms()
         rest_ms = table().turn(now_ms, on_error) - now_ms

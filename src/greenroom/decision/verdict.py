@@ -3,8 +3,7 @@
 | verdict | a front end |
 |---|---|
 | Forward | sends the request to the origin and adds `set_cookie` to the origin's answer |
-| Hold | answers with what `render.render` makes of it, now, later or elsewhere: rendering asks
-nothing again |
+| Hold | answers with what `render.render` makes of it, now, later or elsewhere |
 | Answer | sends it: a receipt, a farewell, an outage |
 """
 
@@ -16,15 +15,14 @@ from greenroom.pages import Page
 
 
 class Forward(msgspec.Struct, frozen=True, gc=False):
-    """Go on to the origin. `set_cookie` is a whole Set-Cookie value to add to the origin's answer,
-    or empty.
+    """Forwards to the origin. `set_cookie` is a whole Set-Cookie value for its answer, or empty.
 
     `room_id` is empty and `ticket` None when no room covers the request or the room let it by
-    without a ticket. `expires_ms` is when the session ends unless it is renewed; `provisional`: it
-    lives for some seconds only, because no ticket has come back yet. `renews_early`: the visitor
-    already has this ticket, with at least half of its time left, so an answer that may be kept by
-    shared caches goes out without it (the session is renewed all the same). `scheme` is the
-    arrival's, on which the attributes of the cookie depend.
+    without a ticket. `expires_ms` is the end of the session unless renewed; `provisional`: it lives
+    for some seconds only, because no ticket has come back yet. `renews_early`: the visitor has this
+    ticket already, with at least half of its time left, so an answer that shared caches may keep
+    goes out without it (the session is renewed all the same). `scheme` is the arrival's, for the
+    attributes of the cookie.
     """
 
     set_cookie: bytes = b""
@@ -46,19 +44,15 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
 
 
 SharedPages = dict[tuple[Page, bytes | None, int], tuple[AnswerHeaders, bytes]]
-"""Headers and body of answers that many visitors get, by the page in its language, Accept-Encoding
-and the status.
-"""
+"""Shared answers by page and language, Accept-Encoding and status."""
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """The visitor waits. `held` are the facts of the waiting page; None for an arrival that has no
-    place and can show no page.
+    """Holds the visitor. `held` are the facts of the page; None without a place or page.
 
-    `status` is the room's status code for held visitors; `json` whether the room answers JSON to
-    those who prefer it; `uniform` whether every held request is answered with the page and that
-    status, as the original does. `shown`: answers to others who are shown the same page at this
-    moment; None: the page is for this visitor alone.
+    `status` is the room's status code for held visitors; `json`: the room answers JSON to those who
+    prefer it; `uniform`: every held request gets the page and that status, as the original does.
+    `shown`: shared answers of this moment; None: the page is for this visitor alone.
     """
 
     room_id: str

@@ -13,8 +13,7 @@ from greenroom.configuration.state import DrawState, Figures, RoomState
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.explain import Seats
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.decision.observed_by import observed_by
-from greenroom.decision.observer import Observer
+from greenroom.decision.observer import Observer, observed_by
 from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService

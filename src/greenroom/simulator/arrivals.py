@@ -121,6 +121,7 @@ def from_rows(
 
 def read_rows(text: str, centers: int) -> tuple[list[ArrivalRow], list[Problem]]:
     """Parses a table of arrivals: `second,visitors` or `second,visitors,data center` in each line.
+
     Skips a heading and empty lines. Returns all problems at once, each with its line.
     """
     rows: list[ArrivalRow] = []

@@ -1,4 +1,5 @@
 """Random numbers from named streams, so that every run can be repeated.
+
 Each part of a scenario draws from its own stream: the crowd stays the same when only the network or
 the algorithm changes, so two algorithms can be compared on the same visitors.
 """

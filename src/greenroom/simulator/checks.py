@@ -1,4 +1,5 @@
 """The invariants of admission as checks of any simulated world, in the table CHECKS.
+
 Some are checked at the end of a run; others during it (`Watch`), every `laws_every_s`.
 """
 
@@ -78,6 +79,7 @@ class Watch:
 
     def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
         """Checks that a visitor with more visitors ahead than permits, now or soon, does not enter.
+
         The ledger does not expose its expectation and its current method, so this looks inside.
         """
         ledger, key = center.ledger, visitor.key

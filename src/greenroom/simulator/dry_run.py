@@ -1,5 +1,6 @@
 """A dry run: simulates an expected crowd under a room's limits and alternatives, fast enough to
 wait for.
+
 Theory. Waits depend on visitors per limit: a crowd of 100,000 before limits of 1,000 waits as long
 as 1,000 before limits of 10. Large crowds are therefore simulated as a part of them under limits
 smaller by the same factor, down to LIMIT_LEAST: below that, single visits would show in the waits.
@@ -32,6 +33,7 @@ LAST_ROW_S = 60
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunRequest:
     """An expected crowd and the settings to try.
+
     `rows` (CSV) replaces visitors, minutes and curve; settings are those of a Room. No visitor is
     admitted during a pre-queue of `prequeue_s` seconds; `shuffle` draws the places of its visitors
     by lot.
@@ -54,6 +56,7 @@ class DryRunRequest:
 
 def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
     """The rows of the CSV (empty without one) and the number of expected visitors.
+
     Raises InvalidConfig with the problems of each line.
     """
     if not request.rows.strip():
@@ -70,6 +73,7 @@ def dry_run(
     request: DryRunRequest, streams: Callable[[], Streams], progress: Callable[[float], None]
 ) -> list[dict[str, Any]]:
     """Returns one result for each of the settings, in order; each run gets the same random numbers.
+
     Raises InvalidConfig.
     """
     rows, visitors = crowd_of(request)

@@ -1,4 +1,5 @@
 """The last wait of an example crowd: what limits mean, shown at the form that sets them.
+
 Theory. The crowd is scaled as in a dry run. Runtime grows with the line, so a run ends early: once
 the room is full, visitors enter as fast as sessions end and the rate allows, at a constant pace.
 The last visitor's wait follows from that pace, measured over whole stays after the first: visitors
@@ -49,6 +50,7 @@ class LastWait(NamedTuple):
 def last_wait(settings: Mapping[str, Any], streams: Callable[[], Streams]) -> LastWait:
     """Simulates both limits, session_duration, disable_session_renewal and queueing_method of a
     Room.
+
     Raises InvalidConfig.
     """
     part = scale_of(VISITORS, settings)

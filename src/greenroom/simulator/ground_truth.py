@@ -1,11 +1,15 @@
 """The ground truth of a run: who is active, who waits, who overtook whom. Sees visitors, never a
 ledger.
+
 A visitor is active from entering until `session_duration` after the last page served. The one
 exception (docs/explanation/admission.md): in a data center behind its fence, until the moment which
 that page promised, because it renews no session.
+
 A unit is in use until the moment promised to the visitor, which is up to q later.
+
 Unused, while visitors wait, is the part of the limits that could have been used: `min(1 - in use /
 L, 1 - entered within 60 s / N, waiting / min(L, N))`.
+
 A visitor without a ticket looks like every other request without one, so there was room for this
 visitor only if there was room for all of them: those of the last 60 s that entered, and those of a
 flood that were refused, are together fewer than N. No rule could admit more of them, and a rule
@@ -154,6 +158,7 @@ class GroundTruth:
 
     def change(self, room: Room) -> None:
         """Changes the settings; they have reached everybody when `settle` is called.
+
         Until then a session may last its old or its new duration, so less is certain.
         """
         self.total, self.per_minute = room.total_active_users, room.new_users_per_minute

@@ -1,4 +1,5 @@
 """A month of plausible history of one room for charts: day curves over weeks, with a few sales.
+
 Visitors come as in the traces and enter in order of arrival as soon as both limits allow it.
 Analytics record it minute by minute, marked as generated. There is no network, and the line moves
 every five seconds, so a month takes seconds.

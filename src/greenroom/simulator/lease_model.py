@@ -1,4 +1,5 @@
 """greenroom's protocol under simulation: ledgers, coordinator and the messages between them.
+
 Nothing is decided here. Like a process, it syncs by the schedule of its data center
 (`admission.sync_schedule`), one report at a time, and at once when the lease is empty and visitors
 wait.

@@ -1,4 +1,5 @@
 """Operator actions during a run: the settings that each one changes, in the table CHANGES.
+
 Actions overlap: a room is its own settings, then those of the active actions in order of their
 beginnings. When one ends, the effects of the others remain.
 """

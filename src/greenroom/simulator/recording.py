@@ -1,5 +1,6 @@
 """What analytics would have of a run: each data center's recorder gets answers and looks, as in a
 process.
+
 A store answers the report's figures from these minutes, with the same `Question` as the dashboard
 and GraphQL. What only the simulation knows is in `report`. Minutes are true time. Recording changes
 nothing in a run.

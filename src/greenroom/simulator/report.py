@@ -1,5 +1,6 @@
 """What only a simulation knows of a run: waits, places, limits at every instant, unused capacity,
 estimates.
+
 `recording` has what analytics would know.
 """
 

@@ -18,6 +18,7 @@ def sale(
     limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour
 ) -> Scenario:
     """Ends when all visitors have arrived and none waits, or after a week.
+
     Raises InvalidConfig with every problem of the limits.
     """
     problems = room_problems({"name": "sale", "host": "*", **limits})

@@ -148,5 +148,6 @@ class SystemUnderTest(Protocol):
 
     def draw(self) -> tuple[dict[bytes, int], int]:
         """Draws the places of all who wait.
+
         Returns their new keys, and the key below which all others come after them.
         """

@@ -1,3 +1,1 @@
-"""The coordinator: leases permits to data centers, and is the only one that knows the whole
-line.
-"""
+"""The coordinator: leases permits to data centers; the only component that knows the whole line."""

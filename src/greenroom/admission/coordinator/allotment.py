@@ -18,21 +18,21 @@ from greenroom.model.room import Room
 
 LEASE_AHEAD_S = 2.0
 LEASE_SHARE = 0.5
-"""At most this part of what is free is leased ahead, by share of arrivals: the rest can still go
-where a crowd appears.
+"""Most of the free permits leased ahead by share of arrivals: the rest can go where a crowd
+appears.
 """
 DISCONNECTED_SHARE = 0.95
 DISCONNECTED_FREE_SHARE = 0.05
-"""Cut off, a data center may repeat nearly what it admitted in the last minute, or a little of what
-was free then.
+"""Cut off, a data center may repeat nearly its last minute's admissions, or this share of what was
+free then.
 """
 NO_RECALL = 1 << 62
 NO_ARRIVALS_PER_S = 1e-6
-"""Below this the sum of rates is nothing but what adding and taking away has left over."""
+"""A smaller sum of rates is only rounding residue."""
 
 
 class Allotment:
-    """The units of one room that no data center has, and how they are handed out."""
+    """The units of one room that no data center has, and how they are granted."""
 
     def __init__(self, room: Room, now_ms: int) -> None:
         self.total = room.total_active_users
@@ -40,14 +40,17 @@ class Allotment:
         self.per_minute = room.new_users_per_minute
         self.sums = Sums()
         self.doubted: set[str] = set()
-        """Data centers that may hold more than is known: nothing is granted until each has been
+        """Data centers that may hold more than is known: nothing is granted until each was
         heard.
         """
         self.doubted_until_ms = now_ms
-        """Then every session must have ended that was renewed last before this coordinator began.
+        """By then every session must have ended that was last renewed before this coordinator
+        began.
         """
         self.fence_ms = 0
-        """Without contact for so long a data center stops by itself (see `fence`); 0: never."""
+        """A data center without contact for this long stops by itself (`fence`); `0` disables
+        it.
+        """
         self._alarms: list[
             tuple[int, str]
         ] = []  # heap: when time is going to change something about a data center
@@ -59,13 +62,13 @@ class Allotment:
 
     @property
     def doubting(self) -> bool:
-        """Whether nothing is granted because some data center may hold more than is known."""
+        """Whether nothing is granted because a data center may hold more than is known."""
         return bool(self.doubted) and not self._waited_for_doubted
 
     @property
     def _waited_for_doubted(self) -> bool:
-        """Whether data centers that are still doubted have stopped and have no session any more.
-        Without a fence none does by itself.
+        """Whether the doubted data centers have stopped and have no sessions left; without a fence
+        none stops by itself.
         """
         return (
             self.fence_ms > 0
@@ -73,8 +76,8 @@ class Allotment:
         )
 
     def _allot(self, center: DataCenter, want: int, now_ms: int, random_bits: int) -> int:
-        """Grants what is due to this data center now; the level above which it shall give permits
-        back.
+        """Grants what is due to this data center now; returns the level above which it must return
+        permits.
         """
         spare = self._spare(now_ms)
         if spare < 0:
@@ -106,7 +109,7 @@ class Allotment:
         return self._lease_ahead(center, spare, want)
 
     def _spare(self, now_ms: int) -> int:
-        """Permits that could be granted; negative: so many too many are out. The pace goes on."""
+        """Permits that could be granted; negative: how many too many are out. The pace goes on."""
         left = self.per_minute - self.sums.value
         self._pace.earn(self.per_minute, left, now_ms)
         return min(self.pool, left)
@@ -142,8 +145,8 @@ class Allotment:
         )
 
     def _admissions_share(self, center: DataCenter) -> float:
-        """Of the next admissions: newcomers are where arrivals are, the line is let in where the
-        permits go.
+        """Share of the next admissions: newcomers enter where arrivals are, the line where permits
+        go.
         """
         return max(self._arrivals_share(center), center.outstanding / max(1, self.sums.outstanding))
 
@@ -153,7 +156,7 @@ class Allotment:
         """
         if (
             self._alone or self.pool < 0
-        ):  # more is held than there is: a ledger may remember sessions whose units went back long ago
+        ):  # more is held than there is: a ledger may remember sessions whose units went back
             return 0
         left = max(0, min(self.pool, self.per_minute - self.sums.value))
         own = int(
@@ -180,7 +183,7 @@ class Allotment:
         )
 
     def _weigh(self, center: DataCenter) -> None:
-        """Something about this data center has changed: so do the sums."""
+        """Updates the sums after a change of this data center."""
         if self.sums.weigh(center) and center.reachable and self._ranked:
             self._line.cover(center.name, max(0, center.outstanding))
         alarm_ms = (

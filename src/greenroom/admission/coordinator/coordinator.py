@@ -61,8 +61,8 @@ class Coordinator(Allotment):
         self.doubted.update(self.data_centers)
 
     def configure(self, room: Room) -> None:
-        """New limits, from the next message on. The pool may become negative; nothing is granted
-        until it is not.
+        """Applies limits from the next message on. Nothing is granted while the pool is
+        negative.
         """
         self.pool += room.total_active_users - self.total
         self.total = room.total_active_users
@@ -93,11 +93,10 @@ class Coordinator(Allotment):
         self._rank()
 
     def give_up(self, name: str, now_ms: int) -> None:
-        """An operator's word that nothing runs there any more: its units are orphans now, not only
-        when its fence has passed.
+        """Orphans the units of a data center at once, on an operator's word that nothing runs
+        there.
 
-        What a lost coordinator knew of one that is doubted is not known here, so the word cannot
-        free it.
+        What a lost coordinator knew of a doubted one is unknown here, so the word cannot free it.
         """
         self._pass_time(now_ms)
         center = self.data_centers[name]
@@ -105,8 +104,8 @@ class Coordinator(Allotment):
             self._give_up(center, now_ms)
 
     def reckon(self, total: int, doubted: Iterable[str]) -> None:
-        """The state of the data centers has been filled in, and adds up to this limit; the doubted
-        ones may hold more than they say.
+        """Finishes a recall: the data centers add up to this limit; the doubted ones may hold more
+        than they say.
         """
         self.total = total
         self.pool = total - sum(
@@ -117,7 +116,7 @@ class Coordinator(Allotment):
             self._weigh(center)
 
     def _rank(self) -> None:
-        """The whole line is kept only where it is asked: fifo, and several data centers."""
+        """Keeps the whole line only where it is read: fifo with several data centers."""
         if self._ranked == (not self._alone and not self._random):
             return
         self._ranked = not self._ranked
@@ -133,12 +132,12 @@ class Coordinator(Allotment):
 
     @property
     def _fence_ms(self) -> int:
-        """A single data center needs none: no other one could use its units."""
+        """`0` for a single data center: no other one could use its units."""
         return 0 if self._alone else self.fence_ms
 
     def sync(self, up: SyncUp, now_ms: int, random_bits: int) -> SyncDown:
-        """Takes in a ledger's report and answers with what it may have. A message that is late or
-        comes twice is granted nothing.
+        """Applies a ledger's report and returns its answer. A late or repeated message is granted
+        nothing.
         """
         center = self.data_centers[up.data_center]
         recall = NO_RECALL
@@ -191,9 +190,9 @@ class Coordinator(Allotment):
         """The ledger lost its memory (or this is the first message): its units stay in use until
         its sessions have ended.
 
-        Admissions that it may have made without reporting them count as made just now. Those of
-        passthrough that no permit has paid for are paid out of the pool, which may become negative:
-        their sessions are as alive as others.
+        Admissions it may have made without reporting count as made just now. Those of passthrough
+        that no permit has paid for are paid out of the pool, which may become negative: their
+        sessions are as alive as others.
         """
         owed = center.owed
         if center.held + owed:
@@ -209,8 +208,8 @@ class Coordinator(Allotment):
         self._weigh(center)
 
     def _part(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """Its last process stops in order: only sessions are left there, and they are not renewed
-        (see `fence`).
+        """Its last process stops in order: only sessions are left, and they are not renewed
+        (`fence`).
         """
         if center.name not in self.doubted:
             self.pool += center.close(up.granted_seen)
@@ -279,7 +278,6 @@ class Coordinator(Allotment):
         center.life_ms, center.fenced_ms, center.given_up = self._life_ms, 0, False
 
     def _see(self, center: DataCenter, up: SyncUp) -> None:
-        """Its waiters, by arrival second."""
         anew = up.whole or not center.reachable
         center.whole, center.reachable = center.whole or up.whole, True
         if up.whole and (self._alone or center.has_heard(up.applied)):
@@ -305,7 +303,7 @@ class Coordinator(Allotment):
             self._line.cover(center.name, max(0, center.outstanding))
 
     def _wait_table_for(self, center: DataCenter, now_ms: int) -> WaitTable | None:
-        """The forecast, when this data center has not got it yet."""
+        """The forecast, when this data center does not have it yet."""
         if now_ms >= self.forecaster.due_ms:
             self.forecaster.think(self._facts(now_ms), now_ms)
         wait_table = self.forecaster.wait_table
@@ -319,8 +317,8 @@ class Coordinator(Allotment):
         )
 
     def _facts(self, now_ms: int) -> ForecastInput:
-        """All ledgers together; people in data centers that are silent cannot be let in from here,
-        so they are not in the line.
+        """Sums of all ledgers; people in silent data centers cannot be admitted from here, so they
+        are not in the line.
         """
         centers, seconds = self.data_centers, self._uncovered_seconds()
         lines = tuple([centers[name].seconds for name in self._contacts])
@@ -343,7 +341,7 @@ class Coordinator(Allotment):
 
     def _uncovered_seconds(self) -> dict[int, int]:
         """Waiters without a permit in reachable data centers, by arrival second; random: all of
-        them, because none is covered first.
+        them, as none is covered first.
         """
         if self._ranked:
             return self._line.seconds
@@ -380,7 +378,7 @@ class Coordinator(Allotment):
             self._fall_silent(center, now_ms)
 
     def _fall_silent(self, center: DataCenter, now_ms: int) -> None:
-        """Its waiters are left out of the line until it is heard again."""
+        """Leaves its waiters out of the line until it is heard again."""
         center.fall_silent(now_ms)
         self._contacts.pop(center.name, None)
         self._line.hide(center.name)

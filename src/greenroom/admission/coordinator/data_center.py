@@ -1,4 +1,4 @@
-"""What the coordinator knows of one data center, and what that counts for."""
+"""The coordinator's state of one data center, and what it counts for."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -7,18 +7,16 @@ from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, Fenc
 from greenroom.admission.messages.sync import SyncUp
 
 NUMBERS_AHEAD = 1 << 20
-"""Answers to one data center that a coordinator and those before it could send while one message is
-on its way: those of days.
+"""Answers to one data center that coordinators could send while one message is on its way: those of
+days.
 """
 LEAVE_CELL_MS = 100
-"""Admissions are counted in cells of this width, by when they leave the minute; rounded up, so none
-leaves early.
-"""
+"""Admissions leave the minute in cells of this width, rounded up, so none leaves early."""
 
 
 @dataclass(slots=True)
 class Weight:
-    """What one data center adds to the sums over all of them."""
+    """What one data center adds to the sums."""
 
     value: int = 0  # rate units
     owed: int = 0  # admissions without a permit that no permit on the way will pay for
@@ -30,7 +28,7 @@ class Weight:
 @dataclass(slots=True)
 class DataCenter:
     """Counters are those of its messages. `retired`: taken off the list; counts until nothing of it
-    can be left, and is then forgotten.
+    can be left.
     """
 
     name: str
@@ -39,13 +37,11 @@ class DataCenter:
     answered: int = 0
     """Number of the newest answer."""
     first: int = 0
-    """Number of the first answer of this coordinator; those of coordinators before it are lower. 0:
-    none yet.
-    """
+    """Number of this coordinator's first answer; earlier coordinators' are lower. 0: none yet."""
     contact_ms: int | None = None
     granted: int = 0
     seen: int = 0
-    """Of all granted, how many have arrived there for certain."""
+    """Granted units known to have arrived there."""
     returned_permits: int = 0
     returned_freed: int = 0
     used: int = 0
@@ -56,20 +52,20 @@ class DataCenter:
     """Sessions booked to it, because their visitors are there."""
     moved_out: int = 0
     arrived: int = 0
-    """Of those that moved in, how many it has taken over."""
+    """Of those moved in, how many it has taken over."""
     orphans: int = 0
     orphans_until_ms: int = 0
     leaving: deque[list[int]] = field(default_factory=deque)
-    """[when, how many] of the admissions of the last 60 s leave the minute, soonest first."""
+    """[when, count] of the last 60 s' admissions leave the minute, soonest first."""
     minute: int = 0
-    """All of them."""
+    """The sum of `leaving`."""
     disconnected_rates: deque[tuple[int, int]] = field(default_factory=deque)
-    """(number of the answer, rate) of all that may be in force there, without those a later one
-    outweighs: the first is the largest.
+    """(answer number, rate) that may be in force there, without those outweighed by a later one:
+    the first is the largest.
     """
     fences: FencesInForce = field(default_factory=FencesInForce)
     fenced_ms: int = 0
-    """Silent: when it has stopped by itself; 0: never, or it is not silent."""
+    """When a silent one has stopped by itself; 0: never, or it is not silent."""
     waiting: int = 0
     seconds: dict[int, int] = field(default_factory=dict)
     """Waiters by arrival second."""
@@ -78,21 +74,20 @@ class DataCenter:
     reachable: bool = False
     retired: bool = False
     given_up: bool = False
-    """It has stopped by itself (see `fence`): what it held are orphans, until it is heard again."""
+    """It has stopped by itself (`fence`): what it held are orphans, until it is heard again."""
     life_ms: int = 0
-    """How long a session may last there: the longest since it was heard last."""
+    """Longest possible session there since it was last heard."""
     arrivals_per_s: float = 0.0
     newest: SyncUp | None = None
-    """The newest report, while it is of this epoch."""
+    """The newest report of this epoch."""
     marked: tuple[int, ...] = ()
-    """What of it was written down last, see `remembering`."""
+    """What was last stored of it (`memory`)."""
     wait_table_ms: int = -1
-    """When the newest forecast was made that it was told."""
+    """When the newest forecast sent to it was made."""
     weight: Weight = field(default_factory=Weight)
-    """As the sums have it."""
+    """As in the sums."""
     alarm_ms: int = 0
-    """When time is going to change something here, as the coordinator has noted it; 0: not noted.
-    """
+    """When time changes something here, as noted by the coordinator; 0: not noted."""
 
     @property
     def held(self) -> int:
@@ -112,7 +107,7 @@ class DataCenter:
 
     @property
     def sessions(self) -> int:
-        """Sessions there, those of visitors who came from elsewhere included."""
+        """Sessions there, including visitors from elsewhere."""
         return (
             self.used
             + self.over
@@ -138,7 +133,6 @@ class DataCenter:
 
     @property
     def uncovered(self) -> int:
-        """Waiters without a permit."""
         return max(0, self.waiting - max(0, self.outstanding))
 
     @property
@@ -166,9 +160,7 @@ class DataCenter:
         return sum(count for second, count in self.seconds.items() if second <= horizon_s)
 
     def close(self, granted_seen: int) -> int:
-        """Nothing is spent any more in this epoch: how many units that were on their way to it are
-        free.
-        """
+        """Ends the epoch's spending; returns how many units on their way to it are free."""
         free = max(0, self.granted - granted_seen)
         self.granted -= free
         self.disconnected_rates.clear()
@@ -192,11 +184,11 @@ class DataCenter:
         self.fenced_ms = 0
 
     def count_answer(self, applied: int, random_bits: int) -> None:
-        """One more answer, to a report that says the newest number applied there.
+        """Numbers an answer to a report that has applied `applied`.
 
-        A number that this coordinator never said is of one before it, whose answers may still be on
-        their way. This one's are higher than all of those, so the ledger refuses those once it has
-        applied one of these. By chance two coordinators never begin alike.
+        A number that this coordinator never sent is an earlier one's, whose answers may still be on
+        their way. This one's are higher than all of those, so a ledger that has applied one refuses
+        those. By chance two coordinators never begin alike.
         """
         if not self.first or applied > self.answered:
             self.answered = max(self.answered, applied) + NUMBERS_AHEAD + (random_bits & 0x3FFFFFFF)
@@ -204,13 +196,10 @@ class DataCenter:
         self.answered += 1
 
     def has_heard(self, applied: int) -> bool:
-        """Whether a ledger that says this newest number applied has an answer of this
-        coordinator.
-        """
+        """Whether a ledger that has applied this number has an answer of this coordinator."""
         return 0 < self.first <= applied <= self.answered
 
     def admit(self, leaves_ms: int, count: int = 1) -> None:
-        """Admissions that leave the minute at this time."""
         cell_ms = -(-leaves_ms // LEAVE_CELL_MS) * LEAVE_CELL_MS
         self.minute += count
         leaving = self.leaving
@@ -226,14 +215,13 @@ class DataCenter:
         self.leaving = deque(sorted([*leaving, [cell_ms, count]]))
 
     def allow_disconnected_rate(self, number: int, disconnected_rate: int) -> None:
-        """The answer of this number allows it so much."""
         disconnected_rates = self.disconnected_rates
         while disconnected_rates and disconnected_rates[-1][1] <= disconnected_rate:
             disconnected_rates.pop()
         disconnected_rates.append((number, disconnected_rate))
 
     def confirm_disconnected_rate(self, number: int, disconnected_rate: int) -> None:
-        """The answer of this number is in force there: those before it are not any more."""
+        """The answer of this number is in force there; those before it no longer are."""
         disconnected_rates = self.disconnected_rates
         while disconnected_rates and disconnected_rates[0][0] <= number:
             disconnected_rates.popleft()
@@ -247,8 +235,8 @@ class DataCenter:
             self.minute -= leaving.popleft()[1]
 
     def fall_silent(self, now_ms: int) -> None:
-        """No contact any more; from when is what `fenced_ms` says. One that was not heard yet may
-        have been in contact until now.
+        """Ends contact, from when `fenced_ms` says. One not heard yet may have been in contact
+        until now.
         """
         self.reachable = False
         fence_ms = self.fences.longest_ms
@@ -261,10 +249,11 @@ class DataCenter:
         )
 
     def returning(self, now_ms: int) -> list[tuple[float, int]]:
-        """(in how many seconds, units) of what is held where nothing is heard.
+        """(in how many seconds, units) of what is held without contact. Orphans are free when their
+        time is over.
 
-        Orphans are free when their time is over. One that is silent is taken to be heard again when
-        it has been silent as long again, unless its fence ends that sooner.
+        A silent one is assumed to be heard again after as long again, unless its fence ends that
+        sooner.
         """
         found = [((self.orphans_until_ms - now_ms) / 1000, self.orphans)] if self.orphans else []
         if not self.reachable and self.held > 0 and self.contact_ms is not None:
@@ -274,7 +263,7 @@ class DataCenter:
         return found
 
     def next_alarm_ms(self) -> int:
-        """When time is going to change something here; 0: never."""
+        """When time changes something here; 0: never."""
         moments = [self.leaving[0][0] + 1] if self.leaving else []
         if self.orphans:
             moments.append(self.orphans_until_ms)
@@ -284,10 +273,10 @@ class DataCenter:
 
 
 def remembered_units(center: DataCenter, up: SyncUp, adopted: int, returned: int) -> int:
-    """How many units a ledger remembers that were granted before this coordinator, or before the
-    epoch; they are among its orphans.
+    """Units a ledger remembers that were granted before this coordinator or the epoch; they are
+    among its orphans.
 
-    Of what was granted, units that it has given back or away since are none that it still has.
+    Granted units that it has returned or given away are no longer among them.
     """
     moves = up.moves
     moved = (

@@ -17,13 +17,11 @@ from collections import deque
 NEVER_MS = 1 << 62
 """Longer than any contact is ago."""
 FENCE_SLACK_MS = 5_000
-"""For clocks that go at different paces: enough for an hour with clocks that are off by a
-thousandth.
-"""
+"""For clocks of different pace: enough for an hour at one part in a thousand."""
 
 
 class FencesInForce:
-    """What may be in force at one ledger, by the numbers of the answers that said so."""
+    """Fences that may be in force at one ledger, by answer number."""
 
     __slots__ = ("_fences",)
 
@@ -34,11 +32,10 @@ class FencesInForce:
 
     @property
     def longest_ms(self) -> int:
-        """The longest that may be in force there."""
         return self._fences[0][1] if self._fences else NEVER_MS
 
     def say(self, number: int, fence_ms: int) -> None:
-        """The answer of this number says so much; 0: never."""
+        """The answer of this number sets the fence; `0` disables it."""
         fences, fence_ms = self._fences, fence_ms or NEVER_MS
         while fences and fences[-1][1] < fence_ms:
             fences.pop()
@@ -46,8 +43,8 @@ class FencesInForce:
             fences.append((number, fence_ms))
 
     def confirm(self, number: int, fence_ms: int) -> None:
-        """The answer of this number is in force there, and so much as it says itself; those before
-        it are not any more.
+        """The answer of this number, with its fence, is in force there; those before it no longer
+        are.
         """
         fences, fence_ms = self._fences, fence_ms or NEVER_MS
         while fences and fences[0][0] <= number:

@@ -1,9 +1,8 @@
-"""What must be remembered of a coordinator, as rows, and how another process goes on from them.
+"""What must be stored of a coordinator, as rows, and how another process continues from them.
 
-A row is written before any answer that depends on it is sent. So the next coordinator knows every
-permit that was ever granted, which is all that safety needs: ledgers repeat the counters that they
-report, and an older row counts more as held, not less. The line is not remembered; ledgers tell it
-again (`SyncDown.afresh`).
+A row is written before any answer that depends on it is sent, so the next coordinator knows every
+permit ever granted. That is all safety needs: ledgers repeat their counters, and an older row
+counts more as held, not less. The line is not stored; ledgers report it again (`SyncDown.afresh`).
 
 Times in rows are the writer's. The next coordinator shifts them by the time since the newest row,
 so an admission with ten seconds left in the minute leaves it ten seconds from now, even when the
@@ -20,20 +19,16 @@ from greenroom.admission.coordinator.fence import NEVER_MS
 from greenroom.model.room import Room
 
 ROW_CELL_MS = 1_000
-"""Admissions of the last minute are remembered by the second in which they leave it; rounded up."""
+"""The last minute's admissions are stored by the second in which they leave it, rounded up."""
 
 
 class RoomRow(msgspec.Struct, frozen=True, array_like=True):
-    """What is remembered of a room."""
-
     total: int  # the limit that all units add up to
     doubted: tuple[str, ...]  # data centers that may hold more than their rows say
     doubted_until_ms: int
 
 
 class CenterRow(msgspec.Struct, frozen=True, array_like=True):
-    """What is remembered of one data center in one room."""
-
     epoch: int
     heard: int
     answered: int
@@ -59,18 +54,15 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 DISCONNECTED_MARGIN = 1.25
-"""What may be in force is remembered with a margin, so that the row need not be written again
-whenever it grows a little.
-"""
+"""Margin on what may be in force, so that a little growth needs no new row."""
 
 Mark = tuple[int, ...]
-"""What makes a row worth writing again; all else in it is as good when it is older: it counts more,
-not less. That rate comes last.
+"""What makes a row worth writing again; the rest is as good when older: it counts more, not less.
+The rate comes last.
 """
 
 
 def mark_of(center: DataCenter) -> Mark:
-    """Of the row that would be written now."""
     return (
         center.granted, center.acknowledged, center.epoch, center.returned_permits,
         center.returned_freed, center.used, center.over, center.settled, center.orphans,
@@ -80,14 +72,14 @@ def mark_of(center: DataCenter) -> Mark:
 
 
 def worth_writing(now: Mark, before: Mark) -> bool:
-    """Whether the row that was written before would not do."""
+    """Whether the stored row would not do."""
     return (
         not before or now[:-1] != before[:-1] or now[-1] > int(before[-1] * DISCONNECTED_MARGIN) + 1
     )
 
 
 def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
-    """To be written down before the answer of which it speaks goes out."""
+    """To be stored before the answer it describes is sent."""
     leaving: dict[int, int] = {}
     for when_ms, count in center.leaving:
         second = -(-when_ms // ROW_CELL_MS)
@@ -108,7 +100,7 @@ def _fence_ms(center: DataCenter) -> int:
 
 
 def room_row(coordinator: Coordinator) -> RoomRow:
-    """To be written down whenever it has changed."""
+    """To be stored whenever it has changed."""
     return RoomRow(
         coordinator.total, tuple(sorted(coordinator.doubted)), coordinator.doubted_until_ms
     )
@@ -123,10 +115,10 @@ def recalled(
     now_ms: int,
     complete: bool,
 ) -> Coordinator:
-    """A coordinator that goes on from rows, with the data centers that there are now.
+    """Restores a coordinator from rows, with the current data centers.
 
-    `passed_ms` is how long ago the newest row was written: 0 or more. Not `complete`: newer rows
-    may have been lost, so nothing is granted before every data center has said what it holds.
+    `passed_ms`: age of the newest row, 0 or more. Not `complete`: newer rows may have been lost, so
+    nothing is granted before every data center has said what it holds.
     """
     coordinator = Coordinator((), room, now_ms)
     for name, row in rows.items():

@@ -9,7 +9,7 @@ turn, which takes half a minute where two may enter a minute.
 
 
 class Pace:
-    """Permits that may be handed out now. Times are the coordinator's milliseconds."""
+    """Permits that may be granted now. Times are the coordinator's milliseconds."""
 
     __slots__ = ("_earned", "_since_ms")
 
@@ -19,24 +19,22 @@ class Pace:
 
     @property
     def permits(self) -> int:
-        """As many as have been earned."""
         return int(self._earned)
 
     @property
     def since_ms(self) -> int:
-        """The latest moment that was counted."""
+        """The latest moment counted."""
         return self._since_ms
 
     def earn(self, per_minute: int, left: int, now_ms: int) -> None:
-        """Time has passed; `left` of `per_minute` may still be handed out in this minute."""
+        """Earns permits up to now; `left` of `per_minute` may still be granted in this minute."""
         rate = (per_minute + max(0, left)) / 60
         self._earned = min(1 + rate, self._earned + rate * (now_ms - self._since_ms) / 1000)
         self._since_ms = now_ms
 
     def spend(self, count: int) -> None:
-        """So many were handed out."""
         self._earned -= count
 
     def return_unused(self, count: int) -> None:
-        """So many came back and let no visitor in."""
+        """Restores permits that came back and admitted nobody."""
         self._earned += count

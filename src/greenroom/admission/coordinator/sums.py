@@ -1,6 +1,4 @@
-"""Sums over all data centers, kept instead of made: what one adds to them moves when something
-about it changes.
-"""
+"""Sums over all data centers, updated by difference."""
 
 from dataclasses import dataclass
 
@@ -9,12 +7,8 @@ from greenroom.admission.coordinator.data_center import DataCenter, Weight
 
 @dataclass(slots=True)
 class Sums(Weight):
-    """What all data centers count for together."""
-
     def weigh(self, center: DataCenter) -> bool:
-        """Something about this data center has changed: so do the sums. Whether its permits have
-        changed.
-        """
+        """Applies a data center's change; returns whether its permits changed."""
         weight = center.weight
         outstanding = max(0, center.outstanding)
         changed = outstanding != weight.outstanding

@@ -1,10 +1,9 @@
-"""Everybody who waits without a permit anywhere, by arrival second: how far down the whole line so
-many permits reach.
+"""Everybody who waits without a permit anywhere, by arrival second, to find how far permits reach
+down the line.
 
-Permits that a data center holds cover its oldest waiters. What is left of all reachable data
-centers is kept added up, and a change in one of them touches only the seconds that changed there
-and the few that its permits cover. So asking costs as little with three hundred data centers as
-with two.
+A data center's permits cover its oldest waiters. The rest of all reachable data centers is kept
+summed, and a change touches only its own seconds and the few that permits cover, so a query costs
+as little with 300 data centers as with two.
 """
 
 from bisect import bisect_left, insort
@@ -31,7 +30,7 @@ class Tally:
         self.order: list[int] = []
 
     def add(self, second: int, change: int) -> None:
-        """The count of one second moves; zero is not kept."""
+        """Changes the count of one second; zero is not kept."""
         counts = self.counts
         before = counts.get(second, 0)
         after = before + change
@@ -48,9 +47,7 @@ class Tally:
 
 
 class LineShare:
-    """What one data center has in the whole line: its waiters, and how many of each second have a
-    permit.
-    """
+    """One data center's waiters in the whole line, and how many of each second have a permit."""
 
     __slots__ = ("covered", "waiters")
 
@@ -60,7 +57,7 @@ class LineShare:
 
 
 class WholeLine:
-    """The sum over all data centers that can be reached."""
+    """The sum over all reachable data centers."""
 
     __slots__ = ("_all", "_shares")
 
@@ -74,7 +71,7 @@ class WholeLine:
         return self._all.counts
 
     def show(self, name: str, seconds: dict[int, int]) -> None:
-        """A data center can be reached (again); these are its waiters."""
+        """Adds a data center that can be reached (again)."""
         self.hide(name)
         share = self._shares[name] = LineShare()
         for second, count in sorted(seconds.items()):
@@ -82,22 +79,19 @@ class WholeLine:
             self._all.add(second, count)
 
     def hide(self, name: str) -> None:
-        """A data center has become silent."""
         share = self._shares.pop(name, None)
         if share:
             for second, count in share.waiters.counts.items():
                 self._all.add(second, share.covered.get(second, 0) - count)
 
     def move(self, name: str, second: int, change: int) -> None:
-        """The number of its waiters of one second has changed; `cover` must be called before
-        anything is asked.
-        """
+        """Changes its waiters of one second; call `cover` before any query."""
         share = self._shares[name]
         share.waiters.add(second, change)
         self._all.add(second, change)
 
     def cover(self, name: str, permits: int) -> None:
-        """So many of its waiters, the oldest, have a permit."""
+        """Sets how many of its waiters, the oldest, have a permit."""
         share, add = self._shares[name], self._all.add
         before, after = share.covered, {}
         counts = share.waiters.counts
@@ -116,9 +110,7 @@ class WholeLine:
         share.covered = after
 
     def reach(self, name: str, permits: int) -> Reach:
-        """How far so many permits reach when the oldest get them, and what of it is this data
-        center's.
-        """
+        """How far permits reach when the oldest get them, and this data center's part."""
         counts = self._all.counts
         edge_s = None
         for second in self._all.order:

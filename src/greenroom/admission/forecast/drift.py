@@ -1,19 +1,17 @@
-"""Whether what is expected has changed so much that people want to know why."""
+"""Whether expected waits have changed so much that people want to know why."""
 
 LEAST_S = 60.0
 LEAST_PART = 0.25
-"""Less than a minute, or than a quarter of the wait, is no news."""
+"""Less than a minute, or than this part of the wait, is no news."""
 AFTER_MS = 60_000
-"""A forecast is compared with those of a minute and more ago: visitors who joined since have seen
-none that was much different.
+"""Forecasts are compared with those this much older: visitors who joined since have seen none that
+was much different.
 """
 OLDEST_MS = 240_000
 
 
 def drifted(expected_s: float, now_s: float) -> str:
-    """One of model.visit.CHANGES, or empty: `now_s` are left where `expected_s` should be left by
-    now.
-    """
+    """One of model.visit.CHANGES, or empty: `now_s` are left where `expected_s` should be."""
     change_s = now_s - expected_s
     if abs(change_s) < max(LEAST_S, LEAST_PART * max(0.0, expected_s)):
         return ""

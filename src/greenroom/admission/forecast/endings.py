@@ -27,23 +27,23 @@ PRIOR_WEIGHT = 2.0
 PRIOR_MEAN_S = 60.0
 STEPS_PER_FADE = 12
 FADE = 0.5 ** (1 / 20)
-"""Each minute (12 steps) everything seen counts this much less: half after 20 minutes."""
+"""Per minute (12 steps): observations count half after 20 minutes."""
 LEAST_PASSED = 0.2
-"""Of a step; before, it is chance which reports have come."""
+"""Share of a step; before it, chance decides which reports have come."""
 SURE = 0.999
 """No hazard is above: survival stays positive."""
 SILENT_STEPS = 2
-"""After so long without a report a data center is silent: who lives there and who ended is seen
-again from its next report on, so nothing of the time between counts, neither an end nor that one
-lived. Otherwise two hundred sessions that no one heard of for three minutes would seem to have
-lived on for that long, and the line to move slower by four per cent for the next half hour."""
+"""Steps without a report after which a data center is silent. Nothing of that time counts, neither
+ends nor survival: otherwise 200 sessions unheard for three minutes would seem to have lived on, and
+slow the line by 4 % for half an hour.
+"""
 GAP_STEPS = 720
-"""After an hour without a word the living are not known any more."""
+"""After an hour of silence the living are unknown."""
 
 
 class Endings:
-    """What is known of the ages at which sessions of one room end. `cell` is a moment in steps of 5
-    s, `where` a data center.
+    """The ages at which sessions of one room end. `cell` is a time in steps of 5 s, `where` a data
+    center.
     """
 
     __slots__ = (
@@ -69,9 +69,7 @@ class Endings:
         self.configure(session_ms)
 
     def configure(self, session_ms: int) -> None:
-        """Another session duration: what was learnt under the old one says nothing about the new
-        one.
-        """
+        """Sets the session duration; observations under another one are dropped."""
         if session_ms == self._session_ms:
             return
         self._session_ms = session_ms
@@ -87,13 +85,11 @@ class Endings:
 
     @property
     def seen(self) -> float:
-        """How many ended sessions were seen, old ones counting less."""
+        """Ended sessions observed, with fading weight."""
         return sum(self._ended) + sum([sum(counts.values()) for counts in self._early.values()])
 
     def hear(self, where: str, cell: int) -> bool:
-        """A report of a data center came; whether it says of each step what ended in it, because
-        none was missed.
-        """
+        """Notes a report; returns whether it covers each step's ends, because none was missed."""
         before = self._heard.get(where, cell)
         self._heard[where] = max(before, cell)
         if cell - before <= SILENT_STEPS:
@@ -102,11 +98,9 @@ class Endings:
         return False
 
     def forget(self, where: str) -> None:
-        """What was inside there is not known any more."""
         self._alive.pop(where, None)
 
     def begin(self, where: str, cell: int, count: int) -> None:
-        """So many sessions began."""
         alive = self._alive.setdefault(where, {})
         alive[cell] = alive.get(cell, 0) + count
         if self._cell - self._heard.get(where, self._cell) <= SILENT_STEPS:
@@ -114,11 +108,10 @@ class Endings:
                 self._exposed[age] += count
 
     def end(self, where: str, age: int, count: int) -> None:
-        """So many sessions ended just now at this age, in steps. Steps of two machines differ by
-        one, so a neighbour will do.
+        """Counts sessions that ended just now at this age, in steps; a neighbouring step will do,
+        as machines differ by one.
 
-        Sessions that are not known teach nothing: how many began with them, and live on, is not
-        known either.
+        Unknown sessions teach nothing: how many began with them and live on is unknown too.
         """
         last = AGE_CELLS - 1
         age = min(max(0, age), last)
@@ -135,9 +128,7 @@ class Endings:
                 return
 
     def step(self, cell: int) -> None:
-        """Time has passed: sessions that live in data centers that are heard have reached the next
-        step.
-        """
+        """Moves sessions of data centers in contact to the next step."""
         if cell - self._cell > GAP_STEPS:
             self._alive.clear()
             self._early.clear()
@@ -178,10 +169,10 @@ class Endings:
                     break
 
     def survival(self, passed: float = 0.0) -> list[float]:
-        """Share of sessions that reach each step, from 1 on; as long as it says something.
+        """Share of sessions that reach each step, from 1 on, as far as it says something.
 
-        `passed`: the part of the step that goes on, from 0 to 1, that reports have told of. In the
-        first seconds in which any session ends nothing else is known of how many do.
+        `passed`: the reported part of the current step, 0 to 1. In the first seconds in which any
+        session ends nothing else is known of how many do.
         """
         ended, exposed = self._ended, self._exposed
         if passed >= LEAST_PASSED:
@@ -200,9 +191,7 @@ class Endings:
         return shares
 
     def living(self, sessions: Mapping[str, int], survival: list[float]) -> list[float]:
-        """How many of those in these data centers are in each step of life; those of unknown age
-        are taken to be like the others.
-        """
+        """Sessions in each step of life; those of unknown age are assumed to be like the others."""
         ages = [0.0] * (len(survival) - 1)
         oldest = len(ages) - 1
         for where in sessions:
@@ -216,8 +205,8 @@ class Endings:
         return [count * share for count in ages]
 
     def _count(self, begun: int, age: int, count: float) -> None:
-        """So many that began then have ended at this age: seen with the others of their step, when
-        it is over for all of them.
+        """Counts ends at this age of those begun then; observed with the rest of the step, when it
+        is over for all.
         """
         over = begun + age + 1
         if over <= self._cell:
@@ -229,9 +218,7 @@ class Endings:
         early[age] = early.get(age, 0) + count
 
     def _survive(self, where: str, since: int, cell: int) -> None:
-        """Nothing was heard from there since that step: as many live as in such a time on the
-        whole.
-        """
+        """Fills an unheard time since that step with average survival."""
         survival = self.survival()
         last = len(survival) - 1
         for begun, count in self._alive.get(where, {}).items():

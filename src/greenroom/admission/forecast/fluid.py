@@ -16,16 +16,16 @@ STEPS_MAX = 360
 """Half an hour."""
 STEPS_LEAST = 24
 LONG_STEPS = 480
-"""Where sessions last longer than 40 minutes, a step of 5 s says no more than one of 10 or 15, and
-costs as much.
+"""Where sessions last longer than 40 minutes, a step of 10 or 15 s says as much as one of 5 s, and
+costs less.
 """
 
 
 def ends_of_the_living(
     living: Sequence[float], survival: Sequence[float], passed: float, steps: int
 ) -> list[float]:
-    """Ends in each of the next `steps` steps of those alive now; `passed` is the part of the
-    current step that is over.
+    """Ends of the living in each of the next `steps` steps; `passed` is the elapsed part of the
+    current one.
     """
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)
@@ -60,13 +60,12 @@ def admissions(
     enough: float,
     idle_s: float,
 ) -> list[float]:
-    """People let in from the line in each step, until `enough` have been, at most as many steps as
-    `ends` has.
+    """Admissions from the line in each step, until `enough`, for at most as many steps as `ends`
+    has.
 
-    `free`: unused capacity units; `permits`: granted and not yet used, beside `recent`: admissions
-    in each step of the last minute, oldest first. Those who hold a permit do not count as let in:
-    they need not wait. `idle_s`: from the end of a session to the admission that its unit makes
-    possible, on the average.
+    `free`: unused units; `permits`: granted and unused (their holders need not wait and do not
+    count); `recent`: admissions in each step of the last minute, oldest first. `idle_s`: mean time
+    from the end of a session to the admission with its unit.
     """
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)

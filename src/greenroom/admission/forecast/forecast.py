@@ -59,31 +59,33 @@ from greenroom.model.room import Room
 
 THINK_MS = 2_000
 BLIND_MS = 10_000
-"""After so long without a forecast nothing is learnt from those before it: what came of them when
-is not known.
+"""After this long without a forecast nothing is learnt from earlier ones: when they came true is
+unknown.
 """
 PROBE_MS = 10_000
 PROBED = (0.1, 0.25, 0.5, 0.75, 1.0)
-"""How far down the line probes stand."""
+"""Positions of probes, as parts of the line."""
 BELIEVED_ENDS = 10
 """Fewer ended sessions say nothing about how soon units come back."""
 LATELY_MS, WHOLE_MS = 60_000, 600_000
 TAIL_STEPS = 120
 MARGIN = 1.5
-"""Played forward until so many times those waiting are in: some join before the next forecast."""
+"""The room is played forward until this times those waiting are in: some join before the next
+forecast.
+"""
 NEWEST_S = FULL_S + RATE_S
 AHEAD_FINER = 1.1
-"""How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth
-more to wait.
+"""Distance of the line's knots, as a factor on the people: a tenth more people wait a tenth
+longer.
 """
 SAVED_S = SAVED_US / 1_000_000
 LEASED_S = 60.0
-"""Permits are leased for a minute of admissions at most, and the pace of ledgers lets so many in
-faster. Reports may say more.
+"""Permits are leased for a minute of admissions at most, which the pace of ledgers admits faster;
+reports may say more.
 """
 PATIENT_S = 900.0
-"""The impatient give up first, so the rate of giving up among those who stay halves about every so
-often.
+"""The impatient leave first: the rate of giving up among those who stay halves in about this
+time.
 """
 
 
@@ -104,7 +106,7 @@ class ForecastInput(msgspec.Struct, frozen=True):
     ] = ()  # (in how many seconds, units) of data centers that are not heard
 
     def standing(self, second: int) -> int:
-        """How many who came in this second have not been let in."""
+        """Visitors who came in this second and are not admitted."""
         return (
             sum([counts.get(second, 0) for counts in self.in_line])
             if self.in_line
@@ -113,7 +115,7 @@ class ForecastInput(msgspec.Struct, frozen=True):
 
 
 class Forecaster:
-    """All that is learnt about one room. Times are the coordinator's milliseconds."""
+    """What is learnt about one room. Times are the coordinator's milliseconds."""
 
     def __init__(self, room: Room, now_ms: int) -> None:
         self._endings = Endings(room.session_ms, now_ms // AGE_CELL_MS)
@@ -144,7 +146,7 @@ class Forecaster:
         self.configure(room)
 
     def configure(self, room: Room) -> None:
-        """New settings; what was learnt of sessions holds unless their duration is another one."""
+        """Applies settings; observations of sessions hold unless the duration changes."""
         self._total = room.total_active_users
         self._per_minute = room.new_users_per_minute
         self._paced_per_s = (
@@ -161,7 +163,6 @@ class Forecaster:
     # -- what reports say --------------------------------------------------------------------------
 
     def admitted(self, data_center: str, ages_ms: Sequence[int], now_ms: int) -> None:
-        """Admissions reported for the first time."""
         self._admitted += len(ages_ms)
         self._endings.step(now_ms // AGE_CELL_MS)
         for cell, count in Counter(
@@ -172,14 +173,13 @@ class Forecaster:
             self._recent[second] = self._recent.get(second, 0) + count
 
     def meet(self, data_center: str, now_ms: int) -> bool:
-        """A report came, with news or without. False: the first after a silence, so when what ended
-        meanwhile did is not known.
+        """Notes a report. False: the first after a silence, so it is unknown when the ends in
+        between happened.
         """
         self._endings.step(now_ms // AGE_CELL_MS)
         return self._endings.hear(data_center, now_ms // AGE_CELL_MS)
 
     def hear(self, up: SyncUp, now_ms: int) -> None:
-        """The newest report of a data center."""
         before = self._heard.get(up.data_center)
         unbroken = self.meet(up.data_center, now_ms)
         if before is None or before.epoch != up.epoch:
@@ -234,11 +234,11 @@ class Forecaster:
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
 
     def _compare(self, facts: ForecastInput, now_ms: int) -> None:
-        """What came of forecasts, unless a data center fell silent or came back since: then what it
-        let in comes in one report, or in none.
+        """Compares forecasts with what came of them, unless a data center fell silent or came back
+        since: its admissions then come in one report, or in none.
 
-        For the same reason none is compared while units of a silent one are guessed to be back
-        within the minute.
+        For the same reason none is compared while units of a silent one may be back within the
+        minute.
         """
         contacts = frozenset(facts.sessions)
         if contacts != self._contacts:
@@ -311,8 +311,8 @@ class Forecaster:
         )
 
     def _drift_of_the_line(self, wait_s: Callable[[int, float], float | None], now_ms: int) -> str:
-        """Those in the middle of what was forecast a minute or more ago: when they should get in
-        now, and should have then.
+        """Compares when the middle of an earlier forecast should get in now and should have
+        then.
         """
         old = [
             probe
@@ -334,7 +334,7 @@ class Forecaster:
     def _draw(
         self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int
     ) -> WaitTable:
-        """Random: admissions become a chance, the same for all who are present."""
+        """Random: admissions become a chance, the same for all present."""
         draws, patience, scale = self._draws, self._patience, self._track.scale
         drawn = [facts.permits + entered[0] * scale, *[count * scale for count in entered[1:]]]
         joining_per_s = (patience.joining_per_s(LATELY_MS), patience.joining_per_s(WHOLE_MS))
@@ -350,7 +350,7 @@ class Forecaster:
         )
 
     def _forget(self) -> None:
-        """No visitor waits: pending expectations are dropped."""
+        """Drops pending expectations: no visitor waits."""
         self.wait_table = None
         self._change = ""
         self._intervals.forget()
@@ -360,10 +360,10 @@ class Forecaster:
     def wait_table_for(
         self, mine: Mapping[int, int], everybody_here: Mapping[int, int]
     ) -> WaitTable | None:
-        """The newest table for a data center, with those before its visitors elsewhere.
+        """The newest table for a data center, with those ahead of its visitors elsewhere.
 
-        `mine` wait there without a permit, by arrival second; `everybody_here`: with a permit or
-        without.
+        `mine` wait there without a permit, by arrival second; `everybody_here`: with or without
+        one.
         """
         if self.wait_table is None or self._random:
             return self.wait_table
@@ -427,7 +427,7 @@ class Forecaster:
 
 
 def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:
-    """How many came by the end of a second, finer towards the front."""
+    """Cumulative arrivals by second, finer towards the front."""
     knots: list[tuple[int, int]] = []
     passed, next_at = 0, 0.0
     ordered = sorted(seconds)
@@ -449,12 +449,11 @@ def table(
     permits: int = 0,
     paced_per_s: float = float("inf"),
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """People in front who are gone by then, and when: knots, ascending in both. Beyond what was
-    played the pace of the last goes on.
+    """People in front who are gone, and by when: knots, ascending in both; beyond what was played
+    the last pace continues.
 
-    From the permit to the try that takes it costs nothing: calling ahead makes up for it. But where
-    many `permits` were leased ahead of a crowd, those who have one come first, and are let in at
-    the pace of ledgers, `paced_per_s`.
+    From permit to try costs nothing: calling ahead makes up for it. But of many `permits` leased
+    ahead of a crowd, the holders come first, at the pace of ledgers, `paced_per_s`.
     """
     before_s = min(permits / paced_per_s, LEASED_S) - SAVED_S
     people, seconds = [0.0], [max(0.0, before_s)]
@@ -485,7 +484,5 @@ def table(
 
 
 def gone_by(seconds: float, giving_up_per_s: float) -> float:
-    """How many places are freed for each visitor let in by then: some of those ahead will have
-    given up, and some have, unseen.
-    """
+    """Places freed per admitted visitor by then: some of those ahead give up, or have, unseen."""
     return exp(giving_up_per_s * (UNSEEN_S + PATIENT_S * log1p(seconds / PATIENT_S)))

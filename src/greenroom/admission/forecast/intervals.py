@@ -31,42 +31,39 @@ from greenroom.admission.messages.wait_table import (
 )
 
 FIRST: Widths = (-0.025, 0.0, 0.025, 0.4)
-"""Of the shortest waits, before anything was learnt: half of the time within 2.5 per cent. Longer
-ones have a part of it (`FURTHER`).
+"""Of the shortest waits, before anything was learnt: half of the time within 2.5 %. Longer waits
+have a part of it (`FURTHER`).
 """
 LEAST = 0.002
-"""A quartile is at least this far from the median, which is not moved: what is wrong on the whole
-is scaled where it arises (`track`), at once, and a second correction that comes a whole wait later
-makes it swing. Replayed on recorded forecasts, a median that is learnt like the quartiles, in steps
-of 0.01 to 0.06, made errors at joining larger: in a wave 6.1 to 7.4 % instead of 5.6, in a small
-room 8.2 to 12 instead of 7.5, in a flash sale 10.6 to 20 instead of 7.7, because everybody joins
-before anything has come true."""
-STEP = 0.5
-"""Widths move by factors, so they are learnt as quickly where forecasts are good to a hundredth as
-where they are good to a half.
+"""Least distance of a quartile from the median. The median is not moved: errors on the whole are
+scaled at once where they arise (`track`), and a second correction a whole wait later makes it
+swing. Replayed, a median learnt in steps of 0.01 to 0.06 made errors at joining larger: in a wave
+6.1 to 7.4 % instead of 5.6, in a small room 8.2 to 12 instead of 7.5, in a flash sale 10.6 to 20
+instead of 7.7, because everybody joins before anything has come true.
 """
+STEP = 0.5
+"""Widths move by factors: learning is as quick where forecasts are good to 1 % as where to 50 %."""
 TOP, CAUTION = 3, 4.0
-"""The promise that nearly every visitor is in by then widens so much faster than it narrows: late
+"""The quantile by which nearly every visitor is in widens this much faster than it narrows: late
 costs more trust than early.
 """
 TAUGHT = 0.2
-"""Widths of which a wait is told a smaller part than this learn little from it: they are still as
-the next shorter ones.
-"""
+"""Widths with a smaller part in a wait learn little from it: they stay as the next shorter ones."""
 FURTHER = 0.5
-"""Of the quartiles of a wait, those of one that is four times as long, before it has taught
-anything. What nearly all are in by stays as it is: late costs more trust than early. When quartiles
-were the same, a first wave with errors of 1 per cent was told 3."""
+"""Quartile widths of a wait four times as long, before it has taught anything; the last quantile
+stays, because late costs more trust than early. With equal quartiles a first wave with errors of 1
+% was told 3.
+"""
 EARLY_S = 0.3
-"""Judged so much before the time has come: there is a judgement every two seconds, on reports 0.7
-seconds old, so on the mean in time.
+"""Judged this early: judgements come every two seconds, on reports 0.7 s old, so on average in
+time.
 """
 PROBES_MAX = 2_000
-"""Probes kept at once: half an hour of them; more would only cost memory."""
+"""Probes kept: half an hour of them."""
 
 
 class PendingForecast:
-    """One forecast, waiting for what comes of it."""
+    """One forecast and what came of it so far."""
 
     __slots__ = ("judged", "made_ms", "place", "second", "standing", "wait_s")
 
@@ -76,7 +73,7 @@ class PendingForecast:
         self.wait_s = wait_s
         self.place = place_of(wait_s)
         self.standing = standing
-        """How many of that second were in line, strays left out."""
+        """Visitors of that second in line, without strays."""
         self.judged = 0
         """How many of SHARES have been judged."""
 
@@ -99,17 +96,17 @@ class Intervals:
         return tuple([(low, middle, high, top) for low, middle, high, top in self._widths])
 
     def expect(self, second: int, made_ms: int, wait_s: float, standing: float) -> None:
-        """Remembers a forecast for those who came in this second; so many of them are in line."""
+        """Notes a forecast for the `standing` visitors of this second."""
         if len(self._probes) < PROBES_MAX:
             self._probes.append(PendingForecast(second, made_ms, wait_s, standing))
 
     def front_at(self, second: int) -> None:
-        """Visitors who came in this second get in now."""
+        """Visitors of this second get in now."""
         self._front_s = max(self._front_s, second)
 
     def judge(self, standing: Callable[[int], int], giving_up_per_s: float, now_ms: int) -> None:
-        """Judges the quantiles whose time has come; `standing`: how many who came in a second are
-        in line.
+        """Judges the quantiles whose time has come; `standing`: visitors of a second still in
+        line.
         """
         for probe in self._probes:
             passed_s = (now_ms - probe.made_ms) / 1000
@@ -131,12 +128,11 @@ class Intervals:
         self._probes = [probe for probe in self._probes if probe.judged < len(SHARES)]
 
     def forget(self) -> None:
-        """The line is over, or follows other rules now: what was expected does not come."""
+        """Drops open forecasts: the line is over or follows other rules."""
         self._probes.clear()
         self._front_s = 0
 
     def open(self) -> Iterator[PendingForecast]:
-        """Forecasts that have not come true yet."""
         return (probe for probe in self._probes if probe.second > self._front_s)
 
     def _learn(self, index: int, part: float, which: int, share: float) -> None:
@@ -148,7 +144,7 @@ class Intervals:
         )
 
     def _inherit(self, newest: int) -> None:
-        """Those beyond the longest wait that has taught anything."""
+        """Copies to the widths beyond the longest wait that has taught anything."""
         for further in range(newest + 1, len(LEADS_S)):
             low, middle, high, top = self._widths[further - 1]
             self._widths[further][:] = (
@@ -160,10 +156,10 @@ class Intervals:
 
 
 def learn(widths: list[float], which: int, share: float, weight: float = 1.0) -> None:
-    """One judgement: the width drifts to where the nominal share is in, within bounds that keep
-    quantiles in order.
+    """Applies one judgement: the width drifts to where the nominal share is in, within bounds that
+    keep quantiles in order.
 
-    `weight`: the part of this judgement, from 0 to 1, that is about these widths.
+    `weight`: the part of this judgement, 0 to 1, about these widths.
     """
     outward = SHARES[which] - share
     if which == TOP and outward > 0:

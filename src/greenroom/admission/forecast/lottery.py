@@ -29,21 +29,21 @@ from greenroom.admission.messages.wait_table import (
 )
 
 ALMOST = 0.999
-"""Of those present at most this part is drawn in one step: the sum stays finite."""
+"""Most of those present drawn in one step: the sum stays finite."""
 NOTHING = 1e-9
 """A negligible hazard: smaller ones would be lost in sums, and the table has to ascend."""
 ENOUGH = 6.0
-"""The table ends where one visitor in four hundred is left."""
+"""The table ends where one visitor in 400 is left."""
 SOON_S = 60.0
-"""Over how long the newest rate of joining gives way to the long one: about as many as came in the
-last minute come once more.
+"""The newest rate of joining gives way to the long one over this time: about as many as came in the
+last minute come again.
 """
 TAIL_STEPS = 12
 STEP = 0.1
 WIDEST = 0.3
-"""Quantiles keep their order: their hazards are a factor of two apart, and e to the 0.6 is less."""
+"""Keeps quantiles in order: their hazards are a factor of two apart, and e to the 0.6 is less."""
 COHORTS_MAX = 400
-"""An hour of them, one every ten seconds."""
+"""An hour of cohorts, one every ten seconds."""
 
 QuantileTable = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -55,10 +55,10 @@ def hazards(
     giving_up_per_s: float,
     learnt: bool,
 ) -> QuantileTable:
-    """Added-up hazard and seconds, both ascending; `drawn`: let in during each step, those who have
-    a permit now in the first.
+    """Cumulative hazard and seconds, both ascending; `drawn`: admissions per step, permit holders
+    in the first.
 
-    `joining_per_s`: lately, and on the whole.
+    `joining_per_s`: recent and long-term.
     """
     lately = joining_per_s[0]
     whole = min(joining_per_s)
@@ -96,7 +96,7 @@ def hazards(
 
 
 class Cohort:
-    """Everybody who was present at one moment, and the table that was made for them."""
+    """Everybody present at one moment, and their table."""
 
     __slots__ = ("count", "judged", "made_ms", "table")
 
@@ -124,11 +124,11 @@ class LotteryForecast:
         return ((p25, p50, p75, p95),)
 
     def expect(self, made_ms: int, count: int, table: QuantileTable) -> None:
-        """Remembers a forecast for all who are present."""
+        """Notes a forecast for all who are present."""
         self._cohorts.append(Cohort(made_ms, count, table))
 
     def judge(self, seconds: Mapping[int, int], giving_up_per_s: float, now_ms: int) -> None:
-        """Compares what was expected by now with who is still there."""
+        """Compares forecasts that are due with who is still there."""
         for cohort in self._cohorts:
             passed_s = (now_ms - cohort.made_ms) / 1000
             while cohort.judged < len(SHARES):
@@ -156,14 +156,12 @@ class LotteryForecast:
         return found
 
     def forget(self) -> None:
-        """The line is over, or follows other rules now."""
+        """Drops open forecasts: the line is over or follows other rules."""
         self._cohorts.clear()
 
 
 def drift_of_draws(then: Cohort, table: QuantileTable, now_ms: int) -> str:
-    """The median wait of those still there, as it should be by the forecast of then, and as it is
-    by the one of now.
-    """
+    """Compares the median wait of those still there by the old and the new forecast."""
     passed_s = (now_ms - then.made_ms) / 1000
     gone = between(then.table[1], then.table[0], passed_s)
     expected_s = None if gone is None else between(*then.table, gone + HAZARDS[1])

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 
 FULL_S = 4
-"""Everybody who came longer ago is in the reports."""
+"""Earlier visitors are all in the reports."""
 RATE_S = 6
-"""Newcomers a second are those of so many whole seconds."""
+"""Whole seconds over which newcomers per second are counted."""
 CHANCE = 2.0
-"""Of a count n so many times its root may be chance."""
+"""Of a count n, this times its root may be chance."""
 READ_S = 10
-"""A table is read for so long; behind that the line is taken to be no longer."""
+"""A table is read for this long; beyond it the line is assumed to be no longer."""
 
 
 def with_newcomers(
@@ -30,10 +30,10 @@ def with_newcomers(
     made_s: int,
     coming: Mapping[int, int],
 ) -> tuple[tuple[int, int], ...]:
-    """`ahead` (second, people who came by its end) with newcomers; `newest`: the same people by
-    second, those of the last seconds.
+    """Adds newcomers to `ahead` (second, people who came by its end).
 
-    `coming`: those and all who have a permit.
+    `newest`: the same people by second, the last seconds; `coming`: those and all who have a
+    permit.
     """
     full_s = made_s - FULL_S
     unsure = sum([count for second, count in newest.items() if second > full_s])

@@ -5,19 +5,19 @@ that is never seen again.
 from collections import deque
 
 FADE_MS = 600_000
-"""What was seen of giving up counts half after ten minutes."""
+"""Observations of giving up count half after this time."""
 SEEN_S = 15_000.0
-"""The rate of giving up counts as zero until this many seconds of waiting have been observed."""
+"""The rate of giving up is zero until this many seconds of waiting were observed."""
 UNSEEN_S = 14.0
-"""Who gives up stands in line for so much longer: half of the twenty seconds until the next try,
-the grace after it, and a report.
+"""Who gives up stays in line this much longer: half of the 20 s until the next try, the grace, and
+a report.
 """
 STRAY_S = 20
-"""Who gives up sooner after joining never tries again and counts as a stray; so the first seconds
-of waiting do not count here.
+"""Who gives up sooner after joining never tries again and is a stray; these first seconds of
+waiting do not count here.
 """
 MOST_PER_S = 1 / 60
-"""A crowd that leaves in one minute is not taken to leave any faster."""
+"""A crowd is never assumed to leave faster than within a minute."""
 REMEMBERED_MS = 600_000
 ARRIVAL_STEP_MS = 5_000
 
@@ -46,7 +46,6 @@ class Patience:
         self._marks: deque[tuple[int, int]] = deque([(now_ms, 0)])
 
     def pass_time(self, waiting: int, now_ms: int) -> None:
-        """So many have waited since the last call."""
         passed_ms = max(0, now_ms - self._at_ms)
         self._at_ms = max(now_ms, self._at_ms)
         fade = 0.5 ** (passed_ms / FADE_MS)
@@ -65,7 +64,7 @@ class Patience:
                 self._marks.popleft()
 
     def count(self, joined: int, lost: int, strays: int) -> None:
-        """What was reported beyond the report before."""
+        """Adds what was reported beyond the last report."""
         self._joined += joined
         self._joins += joined
         self._lost += lost - strays
@@ -73,20 +72,20 @@ class Patience:
 
     @property
     def giving_up_per_s(self) -> float:
-        """Share of those waiting who give up each second, strays and those who come back left out.
+        """Share of the waiting who give up each second, without strays and those who come back.
 
-        Those who are seen to be lost gave up UNSEEN_S ago, so they are compared with the waiting
-        until then: in a line that grows, those since would make it a fifth too low.
+        Losses show UNSEEN_S late, so they are compared with the waiting until then: in a growing
+        line the rate would be a fifth too low.
         """
         return min(MOST_PER_S, max(0.0, self._lost) / (self._waited_s + SEEN_S))
 
     @property
     def stray_share(self) -> float:
-        """Of those who join, how many are never seen again."""
+        """Share of those who join and are never seen again."""
         return min(1.0, max(0.0, self._strays) / (self._joins + 10))
 
     def joining_per_s(self, over_ms: int) -> float:
-        """Places taken per second, about the last `over_ms`."""
+        """Places taken per second over about the last `over_ms`."""
         since_ms, joined = self._marks[0]
         for mark_ms, count in reversed(self._marks):
             since_ms, joined = mark_ms, count

@@ -8,19 +8,18 @@ one and more, which for sessions of two minutes is one per cent of every wait.
 """
 
 GRANTED_S = 0.15
-"""Freed units are granted at the next report; measured in simulated full rooms, as units in the
-pool by admissions per second.
+"""Freed units are granted at the next report; measured in simulated full rooms as units in the pool
+by admissions per second.
 """
 PERMIT_S = 0.95
-"""Before anything is known; measured in simulated rooms of 1,500 to 2,000 with twenty data centers.
-"""
+"""The prior, measured in simulated rooms of 1,500 to 2,000 with twenty data centers."""
 WEIGHT = 20.0
-"""What is assumed counts like so many admissions."""
+"""The prior counts like this many admissions."""
 FADE_MS = 45_000
-"""What was seen counts half after so long."""
+"""Observations count half after this time."""
 LONGEST_S = 3.0
-"""Of permits: those of a data center that is not heard, and those of one without visitors, are out
-for longer and say nothing.
+"""Longest use of permits in seconds: those of a silent data center, or one without visitors, stay
+out longer and say nothing.
 """
 
 
@@ -35,14 +34,14 @@ class Reuse:
 
     @property
     def idle_s(self) -> float:
-        """Mean time from the end of a session to the admission of the next visitor."""
+        """Mean seconds from the end of a session to the next admission."""
         return GRANTED_S + min(
             LONGEST_S, (self._permit_s + WEIGHT * PERMIT_S) / (self._admissions + WEIGHT)
         )
 
     def see(self, permits: int, admitted: int, now_ms: int, longest_ms: int) -> None:
-        """So many permits are out, and so many visitors were admitted ever; what happened in more
-        than `longest_ms` is left out.
+        """Notes permits that are out and all admissions so far; intervals above `longest_ms` are
+        left out.
         """
         passed_ms = now_ms - self._at_ms
         if 0 < passed_ms <= longest_ms:

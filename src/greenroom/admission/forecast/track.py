@@ -1,21 +1,22 @@
-"""How forecasts of a minute have come true: what they are scaled by from now on."""
+"""The scale of forecasts, from how those of a minute ago have come true."""
 
 from collections import deque
 
 AFTER_MS = 60_000
-"""Forecasts are checked after a minute: the sliding minute repeats its lumps, and they cancel out
-over a whole one.
+"""Forecasts are checked after a minute: the sliding minute repeats its lumps, which cancel out over
+a whole one.
 """
 WEIGHT = 12.0
-"""Forecasts are believed at first as if twelve had come true exactly: one says little, because a
-wave that comes two seconds late at the end of its minute looks like a line that hardly moves."""
+"""Prior of this many exact forecasts: one says little, as a wave two seconds late at the end of its
+minute looks like a line that hardly moves.
+"""
 FADE = 0.97
-"""Of a forecast against the next one, ten seconds later: half is forgotten after four minutes."""
+"""Per forecast (10 s): half is forgotten after four minutes."""
 LOWEST, HIGHEST = 0.5, 1.5
 
 
 class Track:
-    """Expected and actual admissions, over minutes with a line all the time."""
+    """Expected and actual admissions over minutes with a line throughout."""
 
     __slots__ = ("_expected", "_open", "_realised")
 
@@ -25,19 +26,15 @@ class Track:
 
     @property
     def scale(self) -> float:
-        """Realised by expected."""
+        """Actual by expected."""
         return min(HIGHEST, max(LOWEST, (self._realised + WEIGHT) / (self._expected + WEIGHT)))
 
     def expect(self, now_ms: int, admitted: int, in_a_minute: float) -> None:
-        """So many more than the `admitted` until now are expected within a minute, before
-        scaling.
-        """
+        """Expects this many admissions beyond `admitted` within a minute, before scaling."""
         self._open.append((now_ms, admitted, in_a_minute))
 
     def check(self, now_ms: int, admitted: int) -> None:
-        """What has come of the forecasts of a minute ago; each counts alike, however many it was
-        about.
-        """
+        """Checks the forecasts of a minute ago; each counts alike, whatever its size."""
         while self._open and now_ms - self._open[0][0] >= AFTER_MS:
             made_ms, before, expected = self._open.popleft()
             expected *= (now_ms - made_ms) / AFTER_MS
@@ -48,7 +45,5 @@ class Track:
                 )
 
     def forget(self) -> None:
-        """The line is over, or other data centers are heard: what comes of open forecasts says
-        nothing of the pace.
-        """
+        """Drops open forecasts: the line is over, or the data centers in contact changed."""
         self._open.clear()

@@ -3,31 +3,23 @@ held request is answered.
 
 The first row that fits decides:
 
-| arrival | kind | may begin to wait | because |
-|---|---|---|---|
-| prefetch, prerender, preview (Sec-Purpose, Purpose, X-Purpose, X-Moz) | SPECULATION | no | the
-visitor has not asked to see it yet |
-| WebSocket upgrade (Upgrade or Sec-WebSocket-Key, see below) | SOCKET | no | has no page to show,
-its page is a visitor already |
-| CORS preflight | PREFLIGHT | no | the browser shows nothing, and it may not carry cookies; see
-core.cors |
-| link preview (PREVIEW_AGENTS) | PREVIEW | no | a chat message with a link is not a visitor |
-| our own page's update (UPDATE_HEADER) | UPDATE | yes | the visitor watches the page that sent it |
-| Sec-Fetch-Mode navigate, or Sec-Fetch-Dest document, frame, iframe | DOCUMENT | yes | a window
-shows it (mode: through a service worker) |
-| Sec-Fetch-Dest empty | SCRIPT | if it prefers JSON and the room answers JSON | its script can wait
-|
-| any other Sec-Fetch-Dest | PART | no | image, script, style, font, media, worker: part of some
-page |
-| *from here on no Sec-Fetch headers: plain http, old browsers, programs* | | | |
-| Accept names text/html or application/xhtml+xml | DOCUMENT | yes | browsers do so for pages, and
-only for pages |
-| Accept begins with image, text/css, font, audio, video, JavaScript, text/event-stream | PART | no
-| part of a page |
-| asset extension (ASSETS) | PART | no | part of a page |
-| Origin, Referer or X-Requested-With | SCRIPT | as above | sent by a script in a page |
-| everything else: curl, an API client, a POST from an app | PROGRAM | yes | it is a visitor of its
-own and can keep a ticket |
+| arrival | kind | may begin to wait, because |
+|---|---|---|
+| prefetch, prerender, preview (*-Purpose, X-Moz) | SPECULATION | no: not asked to see it yet |
+| WebSocket upgrade (Upgrade or Sec-WebSocket-Key) | SOCKET | no: its page is a visitor already |
+| CORS preflight (`request.cors`) | PREFLIGHT | no: shows nothing, may not carry cookies |
+| link preview (PREVIEW_AGENTS) | PREVIEW | no: a chat message with a link is not a visitor |
+| our own page's update (UPDATE_HEADER) | UPDATE | yes: the visitor watches the page that sent it |
+| Sec-Fetch-Mode navigate (service workers) | DOCUMENT | yes: a window shows it |
+| Sec-Fetch-Dest document, frame, iframe | DOCUMENT | yes: a window shows it |
+| Sec-Fetch-Dest empty | SCRIPT | if it prefers JSON and the room answers JSON: it can wait |
+| any other Sec-Fetch-Dest | PART | no: image, script, style, font, media, worker |
+| *below: no Sec-Fetch headers (plain http, old browsers, programs)* | | |
+| Accept names text/html, application/xhtml+xml | DOCUMENT | yes: browsers do so for pages only |
+| Accept begins with a part's type (_PART) | PART | no |
+| asset extension (ASSETS) | PART | no |
+| Origin, Referer or X-Requested-With | SCRIPT | as above: sent by a script in a page |
+| everything else: curl, an API client | PROGRAM | yes: it can keep a ticket |
 
 A frame on a page of another site begins to wait only where the room may be embedded
 (`frame_ancestors`): a page could otherwise make the browsers of its visitors fill the line, unseen.
@@ -45,7 +37,7 @@ from greenroom.model.arrival_kind import ArrivalKind, HeaderSigns
 from greenroom.model.visit import Arrival
 
 UPDATE_HEADER = b"greenroom-update"
-"""Sent by the built-in page when it fetches its own news; never forwarded to an origin."""
+"""Sent by the built-in page's own update requests; never forwarded to an origin."""
 
 PREVIEW_AGENTS = (
     b"facebookexternalhit", b"facebot", b"twitterbot", b"linkedinbot", b"slackbot",
@@ -55,8 +47,8 @@ PREVIEW_AGENTS = (
     b"bluesky cardyb", b"tumblr/", b"mattermost", b"rocket.chat", b"zulip", b"synapse",
     b"linkpreview", b"link preview", b"urlpreview", b"google-pagerenderer",
 )  # fmt: skip
-"""What programs that fetch a link to show a card of it call themselves, in lower case (iMessage and
-Signal borrow these names).
+"""User agents that fetch a link to show a card of it, in lower case (iMessage and Signal borrow
+these names).
 """
 
 CRAWLER_AGENTS = (
@@ -67,29 +59,25 @@ CRAWLER_AGENTS = (
     b"amazonbot", b"bytespider", b"meta-externalagent", b"ia_archiver", b"archive.org_bot",
     b"mojeekbot", b"exabot",
 )  # fmt: skip
-"""What programs that index pages call themselves, in lower case. It is not verified: an impostor is
-answered 503 and no more.
-"""
+"""User agents that index pages, in lower case. Not verified: an impostor gets a 503 and no more."""
 
 ASSETS = frozenset(
     "avi avif bmp css eot flac gif ico jpeg jpg js m3u8 m4a m4v map mjs mov mp3 mp4 mpd ogg opus"
     " otf png svg ts ttf wasm wav weba webm webmanifest webp woff woff2".split()
 )
-"""File extensions of what pages are made of. Documents that a window shows by themselves (pdf, txt,
-xml, json) are not here.
+"""File extensions of page parts. Documents that a window shows by themselves (pdf, txt, xml, json)
+are not here.
 """
 
 DATA = frozenset(("json", "txt", "xml"))
-"""File extensions of what programs fetch by name: sitemaps, security.txt, feeds, manifests."""
+"""File extensions that programs fetch by name: sitemaps, security.txt, feeds, manifests."""
 
 AGENT_MAX = 256
-"""Bytes of a User-Agent that are looked at: real ones are shorter, and what is remembered must stay
-small.
-"""
+"""Bytes of a User-Agent that are read: real ones are shorter, and the cache must stay small."""
 
 AGENTS_REMEMBERED, ACCEPT_REMEMBERED_MAX = 2_048, 256
-"""User-Agents and Accept headers whose judgement is remembered, about 1 MB each: a site's visitors
-bring some hundred.
+"""Cached verdicts on User-Agents and Accept headers, about 1 MB each: a site's visitors bring some
+hundred.
 """
 
 _PAGES = frozenset((b"document", b"frame", b"iframe"))
@@ -111,9 +99,7 @@ DOCUMENT, PROGRAM, UPDATE = ArrivalKind.DOCUMENT, ArrivalKind.PROGRAM, ArrivalKi
 
 
 def signs_of(facts: Mapping[bytes, bytes]) -> HeaderSigns:
-    """What header lines, by their lower-case names, say: the table above as far as it does not look
-    at method and path.
-    """
+    """Applies the table above as far as it depends on headers only."""
     agent = facts.get(b"user-agent", b"")[:AGENT_MAX]
     otherwise = ArrivalKind.PROGRAM if _PAGE_MARKS.isdisjoint(facts) else ArrivalKind.SCRIPT
     preflight = b"access-control-request-method" in facts
@@ -162,14 +148,12 @@ def _kind(facts: Mapping[bytes, bytes], agent: bytes) -> ArrivalKind | None:
 
 
 def signs_in(arrival: Arrival) -> HeaderSigns:
-    """What the header lines of an arrival say; the gateway has it ready for lines that come again
-    and again.
-    """
+    """The header signs of an arrival; the gateway has them ready for cached lines."""
     return arrival.signs or signs_of(arrival.facts or dict(arrival.headers))
 
 
 def kind_of(arrival: Arrival) -> ArrivalKind:
-    """The table above, row by row."""
+    """Applies the table above, row by row."""
     signs = arrival.signs or signs_in(arrival)
     if signs.document:  # as nearly always
         return DOCUMENT
@@ -191,8 +175,8 @@ def kind_of(arrival: Arrival) -> ArrivalKind:
 
 
 def may_take_place(arrival: Arrival, json_enabled: bool, embeddable: bool = False) -> bool:
-    """Whether this arrival, which brings no ticket, may begin to wait as a new visitor.
-    `embeddable`: also in a frame on another site.
+    """Whether this arrival without a ticket may begin to wait. `embeddable`: also in a frame on
+    another site.
     """
     signs = arrival.signs or signs_in(arrival)
     if arrival.method == "HEAD" or (signs.embedded and not embeddable):
@@ -214,8 +198,8 @@ def shows_page(arrival: Arrival) -> bool:
 
 
 def is_data(arrival: Arrival) -> bool:
-    """Whether a program asks for something that nobody opens as a page: it would take a page with
-    200 for the file.
+    """Whether a program requests something nobody opens as a page: it would take a page with 200
+    for the file.
     """
     path = arrival.path
     return (
@@ -224,27 +208,27 @@ def is_data(arrival: Arrival) -> bool:
 
 
 def is_part(arrival: Arrival) -> bool:
-    """Whether a page is made of what is asked for: an image, a style, a script, a font."""
+    """Whether part of a page is requested: an image, a style, a script, a font."""
     return arrival.method in ("GET", "HEAD") and kind_of(arrival) is ArrivalKind.PART
 
 
 def is_crawler(arrival: Arrival) -> bool:
-    """Whether the user agent says that it indexes pages: what it is given must not look like the
-    page that it came for.
+    """Whether the user agent says that it indexes pages: its answer must not look like the page it
+    came for.
     """
     return signs_in(arrival).crawler
 
 
 def speculative(arrival: Arrival) -> bool:
-    """Whether a browser asks ahead of the visitor (prefetch, prerender, preview): an error answer
-    makes it drop the copy.
+    """Whether a browser requests ahead of the visitor (prefetch, prerender, preview): an error
+    answer makes it drop the copy.
     """
     return signs_in(arrival).kind is ArrivalKind.SPECULATION
 
 
 def prefers_json(accept: bytes | None) -> bool:
     """Whether an Accept header wants JSON (`application/json` or `application/*+json`) at least as
-    much as everything else it names.
+    much as anything else it names.
     """
     return accept is not None and (
         _prefers_json if len(accept) <= ACCEPT_REMEMBERED_MAX else _prefers_json.__wrapped__
@@ -281,8 +265,8 @@ def _is_preview(agent: bytes) -> bool:
 
 
 def _shows(accept: bytes) -> bool | None:
-    """Whether a window shows what is asked for with this Accept header, when there are no Sec-Fetch
-    headers; None: it does not say.
+    """Whether this Accept header, without Sec-Fetch headers, is of a window; None: it does not
+    say.
     """
     lower = accept.lower()
     if b"text/html" in lower or b"application/xhtml+xml" in lower:

@@ -18,34 +18,29 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 TARGET_MAX = 8_192
-"""Longest request target in bytes: what nginx and most origins take by default; longer ones would
-only be refused there.
-"""
+"""Longest request target in bytes: the default of nginx and most origins."""
 
 TARGETS_REMEMBERED = 4_096
-"""Targets whose canonical form is remembered: in a rush visitors request the same pages, and a
-look-up costs a tenth.
-"""
+"""Cached targets: in a rush visitors request the same pages, and a look-up costs a tenth."""
 
 REMEMBERED_MAX = 512
-"""Longer targets are not remembered, so that clients can make greenroom remember at most 8 MB."""
+"""Longer targets are not cached: clients can make greenroom cache at most 8 MB."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A refused request: the status and the reason (safe to show, it repeats no input)."""
+    """The status and the reason (safe to show, it repeats no input)."""
 
     status: int
     reason: str
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A canonical target: `path` begins with `/` and is printable ASCII; `query` is what stands
-    behind `?`, as it was sent.
+    """A canonical target: `path` begins with `/` and is printable ASCII; `query` is as sent; `raw`
+    is both, as the origin gets it.
 
-    `raw` is both in one, as the origin is sent it. `readings` is empty when every program reads the
-    path alike; else it is every path that one may read (`request.path_readings`), `path` first.
-    `otherwise` is what counts where the readings do not lead to the same room and rules: the one
-    canonical form, or a refusal. None: then the room of any reading counts.
+    `readings` is empty when every program reads the path alike, else every possible reading
+    (`request.path_readings`), `path` first. `otherwise` counts where readings lead to different
+    rooms or rules: the one canonical form, or a refusal. None: then the room of any reading counts.
     """
 
     path: str
@@ -68,7 +63,7 @@ _SEGMENT_END = re.compile(rb"/+")
 _SESSION_ID = re.compile(rb"(?<!\.);jsessionid=[A-Za-z0-9._!~-]*\Z")
 
 _DOT_ABOVE = "\u0307"
-"""What the lower case of `İ` ends with in some languages and programs, and not in others."""
+"""The end of `İ` in lower case in some languages and programs only."""
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _CONTROLS = frozenset([*range(0x20), 0x7F])
@@ -84,11 +79,10 @@ _MATCHED_ALIKE = re.compile(r"%(2[146789ABC]|3[AD]|40)")
 
 
 def canonical_target(raw: bytes) -> Target | Refusal:
-    """The canonical form of an origin-form target (`/path?query`), or why there is none (400, or
-    414 beyond TARGET_MAX).
+    """The canonical form of an origin-form target (`/path?query`), or a refusal (400, or 414 beyond
+    TARGET_MAX).
 
-    A bare `?` without a query is dropped. The query itself is passed as it was sent, or refused for
-    what no URL may contain.
+    A bare `?` is dropped. The query is passed as sent, or refused for what no URL may contain.
     """
     return _remembered(raw) if len(raw) <= REMEMBERED_MAX else _read(raw)
 
@@ -113,23 +107,22 @@ _remembered = lru_cache(maxsize=TARGETS_REMEMBERED)(_read)
 
 
 def matching_path(path: str) -> str:
-    """A canonical path in the coarser form that prefixes are compared in: `%21` and `!` name one
-    page at every origin.
+    """A canonical path in the coarser form for comparing prefixes: `%21` and `!` name one page at
+    every origin.
 
-    Punctuation that RFC 3986 lets stand raw (`!$&'()*+,:=@`) is decoded. It is forwarded as it was
-    sent, because a few origins (S3 is one) tell `+` from `%2B`; but a request for `/c%2B%2B` must
-    not bypass a room at `/c++`.
+    Punctuation that RFC 3986 lets stand raw (`!$&'()*+,:=@`) is decoded. It is forwarded as sent,
+    because a few origins (such as S3) tell `+` from `%2B`; but a request for `/c%2B%2B` must not
+    bypass a room at `/c++`.
     """
     return _MATCHED_ALIKE.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
 
 
 def folded_path(path: str) -> str:
-    """The form in which paths that differ only in case are one, as coarse as any application folds
-    them.
+    """Folds the case of a path, as coarsely as any application does.
 
-    Applications fold differently: `İ` is `i` for some, `K` (the Kelvin sign) is `k`, `ß` is `SS`.
-    What one of them takes for one letter is the same here, so that no spelling gets around a room.
-    Escapes are decoded: `%C3%89` and `%C3%A9` are one letter.
+    Applications differ: `İ` is `i` for some, `K` (the Kelvin sign) is `k`, `ß` is `SS`. What one of
+    them takes for one letter is the same here, so that no spelling gets around a room. Escapes are
+    decoded: `%C3%89` and `%C3%A9` are one letter.
     """
     if "%" not in path:
         return path.lower()  # plain ASCII
@@ -160,16 +153,14 @@ def _canonical_path(raw: bytes) -> bytes | Refusal:
 
 
 def normal_escape(found: re.Match[bytes]) -> bytes:
-    """An escape in its one spelling: what needs none is decoded, the others have upper-case
-    digits.
-    """
+    """An escape in its one spelling: decoded if not needed, else with upper-case digits."""
     value = int(found[0][1:], 16)
     return bytes((value,)) if value in _UNRESERVED else found[0].upper()
 
 
 def _escape_problem(path: bytes) -> str:
-    """What no origin may be sent in an escape; looked for when unreserved characters are decoded,
-    so that none can hide it.
+    """Why an escape may not reach an origin; checked after unreserved characters are decoded, so
+    that none can hide it.
     """
     for escape in _ESCAPE.findall(path):
         wrong = _NEVER_ESCAPED.get(int(escape, 16))
@@ -189,7 +180,7 @@ def _escape_problem(path: bytes) -> str:
 
 
 def _without_dots(path: bytes) -> bytes | Refusal:
-    """Dot segments resolved and doubled slashes merged.
+    """Resolves dot segments and merges doubled slashes.
 
     RFC 3986 lets `..` remove an empty segment, servers that merge slashes first let it remove the
     one before: refused.

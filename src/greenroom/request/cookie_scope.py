@@ -18,7 +18,7 @@ from greenroom.model.room import Room, Route
 T = TypeVar("T")
 
 SCOPES_KEPT = 8_192
-"""Scopes remembered: those of all rooms are compared again with every change."""
+"""Cached scopes: those of all rooms are compared again with every change."""
 
 PATH_MAX = 1024
 """Browsers ignore a longer Path attribute (RFC 6265bis, 5.6)."""
@@ -26,8 +26,8 @@ PATH_MAX = 1024
 SHARED_SECOND_LEVELS = frozenset(
     "ac co com edu gob gov go gouv gv ltd me mil ne net nhs nom or org plc police sch".split()
 )
-"""Second-level labels under two-letter country domains below which strangers register names
-(`co.uk`): browsers refuse them.
+"""Second-level labels under country domains where strangers register names (`co.uk`): browsers
+refuse them.
 """
 
 _ADDRESS = re.compile(r"[0-9.]+")
@@ -36,8 +36,8 @@ _ONE_SPELLING = re.compile(r"[A-Za-z0-9._~-]*")
 
 @dataclass(frozen=True, slots=True)
 class CookieScope:
-    """`domain` empty means no Domain attribute: valid for the very host. `problem` tells the
-    operator what that costs.
+    """`domain` empty: no Domain attribute, valid for the very host. `problem` tells the operator
+    what that costs.
     """
 
     domain: str
@@ -47,7 +47,7 @@ class CookieScope:
 
 @lru_cache(maxsize=SCOPES_KEPT)
 def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> CookieScope:
-    """The scope for one room's routes (at least one). Cookie paths are case-sensitive, so a
+    """The scope of one room's routes (at least one). Cookie paths are case-sensitive, so a
     case-insensitive room gets `/`.
     """
     hosts = list(dict.fromkeys(route.host.removeprefix("*.") for route in routes))
@@ -67,8 +67,8 @@ def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> C
 
 
 def crosses_sites(room: Room, https: bool) -> bool:
-    """Whether the ticket of this room is SameSite=None: then it comes with forms of other sites
-    too. `https`: how the visitor came.
+    """Whether this room's ticket is SameSite=None: then it comes with forms of other sites too.
+    `https`: the visitor's scheme.
     """
     wanted = room.cookie_attributes
     return wanted.samesite == "none" or (
@@ -77,10 +77,10 @@ def crosses_sites(room: Room, https: bool) -> bool:
 
 
 def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
-    """Rooms whose cookies overwrite one another, so that a visitor of both loses a place: same
-    name, same domain and path.
+    """Rooms whose cookies (name, domain, path) overwrite one another, so that a visitor of both
+    loses a place.
 
-    Gives the index of the room, that of the first room with this cookie, and which cookie it is.
+    Yields the index of the room, of the first room with this cookie, and the cookie.
     """
     claims: CookieClaims[int] = CookieClaims()
     for index, room in enumerate(rooms):
@@ -91,7 +91,7 @@ def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
 
 
 class CookieClaims(Generic[T]):
-    """Which cookie belongs to whom: name, domain and path together."""
+    """Owners of cookies by name, domain and path."""
 
     __slots__ = ("_taken",)
 
@@ -99,12 +99,12 @@ class CookieClaims(Generic[T]):
         self._taken: dict[tuple[str, str, str], T] = {}
 
     def claim(self, owner: T, room: Room) -> None:
-        """Takes the cookies of a room for `owner`, except those that others have."""
+        """Claims the free cookies of a room for `owner`."""
         for cookie in _cookies(room):
             self._taken.setdefault(cookie, owner)
 
     def holder(self, room: Room) -> tuple[T, str] | None:
-        """Who has a cookie of this room already, and which cookie it is; None when all are free."""
+        """The owner of a cookie of this room, and the cookie; None when all are free."""
         for cookie in _cookies(room):
             if cookie in self._taken:
                 name, host, path = cookie
@@ -133,8 +133,8 @@ def scope_clashes(rooms: Sequence[Room]) -> list[Problem]:
 
 
 def _common_domain(hosts: list[str], shared: bool) -> str:
-    """The longest suffix of whole labels, or empty when a browser would refuse it; `shared`: more
-    than one host will carry it.
+    """The longest suffix of whole labels, or empty when a browser would refuse it; `shared`:
+    several hosts carry it.
     """
     labels = [host.split(".")[::-1] for host in hosts]
     common = _common(labels)
@@ -149,8 +149,7 @@ def _common_domain(hosts: list[str], shared: bool) -> str:
 
 
 def _common_path(paths: list[str]) -> str:
-    """The longest prefix of whole segments, cut before the first that an address may be written
-    with in more than one way.
+    """The longest prefix of whole segments, cut before the first that has more than one spelling.
 
     Browsers compare the bytes of a Path with the address as written: one may say %c3%a9 or %C3%A9,
     and `<` becomes %3C in some.

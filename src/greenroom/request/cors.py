@@ -18,21 +18,19 @@ NOT_IN_PREFLIGHTS = frozenset(
     b"authorization content-type cookie proxy-authorization range sec-websocket-key"
     b" transfer-encoding upgrade".split()
 )
-"""Headers of which one is enough for a request to be no preflight: browsers never send them with
-one.
-"""
+"""A request with any of these headers is no preflight: browsers never send them with one."""
 
 
 def listed_origin(arrival: Arrival, origins: Sequence[str]) -> bytes:
-    """The Origin of the request if it is one of these, byte for byte as browsers write it; else
-    empty, also for several Origin headers.
+    """The Origin if listed, byte for byte as browsers write it; else empty, also for several Origin
+    headers.
     """
     sent = arrival.values(b"origin")
     return sent[0] if len(sent) == 1 and sent[0].decode("latin-1") in origins else b""
 
 
 def is_preflight(arrival: Arrival, origins: Sequence[str]) -> bool:
-    """Whether a browser asks whether a script of one of these origins may send a request."""
+    """Whether a browser asks if a script of one of these origins may send a request."""
     if arrival.method != "OPTIONS" or arrival.target == b"*" or not listed_origin(arrival, origins):
         return False
     names = {name for name, _ in arrival.headers}

@@ -26,13 +26,12 @@ from greenroom.request.admissible import kind_of
 from greenroom.request.same_origin import provably_from_here
 
 FORM_BYTES_MAX = 64 * 1024
-"""Longest body of a form that is kept: applications' forms have a few kilobytes, and each held
-visitor's is in memory while it is read.
+"""Longest kept form: applications' forms have a few kilobytes, and each held visitor's is in memory
+while it is read.
 """
 
 FIELDS_MAX = 1_000
-"""Most fields: what Django accepts. Each costs some forty bytes of the page, however short it is.
-"""
+"""What Django accepts. Each field costs some forty bytes of the page."""
 
 URLENCODED, MULTIPART = b"application/x-www-form-urlencoded", b"multipart/form-data"
 
@@ -47,7 +46,7 @@ _PART = re.compile(
 
 
 class FormField(NamedTuple):
-    """One field. `file`: one for a file, none of which was chosen."""
+    """One field; `file`: a file field without a chosen file."""
 
     name: str
     value: str
@@ -55,23 +54,19 @@ class FormField(NamedTuple):
 
 
 class KeptForm(NamedTuple):
-    """What is sent again: the fields in their order, and whether as multipart."""
+    """Fields in order, and whether to send as multipart."""
 
     fields: tuple[FormField, ...]
     multipart: bool
 
 
 def sent_by_form(arrival: Arrival) -> bool:
-    """Whether a window waits for the answer to a form: what is held then is lost, unless the form
-    is kept.
-    """
+    """Whether a window waits for the answer to a form, which is lost unless it is kept."""
     return arrival.method == "POST" and kind_of(arrival) is ArrivalKind.DOCUMENT
 
 
 def may_keep_form(arrival: Arrival) -> bool:
-    """Whether the body of this held request should be read, because `form_of` may find a form in
-    it.
-    """
+    """Whether to read the body of this held request, because `form_of` may find a form in it."""
     if (
         not sent_by_form(arrival)
         or not provably_from_here(arrival)
@@ -82,8 +77,8 @@ def may_keep_form(arrival: Arrival) -> bool:
 
 
 def form_of(arrival: Arrival, body: bytes) -> KeptForm | None:
-    """The form in this body, for an arrival that may keep it; None when it cannot be sent again
-    exactly as it came.
+    """The form in the body of an arrival that may keep it; None when it cannot be sent again
+    exactly.
     """
     boundary = _encoding(arrival)
     if boundary is None or len(body) > FORM_BYTES_MAX:
@@ -109,7 +104,7 @@ def form_of(arrival: Arrival, body: bytes) -> KeptForm | None:
 
 
 def _encoding(arrival: Arrival) -> bytes | None:
-    """The boundary of a multipart form, nothing for an urlencoded one; None for what is neither."""
+    """The multipart boundary, empty for an urlencoded form; None for anything else."""
     kind, _, rest = (arrival.header(b"content-type") or b"").partition(b";")
     kind = kind.strip().lower()
     if kind == URLENCODED:

@@ -1,4 +1,4 @@
-"""Which hosts a configuration names. A request for any other is not for this site: its sender chose
+"""The hosts a configuration names. Requests for any other are not for this site: the sender chose
 Host to get around the rooms.
 """
 
@@ -18,7 +18,6 @@ class KnownHosts:
         self._below = frozenset(below)
 
     def knows(self, host: str) -> bool:
-        """Whether this canonical host is one of them."""
         if host in self._exact:
             return True
         dot = host.find(".") if self._below else -1
@@ -32,8 +31,8 @@ class KnownHosts:
 def known_hosts(
     rooms: Iterable[str], zones: Iterable[str], others: Iterable[str]
 ) -> KnownHosts | None:
-    """The hosts that routes of rooms (`shop.example.com`, `*.example.com`, `*`) and zones name, and
-    `others` with origins of their own.
+    """The hosts of room routes (`shop.example.com`, `*.example.com`, `*`), zones, and `others` with
+    their own origins.
 
     None: every host is served, because a room covers every host or neither rooms nor zones name
     any.

@@ -28,28 +28,28 @@ from greenroom.request.canonical import (
 )
 
 READINGS_MAX = 16
-"""Readings of one path: real ones have two to six. More cost time, and mean that the path was made
-to confuse.
+"""Readings of one path: real ones have two to six. More cost time, and the path was made to
+confuse.
 """
 
 PASSED_MAX = 2_048
-"""Longest path with more than one reading: what Cloudflare allows for the path of a room; each
-reading costs time for each byte.
+"""Longest path with more than one reading: Cloudflare's limit for the path of a room; each reading
+costs time per byte.
 """
 
 READINGS_REMEMBERED, REMEMBERED_MAX = 1_024, 256
-"""Targets whose readings are remembered, and their longest: 8 MB at most."""
+"""Cached targets and their longest: at most 8 MB."""
 
 
 HIDDEN_END = Refusal(400, "the path contains an encoded question mark or #")
 
 
 class PathPolicy(NamedTuple):
-    """How paths are taken at a host.
+    """How a host takes paths that `canonical` refuses: `ambiguous` is "refuse", or "auto" and
+    "pass" as in `Target.otherwise`.
 
-    `ambiguous`, for paths that are refused in `canonical`: "refuse" them, or "auto" and "pass" as
-    `Target.otherwise` says. `merges`, for paths with nothing but doubled slashes: True merges them,
-    "auto" merges where the readings differ, False never.
+    `merges`, for paths with only doubled slashes: True merges them, "auto" where the readings
+    differ, False never.
     """
 
     ambiguous: str = "auto"
@@ -61,21 +61,18 @@ STRICT = PathPolicy("refuse", True)
 
 
 class PathPolicies:
-    """The policy of each host: that of the smallest zone around it that has one, else the usual
-    one.
-    """
+    """The policy of each host: the smallest zone's around it that has one, else the usual one."""
 
     __slots__ = ("_usual", "_zones")
 
     def __init__(
         self, usual: PathPolicy = USUAL, zones: Mapping[str, PathPolicy] | None = None
     ) -> None:
-        """`zones`: by the name of a zone, for that host and every one below it."""
+        """`zones`: by zone name, for that host and all below it."""
         self._usual = usual
         self._zones = dict(zones or {})
 
     def of(self, host: str) -> PathPolicy:
-        """What holds for this host."""
         while self._zones and host:
             if host in self._zones:
                 return self._zones[host]
@@ -84,8 +81,8 @@ class PathPolicies:
 
 
 def read_target(raw: bytes, policy: PathPolicy = USUAL) -> Target | Refusal:
-    """What a request target (`/path?query`) means where this policy holds; see `canonical_target`
-    and `Target.readings`.
+    """Parses a request target (`/path?query`) under this policy; see `canonical_target` and
+    `Target.readings`.
     """
     found = canonical_target(raw)
     otherwise: Target | Refusal = found
@@ -111,8 +108,8 @@ def read_target(raw: bytes, policy: PathPolicy = USUAL) -> Target | Refusal:
 
 
 def has_readings(raw: bytes, found: Target) -> bool:
-    """Whether the path of a target is read in several ways although it has a canonical form: by
-    parameters, doubled slashes or a hidden end.
+    """Whether a path with a canonical form has several readings: by parameters, doubled slashes or
+    a hidden end.
     """
     if b";" in raw or b"//" in raw:
         path = raw.partition(b"?")[0]
@@ -143,9 +140,7 @@ _remembered = lru_cache(maxsize=READINGS_REMEMBERED)(_passed)
 
 
 def readings(path: bytes) -> tuple[str, ...] | Refusal:
-    """Everything that programs may make of this path, the path as it was sent first (with escapes
-    in one spelling).
-    """
+    """All readings of this path, the path as sent first (escapes in one spelling)."""
     if len(path) > PASSED_MAX:
         return Refusal(414, f"a path with several readings is longer than {PASSED_MAX} bytes")
     if not path.startswith(b"/"):
@@ -205,7 +200,6 @@ def _problem(reading: bytes) -> str:
 
 
 def _decoded(path: bytes) -> bytes:
-    """One more time."""
     if b"%" not in path:
         return path
     once = _STRUCTURE.sub(lambda found: _DECODED[found[1]], path)
@@ -217,7 +211,7 @@ def _merged(path: bytes) -> bytes:
 
 
 def _resolved(path: bytes) -> bytes | None:
-    """Dot segments resolved as RFC 3986 says (an empty segment is one); None when that leaves the
+    """Resolves dot segments as RFC 3986 says (an empty segment is one); None when that leaves the
     root.
     """
     if b"/." not in path:

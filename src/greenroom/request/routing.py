@@ -21,23 +21,21 @@ T = TypeVar("T")
 ANY_HOST = "*"
 
 PREFIXES_KEPT = 16_384
-"""Canonical prefixes remembered: the paths of all rooms are compared again with every change, and a
-path is 2 KB at most.
+"""Cached canonical prefixes: all rooms' paths are compared again with every change; a path has 2 KB
+at most.
 """
 
 
 class RouteTable(Generic[T]):
     """An immutable map from routes to values; a lookup costs one dict probe per path segment.
 
-    A host is looked for as it is, then below `*.` and its ends, longest first, then as `*`.
+    A host is looked up as it is, then its ends below `*.`, longest first, then `*`.
     """
 
     __slots__ = ("_depth", "_exact", "_folded", "_patterns")
 
     def __init__(self, entries: Iterable[tuple[Route, bool, T]]) -> None:
-        """Each entry is (route, whether its path is matched without regard to case, what is behind
-        it).
-        """
+        """Each entry: (route, whether its path ignores case, value)."""
         self._exact: dict[str, dict[str, T]] = {}
         self._folded: dict[str, dict[str, T]] = {}
         self._depth = 1
@@ -51,7 +49,6 @@ class RouteTable(Generic[T]):
         )
 
     def find(self, host: str, path: str) -> T | None:
-        """What covers this canonical host and path, or None."""
         path = matching_path(path)
         found = self._below(host, path)
         if found is None and self._patterns:
@@ -93,18 +90,18 @@ class RouteTable(Generic[T]):
 
 @lru_cache(maxsize=PREFIXES_KEPT)
 def route_prefix(path: str) -> str:
-    """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix,
-    which covers everything.
+    """The canonical path of a route without a closing slash: `/` becomes the empty prefix, which
+    covers everything.
     """
     target = canonical_target(path.encode())
     return matching_path(target.path if isinstance(target, Target) else path).rstrip("/")
 
 
 def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Paths among the values of a room's fields that no request can have, because it is refused:
-    such a route protects nothing.
+    """Paths in a room's fields that no request can have, because it is refused: such a route
+    protects nothing.
 
-    What `model.room.room_problems` reports already is not said again.
+    Without what `model.room.room_problems` reports already.
     """
     routes = values.get("additional_routes")
     paths = [(f"{pointer}path", values.get("path"))]
@@ -130,8 +127,8 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
 
 
 class Coverage(Generic[T]):
-    """Which host and path belongs to whom: paths that differ only in case clash when either side
-    ignores case.
+    """Owners of hosts and paths; paths that differ only in case clash when either side ignores
+    case.
     """
 
     __slots__ = ("_taken",)
@@ -140,7 +137,7 @@ class Coverage(Generic[T]):
         self._taken: dict[tuple[str, str], list[tuple[T, str, bool]]] = {}
 
     def claim(self, owner: T, route: Route, any_case: bool) -> T | None:
-        """Takes a route for `owner`; None, or the owner who has it already."""
+        """Claims a route for `owner`; returns the earlier owner, if any."""
         prefix = route_prefix(route.path)
         holders = self._taken.setdefault((route.host, folded_path(prefix)), [])
         taken = _holder(holders, prefix, any_case) if holders else None
@@ -148,7 +145,6 @@ class Coverage(Generic[T]):
         return taken
 
     def holder(self, route: Route, any_case: bool) -> T | None:
-        """The first owner who has this route; None when it is free."""
         prefix = route_prefix(route.path)
         return _holder(self._taken.get((route.host, folded_path(prefix)), []), prefix, any_case)
 

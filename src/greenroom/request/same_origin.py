@@ -1,4 +1,4 @@
-"""Whether a page of the very host that is asked sent a request."""
+"""Whether a page of the requested host sent a request."""
 
 import re
 
@@ -11,8 +11,8 @@ _PORT = re.compile(rb":([0-9]{1,5})\Z")
 
 
 def from_here(arrival: Arrival) -> bool:
-    """Whether `Origin` is missing (a program) or names the host that was asked, with its port where
-    the request names one.
+    """Whether `Origin` is missing (a program) or names the requested host, with its port where the
+    request names one.
 
     The scheme is not compared: a proxy in front that ends TLS need not say so. `null` (a sandboxed
     frame, a file) is foreign.
@@ -28,8 +28,7 @@ def from_here(arrival: Arrival) -> bool:
 
 
 def provably_from_here(arrival: Arrival) -> bool:
-    """Whether the browser itself says so: with Sec-Fetch-Site, which no page can forge, or where it
-    sends none with `Origin`.
+    """Whether the browser says so: by Sec-Fetch-Site, which no page can forge, or else by `Origin`.
 
     A page over http cannot prove anything to one over https: the network between may have written
     it.

@@ -1,3 +1,3 @@
-"""What ledgers and the coordinator tell each other: reports, answers, and the tables and counts
-inside them.
+"""The messages between ledgers and the coordinator: reports, answers, and the tables and counts in
+them.
 """

@@ -1,8 +1,7 @@
-"""What a ledger counts for the forecast: how old sessions were when they ended, and what became of
-places in line.
+"""A ledger's counts for the forecast: ages of ended sessions, and what became of places in line.
 
-All counts are absolute since the epoch began, like everything else in a report: one that is lost or
-comes twice has nothing to repair. Nothing here takes part in any decision.
+All counts are absolute since the epoch began, so a lost or repeated report has nothing to repair.
+No decision uses them.
 """
 
 from greenroom.model.visit import arrival_ms_of
@@ -18,7 +17,7 @@ refreshed later than that is a stray.
 
 
 class Ages:
-    """Sessions that ended, by age; remembers what the coordinator has not confirmed."""
+    """Ended sessions by age, with what the coordinator has not confirmed."""
 
     __slots__ = ("_told", "_untold", "counts")
 
@@ -28,14 +27,13 @@ class Ages:
         self._told: set[int] = set()
 
     def count(self, cell: int) -> None:
-        """One session ended at this age, in steps."""
         cell = min(max(0, cell), AGE_CELLS - 1)
         self.counts[cell] = self.counts.get(cell, 0) + 1
         self._untold.add(cell)
 
     def report(self, whole: bool) -> tuple[tuple[int, int], ...]:
-        """(step, ended at that age since the epoch began) of all that changed since an acknowledged
-        report, or simply of all.
+        """(step, ended at that age since the epoch began): all, or what changed since an
+        acknowledged report.
         """
         if whole:
             self._untold |= self.counts.keys()
@@ -44,36 +42,34 @@ class Ages:
         return tuple([(cell, self.counts[cell]) for cell in self._told])
 
     def acknowledge(self) -> None:
-        """The newest report has arrived."""
         self._told.clear()
 
 
 class Census:
-    """Places in line: taken, lost, and how far the front has come."""
+    """Places in line: taken, lost, and the arrival second of the front."""
 
     __slots__ = ("front_s", "joined", "lost", "strays")
 
     def __init__(self) -> None:
         self.joined = 0
         self.lost = 0
-        """Places given up without getting in, less those that were taken again: may fall."""
+        """Places given up without admission, less those taken again: may fall."""
         self.strays = 0
         """Of the lost ones, those that never tried again after joining."""
         self.front_s = 0
-        """Arrival second of the visitor who was admitted from the line last."""
+        """Arrival second of the visitor last admitted from the line."""
 
     def begin_epoch(self) -> None:
-        """Counts from nothing."""
         self.joined = self.lost = self.strays = 0
 
     def place_taken(self, key: int, line_ms: int) -> None:
-        """A visitor takes a place; `line_ms` is the moment on the time line of keys."""
+        """`line_ms` is the current time on the time line of keys."""
         if line_ms - arrival_ms_of(key) > SOON_MS:
             self.lost -= 1
         else:
             self.joined += 1
 
     def place_lost(self, key: int, attempted_ms: int) -> None:
-        """A ghost, whose last try was at `attempted_ms`."""
+        """Counts a ghost that last tried at `attempted_ms`."""
         self.lost += 1
         self.strays += attempted_ms - arrival_ms_of(key) <= SOON_MS

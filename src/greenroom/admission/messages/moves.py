@@ -25,14 +25,10 @@ from dataclasses import dataclass
 import msgspec
 
 CLAIMS_MAX = 1_000
-"""Claims of one report: 40 KB. Those of more visitors who moved within one sync wait for the next
-one.
-"""
+"""Claims of one report: 40 KB. Further visitors who moved within one sync wait for the next one."""
 
 
 class MovesUp(msgspec.Struct, frozen=True, array_like=True):
-    """What a ledger says about moving sessions."""
-
     given: int  # sessions ended here because their visitor is elsewhere, since the epoch began
     gifts: tuple[
         tuple[bytes, str, int], ...
@@ -45,8 +41,6 @@ class MovesUp(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MovesDown(msgspec.Struct, frozen=True, array_like=True):
-    """What the coordinator says about them."""
-
     given: int  # gifts that are booked
     arrived: int  # sessions booked to this ledger, since the epoch began
     arrivals: tuple[
@@ -58,13 +52,13 @@ class MovesDown(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class Claim:
-    """A visitor who was let in elsewhere is here."""
+    """A visitor admitted elsewhere who is here now."""
 
     home: str
     renewed_ms: int
     since_ms: int
     served_ms: int = 0
-    """The last page that was served on trust."""
+    """The last page served on trust."""
     denied: bool = False
 
 
@@ -89,8 +83,8 @@ class Moves:
         self.unconfirmed = 0
         """Pages served on trust."""
         self.elsewhere: dict[bytes, int] = {}
-        """Sessions that were given away: a visitor who comes back has not lost it. id -> when it
-        would have ended here.
+        """Sessions given away, so that a returning visitor has not lost one: id -> when it would
+        have ended here.
         """
         self._gifts: deque[tuple[bytes, str, int]] = deque()  # those that are not booked
         self._unknown: set[bytes] = set()
@@ -102,7 +96,7 @@ class Moves:
         return self.arrived - self.given
 
     def claim(self, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> Claim:
-        """The claim of this visitor, made now if there was none."""
+        """Returns this visitor's claim, made now if there was none."""
         found = self.claims.get(ticket_id)
         if found is None:
             found = self.claims[ticket_id] = Claim(home, renewed_ms, now_ms)
@@ -120,7 +114,7 @@ class Moves:
             self._unknown.add(ticket_id)
 
     def found(self, ticket_id: bytes) -> None:
-        """The session has come: it is not elsewhere, and no more missing."""
+        """The session has come: neither elsewhere nor missing."""
         self.elsewhere.pop(ticket_id, None)
         self._unknown.discard(ticket_id)
         self._unknown_told.discard(ticket_id)
@@ -147,7 +141,7 @@ class Moves:
         )
 
     def confirm(self, down: MovesDown, newest: bool) -> None:
-        """What is booked need not be said again; `newest`: this answers the last report."""
+        """Drops what is booked; `newest`: this answers the last report."""
         for _ in range(len(self._gifts) - (self.given - down.given)):
             self._gifts.popleft()
         if newest:
@@ -159,9 +153,7 @@ class Moves:
                 claim.denied = True
 
     def new_arrivals(self, down: MovesDown) -> tuple[tuple[bytes, int], ...]:
-        """Of those in the message, the ones that were not taken over yet; from now on they count as
-        taken.
-        """
+        """Arrivals in the message not taken over yet; from now on they count as taken."""
         new = min(len(down.arrivals), max(0, down.arrived - self.arrived))
         self.arrived += new
         return down.arrivals[len(down.arrivals) - new :]

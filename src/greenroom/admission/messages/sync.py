@@ -1,6 +1,7 @@
-"""What ledgers and coordinator tell each other. Counters are absolute since the epoch began, so a
-message that is lost, late or comes twice has nothing to repair; times travel as ages, because
-clocks differ.
+"""Reports and answers between ledgers and coordinator.
+
+Counters are absolute since the epoch began, so a lost, late or repeated message has nothing to
+repair. Times travel as ages, because clocks differ.
 """
 
 import msgspec
@@ -10,7 +11,7 @@ from greenroom.admission.messages.wait_table import WaitTable
 
 
 class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A ledger's report: its state as the coordinator needs it."""
+    """A ledger's report."""
 
     data_center: str
     epoch: int  # a ledger that starts without its memory begins a new one; larger is later
@@ -52,9 +53,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     farewell: bool = False
 
     def repeats(self, other: "SyncUp") -> bool:
-        """Whether there is nothing in this report that a coordinator has not taken in with the
-        other one, a little earlier.
-        """
+        """Whether this report has nothing new compared with a slightly earlier one."""
         return not (
             self.ages_ms or self.seconds or self.ended or self.moves or self.whole or self.farewell
             or self.used != other.used or self.returned_freed != other.returned_freed or self.granted_seen != other.granted_seen
@@ -65,8 +64,6 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The coordinator's answer."""
-
     epoch: int  # of the ledger this is about; a ledger ignores an answer to another one
     number: int  # grows with every answer to this data center
     answers: int  # number of the SyncUp

@@ -15,22 +15,20 @@ from math import log
 import msgspec
 
 OFFSET_S = 20.0
-"""Waits are compared as (wait + 20 s): all are uncertain by two or three seconds, the long ones by
-a part of the wait as well.
+"""Waits are compared as (wait + 20 s): all are uncertain by two or three seconds, long ones by a
+share as well.
 """
 LEADS_S = (15.0, 120.0, 540.0, 2_220.0)
 """Widths hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), and are
-read and learnt in between (`place_of`):
-
-so a long wait is told what shorter ones have taught, which come true sooner.
+interpolated (`place_of`): shorter waits, which come true sooner, teach the longer ones.
 """
 WIDEST = 1.2
-"""The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from
-one of LEADS_S to the next they fall by less than log 4, and no visitor gets a shorter estimate than
-those ahead."""
-REPORT_AGE_S = 0.7
-"""How old the reports are that a table is made of, on average: half of the time between two syncs.
+"""The largest logarithm of a width, up or down. Those of one quantile keep their sign, so between
+two of LEADS_S they fall by less than log 4, and no visitor gets a shorter estimate than those
+ahead.
 """
+REPORT_AGE_S = 0.7
+"""Mean age of the reports in a table: half of the time between two syncs."""
 UNDECIDED_S = 25.0
 """A visitor who joined and never returned counts as lost this much later: one refresh and the
 grace.
@@ -39,22 +37,18 @@ SHARES = (0.25, 0.5, 0.75, 0.95)
 HAZARDS = tuple(-log(1 - share) for share in SHARES)
 
 BELIEVED_S = 86_400.0
-"""Beyond a day nothing is believed."""
+"""Nothing beyond a day is believed."""
 TAIL_GROWTH = 1.2
-"""Behind what was played forward each knot is so much later than the one before."""
+"""Beyond what was played forward each knot is this much later than the one before."""
 FINE_STEPS = 12
 COARSENING = 1.06
-"""Knots stand a step apart for the first twelve steps, and then 6 per cent: about seventy for half
-an hour, ninety for a day.
-"""
+"""Knots are a step apart for twelve steps, then 6 %: about 70 for half an hour, 90 for a day."""
 
 Widths = tuple[float, float, float, float]
-"""Logarithms of what the wait that was worked out has to be multiplied by, for each of SHARES."""
+"""Logarithms of the factors on the computed wait, for each of SHARES."""
 
 
 class WaitTable(msgspec.Struct, frozen=True, array_like=True):
-    """What a coordinator believes about one room."""
-
     made_ms: int  # on the coordinator's clock
     people: tuple[float, ...]  # ascending, as long as `seconds`
     seconds: tuple[float, ...]
@@ -72,8 +66,8 @@ class WaitTable(msgspec.Struct, frozen=True, array_like=True):
 
 
 def between(knots: Sequence[float], values: Sequence[float], at: float) -> float | None:
-    """The value at a point between ascending knots, on a straight line; None behind the last, the
-    first value before the first.
+    """Interpolates linearly between ascending knots; None beyond the last, the first value before
+    the first.
     """
     index = bisect_left(knots, at, 1)
     if index >= len(knots):
@@ -83,12 +77,12 @@ def between(knots: Sequence[float], values: Sequence[float], at: float) -> float
 
 
 def next_knot(step: int) -> float:
-    """The least step that the knot after this one may stand at."""
+    """The least step at which the next knot may stand."""
     return step * COARSENING if step >= FINE_STEPS else step + 1
 
 
 def place_of(seconds: float) -> tuple[int, float]:
-    """After which of LEADS_S a wait is, and how far towards the next one, by its logarithm."""
+    """The index in LEADS_S before a wait, and how far towards the next, by logarithm."""
     at = min(
         max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(LEADS_S) - 1.0
     )

@@ -17,24 +17,24 @@ from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import TIE_BITS, arrival_ms_of
 
 GRACE_MS = 3_000
-"""A waiter who is this much late for the assigned refresh is a ghost: a slow network is not, an
-abandoned tab is.
+"""A waiter this much late for the assigned refresh is a ghost: a slow network is not, an abandoned
+tab is.
 """
 
 FOREVER_MS = 1 << 62
-"""Filed for no time at all: the slot is free."""
+"""Filed for no time: the slot is free."""
 
 CHANCE = 2.0
-"""Of a count n so many times its root may be chance."""
+"""Of a count n, this times its root may be chance."""
 
 STRETCH_MAX = 2_000
-"""Keys in one stretch: inserting moves 16 KB at most, and a line of a million has a thousand
+"""Keys in one stretch: an insert moves 16 KB at most, and a line of a million has a thousand
 stretches.
 """
 
 
 class Line:
-    """Who waits. Ranks count from 0; times are milliseconds."""
+    """Ranks count from 0; times are milliseconds."""
 
     __slots__ = (
         "_filed",
@@ -64,7 +64,7 @@ class Line:
         self.seconds: dict[int, int] = {}
         """Waiters by arrival second."""
         self.changed: set[int] = set()
-        """Seconds whose count has changed since this was cleared."""
+        """Seconds whose count changed since this was cleared."""
         self._filed = array("q")
         self._free: list[int] = []
         self._kept_slot = self._kept_until_ms = -1
@@ -80,7 +80,7 @@ class Line:
         return len(self.slots)
 
     def join(self, ticket_id: bytes, key: int, now_ms: int, refresh_ms: int) -> int:
-        """Takes a place by `key`; the id must not be here. Its slot."""
+        """Takes a place by `key` and returns its slot; the id must not be here."""
         slot = self._settle(ticket_id, key)
         self.expect(slot, now_ms, refresh_ms)
         self._insert(key, slot)
@@ -88,8 +88,8 @@ class Line:
         return slot
 
     def expect(self, slot: int, now_ms: int, refresh_ms: int) -> None:
-        """A check-in at `now_ms`, after which this refresh was assigned: no ghost before that and
-        the grace have passed.
+        """Notes a check-in and the refresh assigned after it: no ghost before that and the grace
+        have passed.
         """
         self.attempted[slot] = now_ms
         self.refresh[slot] = refresh_ms
@@ -98,8 +98,8 @@ class Line:
             self._file(slot, due_ms)
 
     def keep(self, slot: int, until_ms: int, now_ms: int) -> None:
-        """No ghost before this, however late. One place is kept at a time: that of another visitor
-        counts until its time is over.
+        """Keeps a place, however late, until then. One at a time: another visitor's is kept until
+        its time is over.
         """
         if self._kept_slot in (-1, slot) or self._kept_until_ms < now_ms:
             self._kept_slot, self._kept_until_ms = slot, until_ms
@@ -110,16 +110,14 @@ class Line:
         return self.ids[self._kept_slot] if self._kept_slot >= 0 else None
 
     def fill(self, places: Iterable[tuple[bytes, int]], now_ms: int, refresh_ms: int) -> None:
-        """Many (id, key) at once into an empty line."""
+        """Fills an empty line with many (id, key)."""
         for ticket_id, key in places:
             self.expect(self._settle(ticket_id, key), now_ms, refresh_ms)
             self._count(key, 1)
         self._arrange()
 
     def rekey(self, keys: Mapping[bytes, int]) -> list[bytes]:
-        """Those of these ids who are here stand by these keys from now on; the ids whose key was
-        another one.
-        """
+        """Moves those of these ids who are here to new keys; returns the ids whose key changed."""
         moved = [
             (ticket_id, self.slots[ticket_id], key)
             for ticket_id, key in keys.items()
@@ -135,7 +133,7 @@ class Line:
         return [ticket_id for ticket_id, _, _ in moved]
 
     def remove(self, ticket_id: bytes) -> int:
-        """Gives up a place; the slot it had."""
+        """Gives up a place; returns its slot."""
         slot = self.slots.pop(ticket_id)
         self.ids[slot] = None
         self._filed[slot] = FOREVER_MS
@@ -156,14 +154,12 @@ class Line:
         return slot
 
     def rank(self, key: int) -> int:
-        """How many stand before this key."""
         index = bisect_left(self._lows, key) - 1
         if index < 0:
             return 0
         return self._sizes.before(index) + bisect_left(self._stretches[index][0], key)
 
     def at(self, rank: int) -> int:
-        """The slot of the visitor with this rank."""
         index, rest = self._sizes.find(rank)
         return self._stretches[index][1][rest]
 
@@ -185,16 +181,15 @@ class Line:
 
     @property
     def first_ms(self) -> int:
-        """When the first in line came; the line must not be empty."""
+        """Arrival of the first in line; the line must not be empty."""
         return self._lows[0] >> TIE_BITS
 
     def unseen(self, second: int) -> int:
-        """How many have come here lately and have not been seen again, if newcomers keep coming as
-        three to five seconds ago.
+        """Recent visitors not seen again yet, if newcomers keep coming as three to five seconds
+        ago; `second` is the present one.
 
-        `second` is the present one. Tickets come back within two seconds and a half, so of the
-        second before last half are missing. A crowd that has just begun to come counts at once, as
-        far as one second had more visitors than chance may bring.
+        Tickets come back within 2.5 s, so of the second before last half are missing. A crowd that
+        has just begun counts at once, as far as one second had more visitors than chance may bring.
         """
         counts = self.seconds
         lately = [counts.get(second - age, 0) for age in range(6)]
@@ -203,8 +198,10 @@ class Line:
         return max(0, max(before * 5 // 6, int((most - CHANCE * sqrt(most)) * 5 / 2)) - since)
 
     def sweep(self, now_ms: int, patience_ms: int, limit: int) -> list[tuple[bytes, int]]:
-        """Removes the ghosts among at most `limit` waiters looked at, those refresh + grace +
-        patience late; their (id, slot).
+        """Removes the ghosts (refresh + grace + patience late) among at most `limit` waiters looked
+        at.
+
+        Returns their (id, slot).
         """
         gone: list[tuple[bytes, int]] = []
         cell = now_ms >> CELL_BITS
@@ -224,13 +221,10 @@ class Line:
         return gone
 
     def overdue(self, now_ms: int) -> bool:
-        """Whether `sweep` has something to look at."""
         return self._pardoned_ms >> CELL_BITS < now_ms >> CELL_BITS and self._wheel.overdue(now_ms)
 
     def pardon(self, until_ms: int) -> None:
-        """No visitor is a ghost before this; then those who have not refreshed by their own
-        deadline are.
-        """
+        """No visitor is a ghost before this; then those are who missed their own deadline."""
         self._pardoned_ms = until_ms
         for slot in self.slots.values():
             if self._filed[slot] > until_ms:
@@ -255,7 +249,7 @@ class Line:
         return slot
 
     def _arrange(self) -> None:
-        """Everybody by key, from the columns."""
+        """Rebuilds the order by key from the columns."""
         slots = array("I", sorted(self.slots.values(), key=self.keys.__getitem__))
         keys = array("Q", [self.keys[slot] for slot in slots])
         size = STRETCH_MAX // 2
@@ -294,7 +288,7 @@ class Line:
         self._sizes.insert(index, len(keys))
 
     def _find(self, key: int, slot: int) -> tuple[int, int]:
-        """Stretch and place of a slot; equal keys may go on into the next stretch."""
+        """Stretch and place of a slot; equal keys may continue in the next stretch."""
         index = max(0, bisect_left(self._lows, key) - 1)
         place = bisect_left(self._stretches[index][0], key)
         while True:

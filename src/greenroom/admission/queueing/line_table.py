@@ -1,10 +1,8 @@
-"""Makes the table of the line: a few places, chosen so that every place in between is found on a
-straight line.
+"""Builds the wait table: a few places, such that linear interpolation finds every place in between.
 
-Candidates are ranks that grow by an eighth from one to the next, because a visitor far behind needs
-no exact number. Of these only those stay whose neighbours could not tell: a steady stream of
-arrivals needs two, however long it lasts. So the table is small however large the room is, and
-reading the line costs a few hundred steps once a second.
+Candidate ranks grow by an eighth each, because a visitor far behind needs no exact number. Only
+those stay that their neighbours do not predict: a steady stream of arrivals needs two. So the table
+is small for any room, and costs a few hundred steps once a second.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,22 +12,18 @@ from greenroom.model.line_table import KNOTS_MAX, LOOK_S, Knot, LineTable
 from greenroom.model.visit import Estimate
 
 GROWTH = 8
-"""A candidate is farther back than the one before by a part in so many of its rank, and at least 1.
-"""
+"""Each candidate is farther back by 1 / GROWTH of its rank, and at least 1."""
 
 ERROR = 0.005
-"""A place that is read from the table is off by at most this part of the people ahead, or 1; twice
-as much until KNOTS_MAX are enough.
+"""An interpolated place is off by at most this part of the people ahead, or 1; doubled until
+KNOTS_MAX are enough.
 """
 
 RankedArrival = tuple[int, int]
-"""Moment of arrival, people ahead."""
 
 
 def ranks(waiting: int) -> Iterator[int]:
-    """The ranks of the candidates in a line of so many: the first and the last one are among
-    them.
-    """
+    """Candidate ranks in a line of this length, with the first and the last."""
     rank = 0
     while rank < waiting - 1:
         yield rank
@@ -39,10 +33,8 @@ def ranks(waiting: int) -> Iterator[int]:
 
 
 def due(waiting: int, permits: int, lookahead: float, pace: float) -> int:
-    """How many should check in now: those who are called, and those who will be before their pages
-    look again.
-
-    `pace` is how many enter from the line per second.
+    """How many should check in now: those called now or before their pages look again. `pace`:
+    admissions per second.
     """
     return min(waiting, permits + max(1, ceil(lookahead)) + ceil(pace * LOOK_S))
 
@@ -55,7 +47,7 @@ def table_of(
     made_ms: int,
     estimate: Callable[[int, int], Estimate | None],
 ) -> LineTable:
-    """The table of a line. `due`: the last one who should check in now; `estimate` (people ahead,
+    """Builds the table. `due`: the last one who should check in now; `estimate` (people ahead,
     moment of arrival) is the wait there.
     """
     knots = []
@@ -67,7 +59,7 @@ def table_of(
 
 
 def thinned(places: Sequence[RankedArrival]) -> list[RankedArrival]:
-    """At most KNOTS_MAX of these ascending places, the first and the last among them."""
+    """At most KNOTS_MAX of these ascending places, with the first and the last."""
     error = ERROR
     while len(found := _within(places, error)) > KNOTS_MAX:
         error *= 2

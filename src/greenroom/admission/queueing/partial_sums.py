@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class PartialSums:
-    """Sizes that are not negative, counted from 0."""
+    """Non-negative sizes, counted from 0."""
 
     __slots__ = ("_sizes", "_tree")
 
@@ -19,7 +19,6 @@ class PartialSums:
         self._tree: list[int] = []  # empty: to be made
 
     def add(self, index: int, change: int) -> None:
-        """The size of this index grows by so much, which may be negative."""
         self._sizes[index] += change
         tree = self._tree
         index += 1
@@ -28,17 +27,15 @@ class PartialSums:
             index += index & -index
 
     def insert(self, index: int, size: int) -> None:
-        """One more size, before that of this index."""
+        """Inserts a size before this index."""
         self._sizes.insert(index, size)
         self._tree = []
 
     def remove(self, index: int) -> None:
-        """One size less."""
         del self._sizes[index]
         self._tree = []
 
     def before(self, index: int) -> int:
-        """The sum of all sizes before this one."""
         tree, total = self._tree or self._made(), 0
         while index:
             total += tree[index]
@@ -46,8 +43,8 @@ class PartialSums:
         return total
 
     def find(self, place: int) -> tuple[int, int]:
-        """In which size this place is, counted from 0 over all of them, and where in it; IndexError
-        behind the end.
+        """The index of the size that contains this place, and the offset in it; IndexError beyond
+        the end.
         """
         tree, index = self._tree or self._made(), 0
         step = 1 << (len(tree) - 1).bit_length()

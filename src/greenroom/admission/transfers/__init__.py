@@ -1,3 +1,1 @@
-"""Sessions that follow their visitors from one data center to another: both ends of the
-exchange.
-"""
+"""Sessions that follow their visitors between data centers: both ends of the exchange."""

@@ -1,6 +1,4 @@
-"""The coordinator's side of sessions that follow their visitors (see `moves`): who claims what of
-whom, and what is on its way.
-"""
+"""The coordinator's side of sessions that follow their visitors (`moves`)."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -11,9 +9,7 @@ from greenroom.admission.messages.moves import MovesDown, MovesUp
 
 
 class TransferCounts(Protocol):
-    """What moving a session changes for a data center. Implemented by
-    `coordinator.data_center.DataCenter`.
-    """
+    """What moving a session changes for a data center (`coordinator.data_center.DataCenter`)."""
 
     name: str
     retired: bool
@@ -30,14 +26,12 @@ KnownDataCenters = Callable[[str], TransferCounts | None]
 
 @dataclass(slots=True)
 class PendingTransfers:
-    """What is pending for one data center."""
-
     arrivals: deque[tuple[bytes, int]] = field(default_factory=deque)
-    """(id, last renewal) booked to it, and not known to be taken over."""
+    """(id, last renewal) booked to it and not known to be taken over."""
     wanted: dict[bytes, str] = field(default_factory=dict)
     """Its sessions whose visitors are elsewhere."""
     claims: dict[bytes, str] = field(default_factory=dict)
-    """id -> whom it was asked of."""
+    """id -> the data center that was asked."""
     denied: set[bytes] = field(default_factory=set)
 
 
@@ -48,7 +42,7 @@ class SessionTransfers:
         self._known = known
         self._by_data_center: dict[str, PendingTransfers] = {}
         self._whereabouts: dict[bytes, tuple[str, int]] = {}
-        """id -> whom its unit was last booked to, and until when that must be remembered; soonest
+        """id -> where its unit was last booked, and until when that must be remembered; soonest
         first.
         """
 
@@ -61,10 +55,10 @@ class SessionTransfers:
     def book(
         self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int, remembered: int
     ) -> int:
-        """Takes in counts, in any order. Returns by how many units the pool changes: only for what
-        is not known of earlier times.
+        """Applies counts, in any order; returns the change of the pool, only for what is unknown
+        from earlier times.
 
-        `remembered`: at most so many units that came to it then are still there, so they may be
+        `remembered`: at most this many units that came to it then are still there, so they may be
         among its orphans.
         """
         new = min(len(up.gifts), max(0, up.given - center.moved_out))
@@ -120,15 +114,15 @@ class SessionTransfers:
         )
 
     def on_the_way(self, name: str) -> tuple[tuple[bytes, int], ...]:
-        """(id, last renewal) of sessions booked to a data center and not known to be taken over:
-        what has to be remembered.
+        """(id, last renewal) booked to a data center and not known to be taken over: to be
+        stored.
         """
         pending = self._by_data_center.get(name)
         return tuple(pending.arrivals) if pending else ()
 
     def recall(self, name: str, arrivals: Iterable[tuple[bytes, int]], until_ms: int) -> None:
-        """Takes `on_the_way` of a coordinator before this one over; where those units are is
-        remembered until then.
+        """Restores `on_the_way` of an earlier coordinator; where those units are is remembered
+        until then.
         """
         arrivals = tuple(arrivals)
         self._pending(name).arrivals.extend(arrivals)
@@ -167,11 +161,11 @@ class SessionTransfers:
     def _is_elsewhere(
         self, center: TransferCounts, pending: PendingTransfers, ticket_id: bytes
     ) -> bool:
-        """Whether a ledger rightly has no such session because its unit was booked to another one,
-        or is still on the way to it.
+        """Whether a ledger rightly lacks the session: its unit was booked to another one or is on
+        the way to it.
 
-        Then the claim stays open. With the next report of the claimant the data center is asked
-        that has the unit by now.
+        The claim then stays open, and the claimant's next report asks the data center that has the
+        unit by then.
         """
         booked = self._whereabouts.get(ticket_id)
         return booked is not None and (
@@ -186,7 +180,9 @@ class SessionTransfers:
                 del wanted[ticket_id]
 
     def _bring(self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int) -> int:
-        """Assigns one unit to a data center; 1 when there is no such one, so the unit is free."""
+        """Assigns one unit to a data center; returns 1 when that does not exist, so the unit is
+        free.
+        """
         center = self._known(to)
         if center is None or center.retired:
             return 1
@@ -207,9 +203,7 @@ class SessionTransfers:
         until_ms: int,
         renewed_ms: int | None = None,
     ) -> bool:
-        """A unit of a ledger that lost its state goes to one of its visitors; one to one, because
-        each is assigned once.
-        """
+        """Gives a unit of a ledger that lost its state to one of its visitors, one to one."""
         if not owner.orphans:
             return False
         owner.orphans -= 1
@@ -221,7 +215,7 @@ class SessionTransfers:
     def _lost_on_the_way(
         self, center: TransferCounts, pending: PendingTransfers, until_ms: int
     ) -> None:
-        """Booked by an earlier coordinator for an unknown ledger: not used until any such session
+        """Booked by an earlier coordinator for an unknown ledger: unused until any such session
         must have ended.
         """
         lost = center.moved_in - center.arrived - len(pending.arrivals)

@@ -1,9 +1,4 @@
-"""What a ledger does about visitors who were let in elsewhere, and about sessions whose visitors
-went elsewhere (see `moves`).
-
-These are operations on a ledger, in a package of their own; `SessionLedger` is all that they need
-of one.
-"""
+"""A ledger's operations on visitors admitted elsewhere, and on sessions that left (`moves`)."""
 
 from collections.abc import Container
 from typing import Protocol
@@ -15,44 +10,40 @@ from greenroom.admission.records import END, SESSION, pack
 from greenroom.model.visit import Outcome, Standing
 
 HELD_MS = 1_000
-"""A visitor who is held while a session is on its way asks again after this: two syncs take about
-as long.
-"""
+"""Retry of a visitor who is held while a session is on its way: two syncs take about as long."""
 GONE = Outcome(Standing.GONE)
 
 
 class LivingSessions(Protocol):
-    """Sessions by ticket id, as far as they can move. Implemented by `ledger.sessions.Sessions`."""
+    """Sessions by ticket id, as far as they can move (`ledger.sessions.Sessions`)."""
 
     life_ms: int
 
     @property
-    def inside(self) -> Container[bytes]:
-        """Ids of living sessions."""
+    def inside(self) -> Container[bytes]: ...
 
     def renewed(self, ticket_id: bytes) -> int | None:
-        """The last renewal; None when there is no such session."""
+        """The last renewal; None without such a session."""
 
     def resume(self, ticket_id: bytes, renewed_ms: int) -> None:
-        """A session that was renewed then goes on here."""
+        """Continues a session here that was renewed then."""
 
-    def forget(self, ticket_id: bytes) -> None:
-        """A session goes on elsewhere."""
+    def forget(self, ticket_id: bytes) -> None: ...
 
     def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
-        """The id gets no place and no session again; until when that is remembered."""
+        """Bars the id from a new place or session; returns until when that is remembered."""
 
     def revive(self, ticket_id: bytes) -> None:
-        """The id is not spent after all."""
+        """Lifts the bar."""
 
 
 class SessionLedger(Protocol):
-    """What moving a session needs of a ledger. Implemented by `ledger.ledger.Ledger`."""
+    """What moving a session needs of a ledger (`ledger.ledger.Ledger`)."""
 
     data_center: str
     born_ms: int
     all_ended_ms: int
-    """When an operator's word ended all sessions here; 0: never."""
+    """When an operator ended all sessions here; 0: never."""
     strong: bool
     lease: Lease
     line: Line
@@ -60,23 +51,20 @@ class SessionLedger(Protocol):
     log: list[bytes]
 
     @property
-    def sessions(self) -> LivingSessions:
-        """Who is inside."""
+    def sessions(self) -> LivingSessions: ...
 
-    def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
-        """An accepted ticket came."""
+    def view(self, ticket_id: bytes, now_ms: int) -> Outcome: ...
 
-    def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-        """A waiting ticket came."""
+    def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome: ...
 
     def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
-        """Lets in a visitor whose session cannot be reached; None without a permit."""
+        """Admits a visitor whose session cannot be reached; None without a permit."""
 
     def leave_line(self, ticket_id: bytes) -> bool:
-        """Gives up a place; whether there was one."""
+        """Gives up a place; returns whether there was one."""
 
     def drop_place(self, ticket_id: bytes) -> None:
-        """Frees a place whose visitor has been let in elsewhere."""
+        """Frees a place whose visitor was admitted elsewhere."""
 
 
 def visit(
@@ -88,13 +76,13 @@ def visit(
     now_ms: int,
     random_bits: int,
 ) -> Outcome:
-    """An accepted ticket that says another data center (`home`), or this one before it lost its
+    """Handles an accepted ticket of another data center (`home`), or of this one before it lost its
     state.
 
-    `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE when the
-    session is here by now, or when the visitor is served on trust: then the ticket keeps the home
-    it has. ADMITTED when a permit was spent; the home is here then. WAITING when held; GONE when
-    there is no such session, or not any more.
+    `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE: the
+    session is here by now, or the visitor is served on trust: then the ticket keeps its home.
+    ADMITTED: a permit was spent; the home is here then. WAITING: held; GONE: there is no such
+    session, or no longer.
     """
     moves = ledger.moves
     if ticket_id in ledger.sessions.inside:
@@ -132,7 +120,7 @@ def visit(
 
 
 def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, newest: bool) -> None:
-    """Takes in what the coordinator says. `newest`: it answers the last report."""
+    """Applies the coordinator's message; `newest`: it answers the last report."""
     ledger.moves.confirm(down, newest)
     for ticket_id, age_ms in ledger.moves.new_arrivals(down):
         take_over(ledger, ticket_id, now_ms - age_ms, now_ms)
@@ -141,8 +129,8 @@ def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, newest: bool) -> N
 
 
 def take_over(ledger: SessionLedger, ticket_id: bytes, renewed_ms: int, now_ms: int) -> None:
-    """A session arrives with its unit. Pages that were served on trust renewed it; a second unit
-    for the same visitor is free.
+    """Takes over a session and its unit. Pages served on trust renewed it; a second unit for the
+    same visitor is free.
     """
     sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
     if claim:
@@ -162,7 +150,7 @@ def take_over(ledger: SessionLedger, ticket_id: bytes, renewed_ms: int, now_ms: 
 
 
 def give(ledger: SessionLedger, ticket_id: bytes, to: str, now_ms: int) -> None:
-    """Ends a session here, because its visitor is there."""
+    """Ends a session here, because its visitor is at `to`."""
     sessions = ledger.sessions
     renewed_ms = sessions.renewed(ticket_id)
     if renewed_ms is None or now_ms >= renewed_ms + sessions.life_ms:

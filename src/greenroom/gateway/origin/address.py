@@ -1,6 +1,4 @@
-"""Where admitted requests go: one web application, reachable by one URL or the file of a Unix
-socket.
-"""
+"""The origin of admitted requests: one web application at a URL or a Unix socket."""
 
 import ssl
 from dataclasses import dataclass
@@ -15,12 +13,11 @@ _SOCKET_FILE = "unix:"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One origin. Equal origins share their connections, also across reloads.
+    """Equal origins share their connections, also across reloads.
 
-    `host_header` is what the origin gets as Host: empty passes the visitor's own host on, as most
-    applications behind a proxy expect. With https the certificate is verified against `server_name`
-    (default: `host`) unless `verify` is off, and against the authorities in the PEM file `ca_file`
-    if it is given.
+    `host_header` is the Host for the origin; empty passes the visitor's own, as most applications
+    behind a proxy expect. With https the certificate is verified against `server_name` (default:
+    `host`) unless `verify` is off, and against the authorities in the PEM file `ca_file` if given.
     """
 
     scheme: str
@@ -31,11 +28,11 @@ class Origin:
     ca_file: str = ""
     server_name: str = ""
     of_zone: bool = False
-    """Chosen by the editor of a zone, who is not the operator: its addresses are judged more
-    strictly (`origin.guard`).
+    """Chosen by a zone's editor, not the operator: its addresses are judged more strictly
+    (`origin.guard`).
     """
     path: str = ""
-    """The file of a Unix socket, which speaks plain HTTP; then host and port are empty."""
+    """A Unix socket, which speaks plain HTTP; then host and port are empty."""
 
     @classmethod
     def of(
@@ -48,9 +45,7 @@ class Origin:
         server_name: str = "",
         of_zone: bool = False,
     ) -> Self:
-        """From `http://host[:port]`, `https://host[:port]` or `unix:/path`; ValueError says what is
-        wrong with anything else.
-        """
+        """Parses `http://host[:port]`, `https://host[:port]` or `unix:/path`; raises ValueError."""
         path = url.removeprefix(_SOCKET_FILE) if url.startswith(_SOCKET_FILE) else ""
         parts = urlsplit("http://unix:1" if path else url)
         if path and of_zone:
@@ -87,7 +82,5 @@ class Origin:
         return f"{self.scheme}://{host}:{self.port}"
 
     def tls(self) -> ssl.SSLContext | None:
-        """How to encrypt, or None for http. Reads `ca_file`; OSError or ssl.SSLError when that
-        fails.
-        """
+        """None for http. Reads `ca_file`; raises OSError or ssl.SSLError."""
         return origin_context(self.verify, self.ca_file) if self.scheme == "https" else None

@@ -1,9 +1,8 @@
-"""The origin's side of the gateway: one connection, one request at a time, its answer read strictly
-and passed on as it comes.
+"""One connection to the origin: one request at a time, its answer read strictly and passed on as it
+comes.
 
-An answer is over when its framing says so. What comes behind it, what comes unasked and what cannot
-be understood ends the connection: the next visitor must never get bytes that were meant for another
-one.
+An answer is over when its framing says so. Bytes after it, unasked bytes and unreadable ones end
+the connection: the next visitor must never get bytes that were meant for another one.
 """
 
 from __future__ import annotations
@@ -23,17 +22,13 @@ from greenroom.gateway.wire.websocket import verified
 
 
 class OriginExchange(Protocol):
-    """The request that a connection serves (`visitor.exchange.Exchange`): it is told what the
-    origin does.
-    """
+    """The request that a connection serves (`visitor.exchange.Exchange`)."""
 
     @property
-    def head(self) -> RequestHead:
-        """Of the request."""
+    def head(self) -> RequestHead: ...
 
     @property
-    def forward(self) -> Forward | None:
-        """The verdict."""
+    def forward(self) -> Forward | None: ...
 
     @property
     def key(self) -> bytes:
@@ -44,65 +39,55 @@ class OriginExchange(Protocol):
         """Whether bytes are carried both ways as they come."""
 
     hints: int
-    """Answers before the answer so far."""
+    """Interim answers so far."""
 
-    def interim(self, head: AnswerHead) -> None:
-        """An answer before the answer."""
+    def interim(self, head: AnswerHead) -> None: ...
 
     def answer_begins(self, head: AnswerHead, payload: bytes, done: bool) -> None:
-        """The head of the answer, and what is there of its body; `done` when that is all."""
+        """The head of the answer and the first of its body; `done` when that is all."""
 
-    def answer_continues(self, payload: bytes, done: bool) -> None:
-        """More of the answer's body."""
+    def answer_continues(self, payload: bytes, done: bool) -> None: ...
 
-    def open_tunnel(self, head: AnswerHead, rest: bytes) -> None:
-        """The origin agreed to a WebSocket."""
+    def open_tunnel(self, head: AnswerHead, rest: bytes) -> None: ...
 
-    def from_tunnel(self, data: bytes) -> None:
-        """Bytes of the tunnel."""
+    def from_tunnel(self, data: bytes) -> None: ...
 
     def released(self) -> bool:
-        """The connection is its own again; whether it may serve another request."""
+        """The connection is free of this request; returns whether it may serve another one."""
 
-    def origin_is_full(self) -> None:
-        """The origin does not keep up with the request."""
+    def origin_is_full(self) -> None: ...
 
-    def origin_has_room(self) -> None:
-        """The origin caught up."""
+    def origin_has_room(self) -> None: ...
 
     def origin_lost(self, *, stale: bool) -> None:
-        """The origin closed the connection. `stale`: it had been used before and not one byte of
-        this answer came.
+        """The origin closed the connection. `stale`: it was used before and no byte of this answer
+        came.
         """
 
     def origin_failed(self, status: int) -> None:
         """No (more) answer will come."""
 
-    def broken(self, error: BaseException) -> None:
-        """An exception while it was served."""
+    def broken(self, error: BaseException) -> None: ...
 
 
 class ConnectionOwner(Protocol):
-    """The pool that a connection belongs to (`origin.pool.Pool`)."""
+    """The pool of a connection (`origin.pool.Pool`)."""
 
     @property
-    def limits(self) -> Limits:
-        """In force now."""
+    def limits(self) -> Limits: ...
 
     @property
-    def counts(self) -> Counts:
-        """Of the gateway."""
+    def counts(self) -> Counts: ...
 
     def give_back(self, connection: OriginConnection, idle_s: int) -> None:
         """The connection is ready for its next request; `idle_s` is how long the origin keeps it
         (0: not said).
         """
 
-    def lost(self, connection: OriginConnection) -> None:
-        """The connection is closed."""
+    def lost(self, connection: OriginConnection) -> None: ...
 
     def refill(self) -> None:
-        """After `lost`, when its request was told."""
+        """Called after `lost`, when its request was notified."""
 
 
 class OriginConnection(asyncio.Protocol):
@@ -129,7 +114,6 @@ class OriginConnection(asyncio.Protocol):
         self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asyncio: the connection stands."""
         self.transport = cast(asyncio.Transport, transport)
         self._sealed = (
             transport.get_extra_info("sslcontext") is not None
@@ -144,27 +128,24 @@ class OriginConnection(asyncio.Protocol):
         self.transport.write(data)
 
     def write(self, data: bytes) -> None:
-        """Sends more of the request's body, or of a tunnel."""
         if self._sealed and is_broken(self.transport):
             return
         self.counts.bytes_in += len(data)
         self.transport.write(data)
 
     def pause(self) -> None:
-        """The visitor does not keep up: read no more for now."""
+        """Stops reading: the visitor does not keep up."""
         if not self._paused and not self.transport.is_closing():
             self._paused = True
             self.transport.pause_reading()
 
     def resume(self) -> None:
-        """Read on."""
         if self._paused:
             self._paused = False
             if not self.transport.is_closing():
                 self.transport.resume_reading()
 
     def close(self) -> None:
-        """Closes an unused connection."""
         self.transport.close()
 
     def abort(self) -> None:
@@ -175,7 +156,6 @@ class OriginConnection(asyncio.Protocol):
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Asyncio: bytes from the origin."""
         exchange = self.exchange
         if exchange is None:
             self.transport.abort()
@@ -277,7 +257,7 @@ class OriginConnection(asyncio.Protocol):
         self._release(exchange, self._keep and not body.rest, self._idle_s)
 
     def _release(self, exchange: OriginExchange, keep: bool, idle_s: int) -> None:
-        """The answer is complete: back to the pool before the visitor is told, so that the next
+        """Returns the connection to the pool before the visitor is notified, so that the next
         request can have it.
         """
         self.exchange = None
@@ -295,24 +275,18 @@ class OriginConnection(asyncio.Protocol):
         exchange.origin_failed(502)
 
     def pause_writing(self) -> None:
-        """Asyncio: the origin does not keep up."""
         if self.exchange is not None:
             self.exchange.origin_is_full()
 
     def resume_writing(self) -> None:
-        """Asyncio: the origin caught up."""
         if self.exchange is not None:
             self.exchange.origin_has_room()
 
     def eof_received(self) -> None:
-        """Asyncio: the origin sends no more; the transport closes and `connection_lost` sorts it
-        out.
-        """
+        """The transport closes, and `connection_lost` sorts it out."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Asyncio: the connection is gone. A body that ends with the connection is complete only
-        when it was not reset.
-        """
+        """A body that ends with the connection is complete only when it was not reset."""
         if (
             exc is not None
             and not self._sealed

@@ -1,9 +1,9 @@
-"""Where a connection to an origin may go: never to greenroom itself; with a zone's origin never to
-a link-local address or a file.
+"""Where a connection to an origin may go: never to greenroom itself; for a zone's origin never to a
+link-local address or a file.
 
-The editor of a zone chooses its origin, and is not the operator of this machine. Names are judged
-by what they resolve to, at every connection, and the connection goes to a judged address: a name
-that leads elsewhere the next time gains nothing.
+A zone's editor chooses its origin and is not the operator of this machine. Names are judged by what
+they resolve to, at every connection, and the connection goes to a judged address: a name that leads
+elsewhere the next time gains nothing.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from greenroom.outbound.own_listeners import Listening, is_same_file, reaches_li
 from greenroom.outbound.policy import NEVER, PRIVATE, read_address
 
 ZONE_POLICY = OutboundPolicy(ports=(), allowed=PRIVATE, denied=NEVER)
-"""For the origin of a zone: every public address and those of an operator's own networks."""
+"""For a zone's origin: public addresses and those of an operator's own networks."""
 
 
 class OriginGuard:
@@ -27,19 +27,18 @@ class OriginGuard:
         resolve: Resolve = resolve_by_system,
         everywhere: Listening | None = None,
     ) -> None:
-        """`listening` gives greenroom's own listeners, those that it was given a free port for
-        included.
+        """`listening` gives greenroom's own listeners, with those on a free port.
 
-        `everywhere` gives those of processes on other machines too: the origin of a zone is an
-        address for all of them.
+        `everywhere` adds those of processes on other machines: a zone's origin is an address for
+        all of them.
         """
         self._listening = listening
         self._resolve = resolve
         self._zones = Guard(ZONE_POLICY, resolve, everywhere or listening)
 
     def check_socket(self, origin: Origin) -> None:
-        """Raises OutboundRefused when the file of this origin's Unix socket may not be connected
-        to. Follows links.
+        """Raises OutboundRefused when this origin's Unix socket may not be connected to. Follows
+        links.
         """
         if origin.of_zone:
             raise OutboundRefused("the origin of a zone cannot be a Unix socket")

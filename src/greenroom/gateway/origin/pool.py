@@ -1,9 +1,9 @@
-"""Connections to one origin: lent to one request at a time, kept for a short while, never more than
-the origin may get.
+"""Connections to one origin: lent to one request at a time, kept for a short while, within the
+origin's limit.
 
 A request whose client, ticket or kind has its share already (`origin.shares`) is set aside until
-one of its connections comes back, while the others go on. Tunnels are counted apart: they last, and
-would use up the connections that requests need.
+one of its connections comes back. Tunnels are counted apart: they last, and would use up the
+connections that requests need.
 """
 
 import asyncio
@@ -25,28 +25,26 @@ from greenroom.outbound import OutboundRefused
 log = structlog.get_logger(__name__)
 
 PROMOTED_AT_ONCE = 8
-"""Requests that were set aside and are looked at again when a connection comes back."""
+"""Requests set aside that are looked at again when a connection comes back."""
 
 
 class Borrower(Taker, Protocol):
-    """A request that wants a connection. `connected` or `not_connected` is called, once, unless it
+    """A request that wants a connection. `connected` or `not_connected` is called once, unless it
     withdraws before.
     """
 
     def waits(self) -> None:
-        """There is none ready."""
+        """No connection is ready."""
 
     def connected(self, connection: OriginConnection) -> None:
         """The connection is the borrower's until it releases or aborts it."""
 
     def not_connected(self, status: int) -> None:
-        """There is none to be had: the status to answer with."""
+        """No connection can be had; `status` is the answer's."""
 
 
 class Pool:
-    """Lends the most recently used connection first, so that the surplus grows old and is
-    closed.
-    """
+    """Lends the most recently used connection first, so that the surplus ages and is closed."""
 
     def __init__(
         self,
@@ -80,13 +78,14 @@ class Pool:
         self.relimit(limits)
 
     def relimit(self, limits: Limits) -> None:
-        """Other limits from now on."""
         self.limits = limits
         self._shares, self._tunnel_shares = Shares.of_requests(limits), Shares.of_tunnels(limits)
         self._easy, self._idle_s = self._shares.easy, limits.origin_idle_s
 
     def lend(self, borrower: Borrower) -> None:
-        """A connection at once, or when one is free or opened; none where too many wait already."""
+        """Lends a connection at once, or when one is free or opened; none where too many wait
+        already.
+        """
         idle = self._idle
         if self._open - len(idle) < self._easy or self._fits(borrower):
             while idle:
@@ -107,18 +106,18 @@ class Pool:
             self._backfill()
 
     def open_for(self, borrower: Borrower) -> None:
-        """A connection that has not been used before; for the one retry."""
+        """Lends an unused connection, for the one retry."""
         self._open_one(borrower)
 
     def withdraw(self, borrower: Borrower) -> None:
-        """The borrower does not want it any more; harmless when it is not waiting."""
+        """Cancels a borrower; harmless when it is not waiting."""
         for waiting in (self._queue, self._aside):
             if borrower in waiting:
                 waiting.remove(borrower)
 
     def give_back(self, connection: OriginConnection, idle_s: int) -> None:
-        """A connection that is ready for its next request; `idle_s` is how long the origin keeps it
-        (0: not said).
+        """Takes a connection that is ready for its next request; `idle_s` is how long the origin
+        keeps it (0: not said).
         """
         if self._closed:
             connection.close()
@@ -145,9 +144,7 @@ class Pool:
         return passed
 
     def becomes_tunnel(self, connection: OriginConnection, taker: Taker) -> str:
-        """Counts it with the tunnels from now on, until it is lost, or returns the limit that is
-        full by now.
-        """
+        """Counts it with the tunnels until it is lost, or returns the limit that is full by now."""
         if passed := self.tunnel_limit(taker):
             return passed
         self._requests.discard(connection)
@@ -157,7 +154,7 @@ class Pool:
         return ""
 
     def lost(self, connection: OriginConnection) -> None:
-        """The connection is closed. Call `refill` after its borrower was told, so that a retry
+        """The connection is closed. Call `refill` after its borrower was notified, so that a retry
         comes first.
         """
         self.counts.origin_connections_open -= 1
@@ -170,14 +167,14 @@ class Pool:
             self._idle.remove(connection)
 
     def refill(self) -> None:
-        """Opens connections for those that wait, as far as the limit allows."""
+        """Opens connections for waiting requests, as far as the limit allows."""
         if self._aside and (borrower := self._promoted()) is not None:
             self._queue.append(borrower)
         self._backfill()
 
     def sweep(self, again: float) -> None:
-        """Closes what would be idle for too long before the next sweep, which is at `again` in the
-        loop's time: no idle one is too old.
+        """Closes connections that would be idle for too long before the next sweep, at `again` in
+        the loop's time.
         """
         self._sweep_at = again
         over = [connection for connection in self._idle if connection.idle_until <= again]
@@ -188,8 +185,8 @@ class Pool:
             borrower.connected(self._idle.pop())
 
     def close(self) -> None:
-        """Closes idle connections now and lent ones when they come back; attempts under way are
-        given up.
+        """Closes idle connections now and lent ones when they come back; cancels attempts under
+        way.
         """
         self._closed = True
         for task in self._tasks:
@@ -205,8 +202,8 @@ class Pool:
         )
 
     def _set_aside(self, borrower: Borrower) -> None:
-        """Until a connection of its share comes back; at once an error when as many of its client
-        wait as may be served.
+        """Waits for a connection of its share; an error at once when too many of its client
+        wait.
         """
         self.counts.origin_shares_used_up += 1
         client = borrower.head.arrival.client
@@ -217,9 +214,7 @@ class Pool:
             self._aside.append(borrower)
 
     def _next(self) -> Borrower | None:
-        """The first that waits and is within its share; those in the queue that are not any more
-        are set aside.
-        """
+        """The first waiting request within its share; others on the way are set aside."""
         while self._queue:
             borrower = self._queue.popleft()
             if self._fits(borrower):
@@ -228,7 +223,7 @@ class Pool:
         return self._promoted()
 
     def _promoted(self) -> Borrower | None:
-        """One of those set aside, when it is within its share again."""
+        """A request set aside that is within its share again."""
         for borrower in list(islice(self._aside, PROMOTED_AT_ONCE)):
             self._aside.remove(borrower)
             if self._fits(borrower):
@@ -275,8 +270,8 @@ class Pool:
         self._arrived(borrower, connection, status)
 
     async def _connected(self, origin: Origin) -> OriginConnection:
-        """To the first address that answers. Raises OSError, ssl.SSLError, or OutboundRefused when
-        there is none that may be used.
+        """Connects to the first address that answers. Raises OSError, ssl.SSLError or
+        OutboundRefused.
         """
         if origin.path:
             self._guard.check_socket(origin)

@@ -1,10 +1,9 @@
-"""Who may have how many connections to one origin, so that no client, ticket or kind of request
-takes them all from the others.
+"""Shares of the connections to one origin, so that no client, ticket or kind of request takes them
+all.
 
-One client that sends slow requests, or one pass used by a program, could otherwise hold every
-connection while admitted visitors get 503. Shares count only when connections become scarce: below
-`easy` lent connections no share can be used up, and nothing is looked at. Lent connections are
-counted when the number is needed, so no share can leak.
+A client with slow requests, or one pass used by a program, could otherwise hold every connection
+while admitted visitors get 503. Shares count only when connections become scarce: below `easy` lent
+connections none can be used up. Lent connections are counted when needed, so no share can leak.
 """
 
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.limits import Limits
 
 SHARE_LEAST = 8
-"""Connections that every client and ticket may have: a browser opens six to one host."""
+"""Connections for every client and ticket: a browser opens six to one host."""
 
 
 NO_SHARE = 1 << 31
@@ -28,8 +27,7 @@ class Taker(Protocol):
     """A request that has, or wants, a connection."""
 
     @property
-    def head(self) -> RequestHead:
-        """Of the request."""
+    def head(self) -> RequestHead: ...
 
     @property
     def forward(self) -> Forward | None:
@@ -38,7 +36,7 @@ class Taker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The most connections for one address, for one ticket, and for all requests without a ticket
+    """Most connections for one address, for one ticket, and for all requests without a ticket
     together.
     """
 
@@ -50,7 +48,6 @@ class Shares:
 
     @classmethod
     def of_requests(cls, limits: Limits) -> Self:
-        """For requests."""
         total = limits.origin_connections
         return cls(
             _below(total, max(SHARE_LEAST, total * limits.origin_address_percent // 100)),
@@ -60,7 +57,6 @@ class Shares:
 
     @classmethod
     def of_tunnels(cls, limits: Limits) -> Self:
-        """For WebSocket tunnels."""
         total = limits.origin_tunnels
         address = max(SHARE_LEAST, total * limits.origin_address_percent // 100)
         return cls(
@@ -94,8 +90,8 @@ class Shares:
 
 
 def is_same_client(one: str, other: str) -> bool:
-    """Whether two requests are of one client, as far as is known: visitors whose address a proxy
-    keeps to itself are not one.
+    """Whether two requests are of one client, as far as known: visitors whose address a proxy
+    withholds are not.
     """
     return one == other and one != SOCKET_PEER
 
@@ -106,9 +102,7 @@ def _below(total: int, share: int) -> int:
 
 
 def ticket_of(taker: Taker) -> bytes:
-    """The ticket that let it in; empty when no room covers it, or it passed without one or only
-    provisionally.
-    """
+    """The ticket that admitted it; empty without one, without a room, or if provisional."""
     forward = taker.forward
     return (
         forward.ticket.id

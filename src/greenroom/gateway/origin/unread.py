@@ -1,9 +1,9 @@
-"""What an origin sent before it reset the connection. The kernel keeps it, but an event loop
-forgets it when a write fails first.
+"""Reads what an origin sent before it reset the connection.
 
-An origin that refuses an upload answers and closes while the upload is on its way, and closing with
-unread input resets the connection. Whether the loop then reads the answer or writes the next part
-of the upload is chance; and after a failed write it reads no more.
+The kernel keeps it, but an event loop drops it when a write fails first. An origin that refuses an
+upload answers and closes while the upload is on its way, and closing with unread input resets the
+connection. Whether the loop then reads the answer or writes the next part is chance; after a failed
+write it reads no more.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ answer breaks off here.
 
 
 def unread(transport: asyncio.BaseTransport) -> bytes:
-    """What arrived on this plain connection and was not read; to be called in `connection_lost`,
-    while the socket is still open.
+    """Unread bytes of this plain connection; call in `connection_lost`, while the socket is still
+    open.
     """
     sock = transport.get_extra_info("socket")
     found = b""

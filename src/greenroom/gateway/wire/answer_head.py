@@ -21,7 +21,6 @@ _CACHE_HEADERS = frozenset((b"cache-control", b"edge-control", b"x-accel-expires
 COMMAND = b"cf-waiting-room-command"
 
 NO_BODY = frozenset((204, 304))
-"""Statuses of answers that never have one."""
 
 _DROPPED = frozenset((b"proxy-connection", b"te", b"trailer"))
 _READ = frozenset(
@@ -42,7 +41,7 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([0-9]) +([1-9][0-9][0-9](?: [\t\x20-\x7e\x
 _CONTROL = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SECOND_STATUS_LINE = re.compile(rb"HTTP/1\.[0-9] ")
 _NO_NAME = re.compile(rb"[\x21-\x39\x3b-\x7e\x80-\xff]+(?::.*)?", re.DOTALL)
-"""A line whose name is no token, but no reader could take it for one: without blanks, controls or
+"""A line whose name is no token, but that no reader could take for one: without blanks, controls or
 an early end.
 """
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -50,31 +49,25 @@ _IDLE = re.compile(rb"(?:\A|[ ,;])timeout=([0-9]{1,6})", re.IGNORECASE)
 _CONNECTION_OPTIONS = frozenset((b"", b"keep-alive", b"close", b"upgrade"))
 
 LINES_REMEMBERED = 4_096
-"""Distinct header lines whose meaning is remembered; the memory starts afresh when it is full (at
-most 1 MB).
-"""
+"""Cached header lines; the cache starts afresh when full (at most 1 MB)."""
 
 LINE_REMEMBERED_MAX = 256
 """Longer lines are parsed each time; they rarely repeat."""
 
 HEADS_REMEMBERED, HEAD_REMEMBERED_MAX = 512, 1_024
-"""Whole heads that are remembered, and their longest: one file, or one page of fixed length, asked
-for often within a second.
-"""
+"""Cached whole heads and their longest: one file or fixed page requested often within a second."""
 
 PRIVATE = b"Cache-Control: private\r\n"
 TICKET = b"Set-Cookie: "
 
 
 class AnswerHead(msgspec.Struct):
-    """What an origin's answer says. `lines` are the status line and the headers that travel on,
-    CRLF after each.
+    """A parsed answer head. `lines` are the status line and the forwarded headers, CRLF after each.
 
-    `digit` is the first one of the status, 5 at most; `length_line` is the line that says
-    `content_length` to the visitor. `plain`: the answer to anything but a HEAD has a body of this
-    length. `behind_ticket` is what follows the ticket's value in the usual head of a plain answer
-    without cookies of its own; empty for any other. `directs`: it says something to shared caches,
-    or to us.
+    `digit` is the first one of the status, 5 at most; `length_line` is the Content-Length line for
+    the visitor. `plain`: the answer to anything but a HEAD has a body of this length.
+    `behind_ticket` follows the ticket's value in the usual head of a plain answer without cookies
+    of its own; else empty. `directs`: it says something to shared caches, or to us.
     """
 
     status: int
@@ -104,8 +97,8 @@ _heads: dict[bytes, AnswerHead] = {}
 
 
 def read_answer_head(block: bytes) -> AnswerHead | None:
-    """One head from the status line to the empty line; None when it is malformed or its body could
-    end in two places.
+    """Parses one head up to the empty line; None when it is malformed or its body could end in two
+    places.
 
     The same bytes give the same object, which must not be changed.
     """
@@ -122,8 +115,8 @@ def read_answer_head(block: bytes) -> AnswerHead | None:
 
 
 def end_of_lf_head(data: bytes) -> int:
-    """Where a head ends in which every line ends with LF alone, as old CGI programs write it; 0: it
-    is not such a head, or not complete.
+    """The end of a head whose lines all end with LF alone, as old CGI programs write; 0: it is no
+    such head, or incomplete.
 
     A single LF among CRLFs is no such head: that is how an injected header looks.
     """
@@ -135,11 +128,10 @@ def end_of_lf_head(data: bytes) -> int:
 
 
 def _repaired(block: bytes) -> bytes:
-    """A head whose oddities have one meaning only, written as it should have been; empty when
-    nothing can be repaired.
+    """Rewrites a head whose oddities have one meaning only; empty when nothing can be repaired.
 
-    Control characters in values become blanks, lines whose names no reader could mistake for
-    another are left out, and so is a second status line (old IIS). NUL, CR, folded lines and blanks
+    Control characters in values become blanks; lines whose names no reader could mistake for
+    another are dropped, as is a second status line (old IIS). NUL, CR, folded lines and blanks
     before the colon are never repaired.
     """
     if b"\r\n" not in block:
@@ -201,9 +193,7 @@ def _read(block: bytes) -> AnswerHead | None:
 
 
 def _read_codings(head: AnswerHead, codings: bytes, modern: bool) -> bool:
-    """Transfer-Encoding: `chunked`, or nothing but `identity`, which old servers send and which
-    means none; False for anything else.
-    """
+    """Accepts `chunked`, or nothing but `identity`, which old servers send and which means none."""
     if codings == b"chunked":
         head.chunked = True
     else:
@@ -218,15 +208,13 @@ def _read_codings(head: AnswerHead, codings: bytes, modern: bool) -> bool:
 
 @lru_cache(maxsize=256)
 def _status_line(line: bytes) -> tuple[int, bytes, bool] | None:
-    """Status, the line as the visitor gets it, and whether its version is 1.1 or a later 1.x."""
+    """Status, the line for the visitor, and whether its version is 1.1 or a later 1.x."""
     found = _STATUS_LINE.fullmatch(line)
     return (int(found[2][:3]), b"HTTP/1.1 " + found[2], found[1] != b"0") if found else None
 
 
 def _learn(line: bytes) -> _Item:
-    """What a header line is: one to pass on, one to look at (lower-case name and value), or none at
-    all.
-    """
+    """Classifies a header line: to pass on, to look at (lower-case name and value), or none."""
     if not _LINE.fullmatch(line):
         return _BAD
     name, _, value = line.partition(b":")
@@ -275,10 +263,10 @@ def _read_other(head: AnswerHead, name: bytes, value: bytes) -> None:
 
 
 def is_for_caches(name: bytes) -> bool:
-    """Whether shared caches obey the header of this lower-case name. A response with a ticket must
-    not reach a shared cache.
+    """Whether shared caches obey this lower-case header name: a response with a ticket must not
+    reach one.
 
-    Every CDN has a Cache-Control of its own (RFC 9213): Akamai-, CDN-, Google-CDN-, Netlify-,
+    Every CDN has its own Cache-Control (RFC 9213): Akamai-, CDN-, Google-CDN-, Netlify-,
     Vercel-CDN-Cache-Control.
     """
     return (
@@ -287,11 +275,11 @@ def is_for_caches(name: bytes) -> bool:
 
 
 def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset[bytes]) -> bytes:
-    """The visitor's head without framing, Connection and the empty line.
+    """The visitor's head without framing, Connection and the empty line. An origin can never set
+    the ticket cookie.
 
-    An origin can never set the ticket cookie. An answer that carries a ticket is never publicly
-    cacheable: what is said to shared caches is dropped, and Cache-Control keeps its other
-    directives behind `private`.
+    An answer with a ticket is never publicly cacheable: headers for shared caches are dropped, and
+    Cache-Control keeps its other directives behind `private`.
     """
     lines = head.lines
     for cookie in head.cookies:
@@ -310,7 +298,7 @@ def _private(head: AnswerHead) -> bytes:
 
 @lru_cache(maxsize=256)
 def private_caching(caching: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """The one Cache-Control line of an answer that is only for one visitor."""
+    """The Cache-Control line of an answer for one visitor."""
     directives = _directives(caching)
     if directives is None:  # a quote without an end: only ever less caching
         return b"Cache-Control: private, no-cache\r\n"
@@ -330,8 +318,8 @@ def publicly_cacheable(caching: tuple[tuple[bytes, bytes], ...]) -> bool:
 
 
 def _directives(caching: tuple[tuple[bytes, bytes], ...]) -> list[tuple[bytes, bytes]] | None:
-    """Cache-Control as (lower-case name, text) in order; None when it cannot be read. Quoted lists
-    may contain commas.
+    """Cache-Control as (lower-case name, text) in order; None when unreadable. Quoted lists may
+    contain commas.
     """
     said = b",".join(value for name, value in caching if name == b"cache-control")
     texts = [text for item in _DIRECTIVE.findall(said) if (text := item.strip(b" \t"))]

@@ -1,9 +1,9 @@
-"""Where a body ends: by its length, by chunks, or with the connection. Both sides use the same
-strict readers.
+"""Body framing: by length, by chunks, or until the connection ends; both sides use the same strict
+readers.
 
-A reader gets the received bytes and returns their payload. When it is `done`, `rest` are the bytes
-after the body. Trailers and chunk extensions are checked for their form and dropped: nothing behind
-us may rely on what a visitor puts there.
+A reader is fed the received bytes and returns their payload. When it is `done`, `rest` are the
+bytes after the body. Trailers and chunk extensions are checked for their form and dropped: nothing
+behind us may rely on what a visitor puts there.
 """
 
 import re
@@ -12,11 +12,11 @@ SIZE_LINE_MAX = 256
 """Longest line that opens a chunk: 16 digits and an extension, which is never used."""
 
 TRAILERS_MAX = 8 * 1024
-"""Most bytes of trailers read (and dropped) before the body counts as garbage."""
+"""Bytes of trailers read (and dropped) before the body is refused."""
 
 CHUNKS_FREE = 1_000
-"""Chunks of any size before their average counts: short bodies of programs that send each small
-write as a chunk.
+"""Chunks of any size before their average counts: programs send each small write of a short body as
+a chunk.
 """
 
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
@@ -25,7 +25,7 @@ _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
 
 
 class BadBody(Exception):
-    """The body cannot go on: `status` says why. Where the next message begins is unknown, so the
+    """The body cannot continue: `status` says why. The next message's start is unknown, so the
     connection must end.
     """
 
@@ -35,8 +35,6 @@ class BadBody(Exception):
 
 
 class LengthBody:
-    """A body of a known number of bytes."""
-
     __slots__ = ("left", "rest")
 
     def __init__(self, length: int) -> None:
@@ -45,11 +43,9 @@ class LengthBody:
 
     @property
     def done(self) -> bool:
-        """Whether the last byte was seen."""
         return not self.left
 
     def feed(self, data: bytes) -> bytes:
-        """The part of `data` that belongs to the body."""
         left = self.left
         if len(data) <= left:
             self.left = left - len(data)
@@ -60,21 +56,19 @@ class LengthBody:
 
 
 class UntilClose:
-    """A body that ends with the connection."""
-
     __slots__ = ()
     done = False
     rest = b""
     left = -1
 
     def feed(self, data: bytes) -> bytes:
-        """All of it."""
         return data
 
 
 class ChunkedBody:
-    """A chunked body, decoded. Keeps at most one unfinished line. `average` is the least mean size
-    of chunks after CHUNKS_FREE; 0: any.
+    """A chunked body, decoded. Keeps at most one unfinished line.
+
+    `average` is the least mean size of chunks after CHUNKS_FREE; `0` disables it.
     """
 
     __slots__ = (
@@ -108,7 +102,7 @@ class ChunkedBody:
         self.rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """The payload in `data`. Raises BadBody at the first byte that no strict server would
+        """Returns the payload. Raises BadBody at the first byte that no strict server would
         accept.
         """
         if self._kept:
@@ -135,7 +129,7 @@ class ChunkedBody:
         return payload[0] if len(payload) == 1 else b"".join(payload)
 
     def _keep(self, part: bytes) -> None:
-        """An unfinished line: kept if it may still become one."""
+        """Keeps an unfinished line if it may still become one."""
         limit = (
             1 if self._want == _AFTER else SIZE_LINE_MAX if self._want == _SIZE else TRAILERS_MAX
         )
@@ -180,7 +174,7 @@ Body = LengthBody | ChunkedBody | UntilClose
 
 
 def chunk(payload: bytes) -> bytes:
-    """One chunk around a payload that is not empty."""
+    """Frames a payload that is not empty."""
     return b"%x\r\n%b\r\n" % (len(payload), payload)
 
 

@@ -22,11 +22,11 @@ NEVER_KEPT = frozenset(
     b" transfer-encoding upgrade x-forwarded-for x-forwarded-host x-forwarded-proto x-original-uri"
     b" x-original-url x-real-ip x-rewrite-url".split()
 )
-"""What no client can say to an origin."""
+"""Headers that no client may send to an origin."""
 
 _PROXY_ONLY = (b"proxy-connection", b"proxy-authorization")
-"""A client that sends the first takes us for a forward proxy: the second is then meant for us, not
-for the origin.
+"""A client that sends the first takes us for a forward proxy: the second is then for us, not for
+the origin.
 """
 
 _FORWARDING = b"x-forwarded-"
@@ -36,10 +36,9 @@ _USUAL_HOPS = NEVER_KEPT | {b"close"}
 def outgoing_head(
     head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]
 ) -> bytes:
-    """The complete head for the origin, up to and including the empty line, always in HTTP/1.1.
+    """The complete head for the origin with its empty line, always HTTP/1.1.
 
-    `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies`
-    are cut out.
+    `authority` is the Host; empty: the visitor's own. Cookies in `own_cookies` are cut out.
     """
     if head.sent_for == (authority, own_cookies):
         return head.sent  # the same visitor asks for the same again
@@ -75,7 +74,7 @@ def outgoing_head(
 
 
 def _framed(framing: Framing) -> bytes:
-    """How the origin is told of a body, or of a WebSocket."""
+    """The framing lines of a body or a WebSocket."""
     told = b""
     if framing.content_length is not None:
         told = b"\r\ncontent-length: %d" % framing.content_length
@@ -89,9 +88,7 @@ def _framed(framing: Framing) -> bytes:
 
 
 def _passed(lines: HeaderLines, of_proxies: frozenset[bytes]) -> bytes:
-    """The lines that travel on as they were sent, a CRLF before each. The values that are cut out
-    of a frame are not among them.
-    """
+    """The forwarded lines, a CRLF before each, without values cut out of a frame."""
     frame = lines.frame
     dropped = NEVER_KEPT | of_proxies
     if not _USUAL_HOPS.issuperset(frame.hops):

@@ -1,4 +1,4 @@
-"""What is refused before a head is read: too long, too many lines, or so far no HTTP at all."""
+"""Refusals before a head is read: too long, too many lines, or no HTTP at all."""
 
 from greenroom.decision.arrival import TOO_LARGE, TOO_LONG
 from greenroom.gateway.wire.limits import Limits
@@ -10,8 +10,8 @@ _NOT_HTTP = Refusal(
 
 
 PARTS_MAX = 256
-"""Pieces in which a head may come: each time all of it is looked through. The largest head is 60
-packets of the smallest usual size.
+"""Pieces of one head: each one makes us look through all of it. The largest head is 60 packets of
+the smallest usual size.
 """
 
 _TOO_MANY_PARTS = Refusal(408, "the head of the request comes in too many pieces")
@@ -20,8 +20,8 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 def hopeless(data: bytes, limits: Limits, parts: int) -> Refusal | None:
-    """Judges the beginning of a head, which came in so many parts: whether it is no use waiting for
-    the rest.
+    """Judges the beginning of a head that came in `parts`: whether waiting for the rest is
+    useless.
     """
     if parts > PARTS_MAX:
         return _TOO_MANY_PARTS

@@ -1,8 +1,4 @@
-"""What a request head says, once it is understood: the lines behind the request line, how it is
-framed, the head as a whole.
-
-Records only. `header_lines` and `request_head` make them of bytes.
-"""
+"""Records of an understood request head; `header_lines` and `request_head` make them from bytes."""
 
 from collections.abc import Set
 
@@ -16,11 +12,10 @@ Facts = dict[bytes, bytes]
 
 
 class Framing(msgspec.Struct, frozen=True, gc=False):
-    """What method, version and header lines together say about the body and about what becomes of
-    the connection.
+    """What method, version and header lines say about body and connection.
 
-    `embodied`: it has a body. `bare`: it announces neither a body nor a WebSocket. `plain`: it is
-    in HTTP/1.1 and no HEAD, so its answer is framed in the usual way.
+    `embodied`: it has a body. `bare`: it announces neither a body nor a WebSocket. `plain`:
+    HTTP/1.1 and no HEAD, so its answer is framed in the usual way.
     """
 
     method: bytes
@@ -37,13 +32,12 @@ class Framing(msgspec.Struct, frozen=True, gc=False):
 
 class Frame(msgspec.Struct, gc=False):
     """What header lines say about host, body and connection. `authority` is the host as sent;
-    `count` is the number of lines.
+    `count` the number of lines.
 
-    Both are empty without a Host line, which only HTTP/1.0 may leave out. `passed` is what
-    `forwarded_head` makes of them for the origin (without the headers that are for proxies to say),
-    once for all connections, `signs` what they say of the kind of request, for lines that are
-    remembered, and `framings` what they say behind each usual method and version; nothing else
-    changes.
+    Both are empty without a Host line, which only HTTP/1.0 may leave out. Caches, filled once for
+    all connections: `passed`, the lines for the origin (`forwarded_head`), without headers for
+    proxies to set; `signs`, what they say of the kind of request; `framings`, by usual method and
+    version. Nothing else changes.
     """
 
     count: int
@@ -63,8 +57,8 @@ class Frame(msgspec.Struct, gc=False):
 
 
 class HeaderLines(msgspec.Struct, frozen=True, gc=False):
-    """Header lines, understood. Connections share them: never to be changed. `facts` is by name,
-    None when a name comes twice.
+    """Header lines, shared by connections: never to be changed. `facts` is by name, None when a
+    name comes twice.
     """
 
     frame: Frame
@@ -73,8 +67,8 @@ class HeaderLines(msgspec.Struct, frozen=True, gc=False):
 
 
 class RememberedLines(msgspec.Struct, frozen=True, gc=False):
-    """Lines from which values may have been cut out, and where in `headers` they belong: the names
-    of `Varying` lines that come once.
+    """Lines with values cut out, and their positions in `headers`: the names of `Varying` lines
+    that come once.
     """
 
     lines: HeaderLines
@@ -83,11 +77,11 @@ class RememberedLines(msgspec.Struct, frozen=True, gc=False):
 
 
 class RequestHead(msgspec.Struct, gc=False):
-    """One request's head, understood.
+    """One request's head. `target` is what the origin gets: exactly the matched path and query, or
+    `*`.
 
-    `target` is what the origin is sent: exactly the path and query that were matched, or `*`. A
-    request has a body exactly when `chunked` or `content_length` is positive. `authority` is the
-    visitor's own host with its port, as sent. `sent` is what `forwarded_head` made of it for
+    A request has a body exactly when `chunked` or `content_length` is positive. `authority` is the
+    visitor's own host with its port, as sent. `sent` caches what `forwarded_head` made for
     `sent_for`; nothing else changes.
     """
 
@@ -100,37 +94,32 @@ class RequestHead(msgspec.Struct, gc=False):
     sent_for: tuple[bytes, Set[bytes]] | None = None
 
     def to(self, target: bytes) -> "RequestHead":
-        """The same request, with this target for the origin."""
+        """A copy with this target for the origin."""
         return RequestHead(self.arrival, target, self.framing, self.lines, self.authority)
 
     @property
     def method(self) -> bytes:
-        """As sent."""
         return self.framing.method
 
     @property
     def minor(self) -> int:
-        """Of the version: 0 or 1."""
+        """Minor version: 0 or 1."""
         return self.framing.minor
 
     @property
     def content_length(self) -> int | None:
-        """Bytes of the body; None: not announced."""
         return self.framing.content_length
 
     @property
     def chunked(self) -> bool:
-        """Whether the body comes in chunks."""
         return self.framing.chunked
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the client wants to go on with this connection."""
         return self.framing.keep_alive
 
     @property
     def expect_continue(self) -> bool:
-        """Whether the client waits for 100 Continue."""
         return self.framing.expect_continue
 
     @property
@@ -140,5 +129,5 @@ class RequestHead(msgspec.Struct, gc=False):
 
     @property
     def hops(self) -> tuple[bytes, ...]:
-        """The lower-case names that Connection marks as meant for us only."""
+        """Lower-case names that Connection marks as meant for us only."""
         return self.lines.frame.hops

@@ -33,24 +33,24 @@ from greenroom.request.admissible import signs_of
 from greenroom.request.canonical import Refusal
 
 LENGTH_DIGITS_MAX = 18
-"""Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""
+"""Digits of Content-Length: below 2^63, so no server behind us can overflow it."""
 
 FRAME_REMEMBERED_MAX = 4_096
-"""The longest header lines that are remembered. A browser's have 600 to 2,000 bytes."""
+"""Longest cached header lines; a browser's have 600 to 2,000 bytes."""
 
 FRAMES_BYTES = 15_000_000
-"""What each of two generations of remembered header lines may take, about: 2,000 of a browser's."""
+"""Approximate bytes of each of two generations: about 2,000 browsers' lines."""
 
 LINE_BYTES, BYTES_KEPT = 250, 3
-"""What a remembered line takes beside its text, which is kept so many times: as it came, as name
-and value, and for the origin.
+"""Bytes of a cached line beside its text, which is kept three times: as it came, as name and value,
+and for the origin.
 """
 
 PAIRS_SHARED = 8_192
-"""Names with their values that remembered lines share."""
+"""Name-value pairs shared by cached lines."""
 
 Varying = tuple[bytes, bytes, bytes]
-"""The name of a line whose value is another one for each visitor, and how such a line begins."""
+"""The name of a line with a value per visitor, and how such a line begins."""
 
 
 def _varying(usual: bytes) -> Varying:
@@ -64,7 +64,7 @@ IN_QUESTIONS = (
     FORWARDED_FOR,
     *(_varying(name) for name in (b"X-Original-URI", b"X-Forwarded-Uri", b"Greenroom-Verdict")),
 )
-"""Those of proxies that ask about a visitor's request (`dialects`)."""
+"""Lines of proxies that ask about a visitor's request (`dialects`)."""
 
 _CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
 _LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
@@ -105,7 +105,9 @@ _UNPRINTABLE = Refusal(
 def read_header_lines(
     raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)
 ) -> HeaderLines | Refusal:
-    """Everything from the CRLF behind the request line to the end of the head. Never raises."""
+    """Reads everything from the CRLF behind the request line to the end of the head. Never
+    raises.
+    """
     shape, values = raw, []
     for name, usual, lower in varying:
         start = shape.rfind(usual)
@@ -142,9 +144,7 @@ _pairs: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
 
 
 def _learn(shape: bytes) -> RememberedLines | None:
-    """Remembers lines from which values were cut out, when they are good and come for the second
-    time.
-    """
+    """Caches lines with cut-out values, when they are good and come for the second time."""
     if len(shape) > FRAME_REMEMBERED_MAX or not _remembered.came_before(shape):
         return None
     lines = _read_whole(shape)
@@ -161,9 +161,7 @@ def _learn(shape: bytes) -> RememberedLines | None:
 
 
 def _shared(lines: HeaderLines) -> HeaderLines:
-    """The same lines, made of what other kinds have in common with them: less memory, and nearly
-    all of it is at hand in the processor.
-    """
+    """Replaces pairs with shared ones: less memory, nearly all of it in the processor's cache."""
     if len(_pairs) >= PAIRS_SHARED:
         _pairs.clear()
     headers = tuple([_pairs.setdefault(pair, pair) for pair in lines.headers])
@@ -186,7 +184,7 @@ def _read_whole(raw: bytes) -> HeaderLines | Refusal:
 
 
 def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
-    """Names that are names, and those alone that must stand alone."""
+    """Checks names, and that headers which must not repeat do not."""
     facts = dict(headers)
     if WRONG in facts:
         return Refusal(400, "a header name is not a token")
@@ -209,9 +207,7 @@ def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
 
 
 def _judged(facts: Facts, count: int) -> Frame | Refusal:
-    """What the checked lines say: which host is meant, how long the body is, what becomes of the
-    connection.
-    """
+    """Derives host, body length and connection handling from checked lines."""
     authority = facts.get(b"host")
     host = read_host(authority) if authority is not None else ""
     if not host and authority is not None:
@@ -239,7 +235,6 @@ def _judged(facts: Facts, count: int) -> Frame | Refusal:
 
 
 def _headers(lines: list[bytes]) -> Headers | Refusal:
-    """Names in lower case with stripped values, in order."""
     known = _KNOWN.get
     try:
         return tuple(
@@ -253,7 +248,7 @@ def _headers(lines: list[bytes]) -> Headers | Refusal:
 
 
 def _framing(facts: Facts) -> tuple[int | None, bool] | Refusal:
-    """How the body is announced: (Content-Length, chunked)."""
+    """(Content-Length, chunked)."""
     length, coding = facts.get(b"content-length"), facts.get(b"transfer-encoding")
     if length is None and coding is None:
         return None, False
@@ -271,7 +266,7 @@ def _framing(facts: Facts) -> tuple[int | None, bool] | Refusal:
 
 
 def _hops(connection: bytes) -> tuple[bytes, ...] | Refusal:
-    """The names in Connection, in lower case. Naming what is meant for the origin would strip it
+    """The names in Connection, in lower case. Naming headers meant for the origin would strip them
     (credentials, say): refused.
     """
     usual = _USUAL_HOPS.get(connection)

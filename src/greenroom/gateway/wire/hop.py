@@ -14,8 +14,8 @@ from greenroom.request.canonical import Refusal
 HEADER = b"cdn-loop"
 
 GREENROOMS_MAX = 8
-"""Greenrooms that one request may go through: several processes that share a listener forward a
-loop to one another.
+"""Greenrooms that one request may pass: processes that share a listener forward a loop to one
+another.
 """
 
 _PREFIX = b"greenroom-"
@@ -26,18 +26,16 @@ LOOPS = Refusal(
 
 
 def loops(values: Iterable[bytes]) -> bool:
-    """Whether a request with these values of CDN-Loop was here before."""
+    """Whether these values of CDN-Loop show that the request was here before."""
     seen = b",".join(values).lower()
     return MARK in seen or seen.count(_PREFIX) >= GREENROOMS_MAX
 
 
 def was_forwarded(values: Iterable[bytes]) -> bool:
-    """Whether a gateway of any greenroom forwarded a request with these values of CDN-Loop."""
+    """Whether these values of CDN-Loop are from a gateway of any greenroom."""
     return _PREFIX in b",".join(values).lower()
 
 
 def marked_line(values: Iterable[bytes]) -> bytes:
-    """The header line for the next hop, a CRLF before it: what others wrote there stays, as the RFC
-    asks.
-    """
+    """The header line for the next hop, a CRLF before it; other values stay (RFC 8586)."""
     return b"\r\ncdn-loop: " + b", ".join((*values, MARK))

@@ -1,5 +1,5 @@
-"""What one visitor, one connection or one origin may use up; every number that an outsider could
-otherwise grow is here.
+"""The limits of one visitor, connection or origin: every number that an outsider could otherwise
+grow.
 """
 
 from dataclasses import dataclass
@@ -10,14 +10,12 @@ KIB = 1024
 MIB = 1024 * KIB
 
 HEADER_LINES_MAX = 100
-"""Lines that are read at all: browsers send about twenty, and proxies add a handful."""
+"""Browsers send about twenty lines, and proxies add a handful."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """All limits of the gateway. Whole numbers; times in seconds, sizes in bytes. Build with
-    `check` clean.
-    """
+    """Whole numbers; times in seconds, sizes in bytes. Build with `check` clean."""
 
     head_bytes: int = spec(
         "Largest head of a request: request line and headers. A larger one gets 431. Browsers send"
@@ -250,9 +248,7 @@ class Limits:
     )
 
     def problems(self) -> list[str]:
-        """Everything out of bounds, each as one sentence naming the field; empty when all is
-        well.
-        """
+        """Everything out of bounds, each as one sentence naming the field."""
         found = (
             check_value(name, getattr(self, name), int, rule)
             for name, rule in specs(Limits).items()

@@ -1,11 +1,10 @@
-"""Reads the heads of questions that proxies ask about visitors, and those that differ from a known
-one in the target alone without reading.
+"""Reads heads of proxies' questions about visitors, skipping the parse when only the target differs
+from a known one.
 
 Theory. The bytes of a head without the value of one header line are its shape. A head of a known
-shape has the same lines in the same order, so all that can be different is that value. It is cut
-out where the name of the line comes first, behind a CRLF, so equal shapes were cut at the same
-place. Which values mean what is the receiver's business (`Again`); all that is odd is read as a
-whole, as ever.
+shape has the same lines in the same order, so only that value can differ. It is cut out where the
+name of the line comes first, behind a CRLF, so equal shapes were cut at the same place. The
+receiver says which values mean what (`Again`); anything odd is read as a whole.
 """
 
 from collections.abc import Callable
@@ -21,25 +20,23 @@ from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal
 
 QUESTIONS_BYTES, QUESTION_BYTES = 12_000_000, 3_000
-"""What each of two generations of known questions may take, about: 3,000 of them; and what one
-takes beside its bytes.
+"""Approximate bytes of each of two generations (3,000 questions), and of one question beside its
+text.
 """
 
 TARGET_LINES = tuple(
     (name.lower(), b"\r\n%b: " % name) for name in (b"X-Original-URI", b"X-Forwarded-Uri")
 )
-"""The header lines in which proxies send the visitor's target, as nginx, Caddy and Traefik write
-them.
-"""
+"""Header lines with the visitor's target, as nginx, Caddy and Traefik write them."""
 
 A = TypeVar("A")
 
 
 class Again(Protocol[A]):
-    """What a receiver knows of questions that come again (`proxies.service.ProxyQuestions`)."""
+    """What a receiver knows of repeated questions (`proxies.service.ProxyQuestions`)."""
 
     def asker(self, question: Arrival, header: bytes) -> A | None:
-        """What is to be remembered of this question but the value of this header; None: nothing."""
+        """What to cache of this question except this header's value; None: nothing."""
 
     def again(self, asker: A, target: bytes, address: str) -> Arrival | None:
         """The arrival with this value, from a peer at this address; None where the question must be
@@ -57,9 +54,7 @@ class _Known(msgspec.Struct, Generic[A], frozen=True, gc=False):
 
 
 class QuestionHeads(Generic[A]):
-    """Reads heads for one gateway. As `read_head`, but that the arrival may be the visitor's
-    own.
-    """
+    """Reads heads for one gateway, as `read_head`, but the arrival may be the visitor's own."""
 
     __slots__ = ("_again", "_known")
 
@@ -68,7 +63,6 @@ class QuestionHeads(Generic[A]):
         self._known: Remembered[tuple[str, bytes], _Known[A]] = Remembered(QUESTIONS_BYTES)
 
     def read(self, block: bytes, peer: Peer) -> RequestHead | Refusal:
-        """See the class."""
         size = len(block)
         if size > BLOCK_REMEMBERED_MAX:
             return read_head(block, peer)

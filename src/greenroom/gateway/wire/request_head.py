@@ -45,18 +45,14 @@ BLOCK_REMEMBERED_MAX = 4_096
 """Longer heads are read each time; a browser's have 600 to 2,000 bytes."""
 
 HEADS_REMEMBERED = 1_000
-"""Connections whose latest head is remembered: those that are busy, at most 12 MB however many
-there are.
-"""
+"""Busy connections whose latest head is cached: at most 12 MB for any number of connections."""
 
 
 _LIMITS = Limits()
 
 
 class Peer(Sender):
-    """The other end of one connection of the gateway. Only what came last changes: `block`, and the
-    `head` it made.
-    """
+    """The other end of one connection. Only `block` and its `head` change."""
 
     __slots__ = ("block", "forwarding", "head", "limits", "varying")
 
@@ -70,11 +66,10 @@ class Peer(Sender):
         varying: tuple[Varying, ...] = (),
         by_socket: bool = False,
     ) -> None:
-        """`server` is the address and port of the listener; `limits` hold for every head;
-        `by_socket` see `Sender`.
+        """`server` is the listener's address and port; `limits` hold for every head; `by_socket`:
+        as in `Sender`.
 
-        `varying` are header lines whose values are other ones for each visitor (`header_lines`);
-        empty: the usual ones.
+        `varying` are header lines with a value per visitor (`header_lines`); empty: the usual ones.
         """
         super().__init__(address, tls, policy, server, by_socket=by_socket)
         self.limits = limits
@@ -85,15 +80,14 @@ class Peer(Sender):
 
     @property
     def default_authority(self) -> bytes:
-        """The host of a request that names none: the configured one, else the address of the
-        listener.
+        """The host of a request that names none: the configured one, else the listener's
+        address.
         """
         address, port = self.server
         here = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         return (self.policy.default_host or here).encode()
 
     def forget(self) -> None:
-        """Lets go of what came last."""
         self.head = None
         self.block = b""
 
@@ -105,11 +99,11 @@ _VERSIONS = ("HTTP/1.0", "HTTP/1.1")
 
 
 def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
-    """The facts of one request head, or a refusal with a status from 400 to 505. `block` ends with
-    the first CRLFCRLF.
+    """Parses one request head, or returns a refusal with a status from 400 to 505. Never raises,
+    for any bytes.
 
-    Never raises, for any bytes. After a refusal the connection must be closed: the start of the
-    next request is unknown.
+    `block` ends with the first CRLFCRLF. After a refusal the connection must be closed: the start
+    of the next request is unknown.
     """
     before = peer.head
     if before is not None and block == peer.block:
@@ -141,9 +135,7 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
 
 def _let_go_for(peer: Peer) -> None:
-    """The latest head of this connection is remembered from now on; that of the one that was least
-    lately new here is not any more.
-    """
+    """Caches this connection's latest head, and drops that of the least recently added one."""
     _remembering.append(peer)
     if len(_remembering) > HEADS_REMEMBERED:
         _remembering.popleft().forget()
@@ -152,7 +144,6 @@ def _let_go_for(peer: Peer) -> None:
 def _understood(
     line: RequestLine, raw: bytes, lines: HeaderLines, peer: Peer
 ) -> RequestHead | Refusal:
-    """The request line and the lines behind it, together."""
     frame, target = lines.frame, line.target
     framing = frame.framings.get(line.kind) or _framed(line, frame)
     if isinstance(framing, Refusal):
@@ -195,8 +186,8 @@ def _understood(
 
 
 def _framed(line: RequestLine, frame: Frame) -> Framing | Refusal:
-    """What the two say about body and connection, remembered for usual methods; or why they do not
-    belong together.
+    """What both say about body and connection, cached for usual methods; or why they do not belong
+    together.
     """
     method, minor = line.method, line.minor
     if minor and not frame.host:

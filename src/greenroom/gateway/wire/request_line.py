@@ -1,4 +1,4 @@
-"""Reads the first line of a request strictly: method, target, version, with one blank between."""
+"""Reads the first line of a request strictly: method, target, version, one blank between."""
 
 import re
 from functools import lru_cache
@@ -10,9 +10,7 @@ from greenroom.request.canonical import Refusal, Target, canonical_target
 from greenroom.request.path_readings import has_readings
 
 LINES_REMEMBERED, LINE_REMEMBERED_MAX = 4_096, 512
-"""Request lines whose meaning is remembered, and their longest, so that what strangers can make us
-remember stays below 8 MB.
-"""
+"""Cached request lines and their longest: strangers can make us cache at most 8 MB."""
 
 _METHODS = {
     name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
@@ -22,9 +20,10 @@ _MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 
 
 class RequestLine(msgspec.Struct, frozen=True, gc=False):
-    """A request line, understood. `target` is None when what it means hangs on the lines behind it:
-    for one that is no path, and where the host decides how its path is read. `kind` is method and
-    version of a usual method, or empty.
+    """A request line. `target` is None when it depends on later lines: it is no path, or the host
+    decides how paths are read.
+
+    `kind` is method and version of a usual method, or empty.
     """
 
     method: bytes
@@ -36,7 +35,7 @@ class RequestLine(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_line(line: bytes) -> RequestLine | Refusal:
-    """The facts of a request line without its CRLF, or a refusal (400, 405, 414 or 505). Never
+    """Parses a request line without its CRLF, or returns a refusal (400, 405, 414 or 505). Never
     raises.
     """
     parts = line.split(b" ")
@@ -71,4 +70,4 @@ def read_line(line: bytes) -> RequestLine | Refusal:
 
 
 remembered_line = lru_cache(maxsize=LINES_REMEMBERED)(read_line)
-"""The same; for lines of at most LINE_REMEMBERED_MAX bytes."""
+"""For lines of at most LINE_REMEMBERED_MAX bytes."""

@@ -15,17 +15,17 @@ _KEY = re.compile(rb"[A-Za-z0-9+/]{21}[AQgw]==")
 
 
 def valid_key(key: bytes | None) -> bool:
-    """Whether this is a Sec-WebSocket-Key: 16 bytes in base64."""
+    """Whether this is 16 bytes in base64."""
     return key is not None and _KEY.fullmatch(key) is not None
 
 
 def accept_of(key: bytes) -> bytes:
-    """What a server that speaks WebSocket answers to this Sec-WebSocket-Key (RFC 6455)."""
+    """The Sec-WebSocket-Accept for this key (RFC 6455)."""
     return base64.b64encode(hashlib.sha1(key + _GUID, usedforsecurity=False).digest())
 
 
 def verified(head: AnswerHead, key: bytes) -> bool:
-    """Whether a 101 really agrees to WebSocket with the visitor that sent `key`."""
+    """Whether a 101 agrees to WebSocket with the visitor that sent `key`."""
     return (
         head.upgrade == b"websocket"
         and head.upgrading

@@ -9,11 +9,11 @@ payload is skipped.
 import struct
 
 TRY_AGAIN_LATER = 1013
-"""The status code of a close: the client may connect again, and will wait in line then."""
+"""Close code: the client may connect again, and will wait in line then."""
 
 FRAMES_MAX = 1_024
-"""Frames counted in one read: more than programs send at once, and 0.3 ms. Behind more of them the
-count is given up for good.
+"""Frames counted in one read: more than programs send at once, and 0.3 ms. Beyond it counting stops
+for good.
 """
 
 _CLOSE = 0x88
@@ -21,7 +21,7 @@ _MASKED = 0x80
 
 
 class FrameCount:
-    """Where one direction of a tunnel is."""
+    """The position in one direction of a tunnel."""
 
     __slots__ = ("_head", "_left", "_lost")
 
@@ -32,11 +32,10 @@ class FrameCount:
 
     @property
     def between(self) -> bool:
-        """Whether the last byte was the end of a frame, so that another one may follow."""
+        """Whether the last byte ended a frame."""
         return not self._lost and not self._left and not self._head
 
     def feed(self, data: bytes) -> None:
-        """These bytes have passed."""
         if self._lost:
             return
         if self._head:
@@ -55,7 +54,7 @@ class FrameCount:
 
 
 def _payload_end(data: bytes, at: int) -> int:
-    """Where the frame that begins at `at` ends; 0 while its header is not complete."""
+    """The end of the frame at `at`; 0 while its header is incomplete."""
     if len(data) < at + 2:
         return 0
     short = data[at + 1] & 0x7F
@@ -67,9 +66,7 @@ def _payload_end(data: bytes, at: int) -> int:
 
 
 def close_frame(code: int, mask: bytes = b"") -> bytes:
-    """Says goodbye. `mask`: four unpredictable bytes, as a client must send; a server sends
-    none.
-    """
+    """A closing frame. `mask`: four unpredictable bytes from a client; empty from a server."""
     payload = struct.pack("!H", code)
     if not mask:
         return bytes((_CLOSE, len(payload))) + payload

@@ -5,8 +5,8 @@ end in it: that share is the hazard. Every session that is still alive counts as
 step it has passed, so one whose end has not been seen yet (it is *censored*) teaches as much as one
 that ended, and a room that has just filled up does not look like one with only short visits.
 
-    hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)        survival(k) = product of (1 -
-    hazard) before k
+    hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)
+    survival(k) = product of (1 - hazard) before k
 
 A step that goes on counts with the part of it that has passed, ends and exposure alike. Otherwise a
 crowd whose first leave just now would seem to live on: all would be in danger, and only some of the

@@ -4,10 +4,11 @@ counted once.
 Both sides repeat themselves until they are confirmed, on the reports and answers that go to and fro
 anyway:
 
-    visitor's new ledger  -- claim (id, home) -->      coordinator  -- wanted (id, to) -->      old
-    ledger ends the session here,
-    takes the session     <-- arrived (id, age) --     moves one unit from there to here   <-- given
-    (id, to, age) --   once
+    new ledger                       coordinator                      old ledger
+        -- claim (id, home) -->                   -- wanted (id, to) -->
+                                                  <-- given (id, to, age) --   ends the session
+        <-- arrived (id, age) --     moves one unit, once
+    takes the session
 
 What was given and what has arrived are counted, absolutely and for ever, like everything else: so a
 message that comes late or twice moves nothing a second time. A unit whose ledger lost its state is

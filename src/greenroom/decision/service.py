@@ -192,6 +192,7 @@ class DecisionService:
         ):
             return b""
         compiled = schedule.now
+
         def ended(was: Outcome) -> None:
             decided = Decided.REVOKED if was.standing is STANDING_ACTIVE else Decided.NOT_HERE
             self._observe(DecisionEvent(self.now_ms(), decided, compiled.effective))

@@ -128,7 +128,6 @@ def test_zero_values_of_older_clients_mean_the_default(cf, zone) -> None:
     for wrong in (
         {"queueing_status_code": False},
         {"queueing_status_code": 1},
-        {"path": None},
         {"session_duration": 0},
     ):
         assert (

@@ -81,6 +81,8 @@ def ids(api) -> dict[str, str]:
         "account_id": ACCOUNT_ID,
         "waiting_room_id": room,
         "event_id": event,
+        "kind": "rule",
+        "record_id": "none",
         "rule_id": rules[0]["id"],
         "healthcheck_id": api.make(
             f"/zones/{zone}/healthchecks", {"name": "a", "address": "a.example.com"}

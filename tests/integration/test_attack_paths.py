@@ -53,7 +53,7 @@ REFUSED = [
     "/%c0%ae%c0%ae/shop", "/%e0%80%afshop",
     "/%u0073hop", "/%", "/shop%", "/shop%2", "/shop%zz", "/../shop", "/../../shop", "/%2e%2e/shop", "/open/../../shop",
     "/open//../shop", "/shop//..", "/shop#x", "/#/../shop", "/shop\x7f",
-    "/shop\x01", "/sh\xf6p", "/\xef\xbc\x8fshop", "http://b/shop", "http://a@b/shop", "http://a:99/shop", "https://a/shop",
+    "/shop\x01", "/sh\xf6p", "/shop%3Fx", "/shop%23x", "http://b/shop", "http://a@b/shop", "http://a:99/shop", "https://a/shop",
     "ftp://a/shop", "a:80", "*", "shop", "?/shop",
 ]  # fmt: skip
 ANOTHER_PAGE = [
@@ -61,7 +61,7 @@ ANOTHER_PAGE = [
     ("/SHOP", "/SHOP"), ("/x/shop", "/x/shop"),
     ("/shop/../open", "/open"), ("/shop/..", "/"), ("/.shop", "/.shop"), ("/shop%20", "/shop%20"), ("/shop%2520", "/shop%2520"),
     ("/%ef%bc%8fshop", "/%EF%BC%8Fshop"),
-    ("/shop%3Fx", "/shop%3Fx"), ("/shop%23x", "/shop%23x"), ("/shop,x", "/shop,x"), ("/shop:x", "/shop:x"),
+    ("/\xef\xbc\x8fshop", "/\xef\xbc\x8fshop"), ("/shop,x", "/shop,x"), ("/shop:x", "/shop:x"),
     ("/c%2520", "/c%2520"), ("/a|b", "/a%7Cb"),
 ]  # fmt: skip
 

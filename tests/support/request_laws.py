@@ -45,7 +45,13 @@ def _means_one_thing(head: RequestHead) -> None:
     assert head.upgrade in (b"", b"websocket")
     assert arrival.host == arrival.host.lower() != ""
     assert head.method.decode() == arrival.method
-    if head.target != b"*":
+    if head.target != b"*" and arrival.readings:
+        # sent as it came: a reading is its canonical form, or it has none
+        read = canonical_target(head.target)
+        assert isinstance(read, Refusal) or (
+            read.path in arrival.readings and read.query == arrival.query
+        )
+    elif head.target != b"*":
         assert canonical_target(head.target) == Target(arrival.path, arrival.query, head.target)
     names = [name for name, _ in arrival.headers]
     assert all(name and name == name.lower() and b"_" not in name for name in names)
@@ -148,6 +154,10 @@ def _llhttp_agrees(block: bytes, head: RequestHead) -> None:
         return  # an extension method that llhttp has no number for
     except httptools.HttpParserUpgrade:
         assert b"upgrade" in head.hops
+    except httptools.HttpParserError:
+        if b"chunked\t" in block.lower():
+            return  # a tab is allowed white space; refusing it is not a second reading
+        raise
     assert parser.get_method() == head.method
     assert parser.get_http_version() == f"1.{head.minor}"
     assert (

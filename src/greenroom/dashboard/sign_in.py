@@ -235,7 +235,8 @@ class SignIn:
         """Counts a slow attempt of this address; returns when it began. Raises Refused when the
         address has to wait.
         """
-        now_ms, wait_s = self._clock.now_ms(), self._failures.reserve(_address(browser))
+        wait_s = self._failures.reserve(_address(browser))
+        now_ms = self._clock.now_ms()  # read after the count: the row that it may have made is not younger
         if wait_s:
             raise _too_many(wait_s)
         return now_ms

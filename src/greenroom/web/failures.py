@@ -57,12 +57,13 @@ class StoredFailures:
         """
         reserved: list[tuple[str, int]] = []
         for client in clients:
-            began_ms, wait_s = self._clock.now_ms(), self.reserve(client)
+            wait_s = self.reserve(client)
             if wait_s:
                 for earlier in reserved:
                     self.release(*earlier)
                 raise refusal(wait_s)
-            reserved.append((client, began_ms))
+            # Read after the count: the row that it may have made is not younger.
+            reserved.append((client, self._clock.now_ms()))
         yield
         for each in reserved:
             self.release(*each)

@@ -204,6 +204,10 @@ def schema(api) -> Iterator[Any]:
     hooks.unregister(before_call)
 
 
+NEVER_DONE = {"DELETE /accounts/{account_id}/unusable_records/{kind}/{record_id}"}
+"""No stored record is damaged here; tests of damaged ones delete them."""
+
+
 @pytest.mark.parametrize(
     "tag", [pytest.param(tag, marks=pytest.mark.campaign) if tag in TWICE else tag for tag in TAGS]
 )
@@ -231,4 +235,5 @@ def test_every_answer_is_as_the_document_says(schema, tag) -> None:
                 ]
     assert not wrong, "\n\n".join(dict.fromkeys(wrong))
     assert asked > 20 * len(operations)
+    operations -= NEVER_DONE
     assert operations == reached, "never succeeded, so their answers were not compared"

@@ -35,7 +35,7 @@ class SlowLoop:
 class Held:
     """A visitor whose turn does not come: the exchange, the connection and the tries."""
 
-    verdict, visitor, half_closed = None, object(), False
+    verdict, visitor, half_closed, held_ms = None, object(), False, HELD_MS
 
     def __init__(self, loop: SlowLoop) -> None:
         self.loop, self.tries, self.answered_s = loop, 0, 0.0

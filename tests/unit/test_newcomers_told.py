@@ -25,8 +25,8 @@ OWN_PAGE = "<p>{{waitTime}} {{#waitTimeKnown}}known{{/waitTimeKnown}}</p>"
 
 @pytest.fixture
 def full(tmp_path: Path) -> Open:
-    """A room in which one visitor a minute is let in, and one has been, so that the wait of the
-    next is known.
+    """A room in which one visitor a minute is let in; one has been, and one has a place in line, so
+    that the wait of the next is known.
     """
 
     def opened(**changes: object) -> Site:
@@ -42,7 +42,10 @@ def full(tmp_path: Path) -> Open:
             ),
         )
         Browser(site).visit()
-        site.advance(2_000)
+        waiting = Browser(site)
+        waiting.visit()
+        site.advance(max(2, waiting.retry_s) * 1_000)
+        waiting.visit()
         return site
 
     return opened

@@ -9,21 +9,15 @@ the ledger's to say, in one operation.
 |---|---|---|
 | no room covers the host and path | UNCOVERED | to the origin, nothing is recorded |
 | the room is suspended | SUSPENDED | to the origin, nothing is recorded |
-| the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody,
-with or without a ticket |
-| a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened
-|
-| no ticket, and a CORS preflight of a listed origin (core.cors) | PREFLIGHT | to the origin, it is
-only counted as a decision |
-| no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL |
-let in for seconds while there is room |
-| the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees
-what GET would show |
+| the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
+| a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
+| no ticket, and a CORS preflight of a listed origin (request.cors) | PREFLIGHT | to the origin, it is only counted as a decision |
+| no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
+| the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
 | the saved receipt of a draw is asked for | RECEIPT | a file |
 | the visitor gives up the place | LEAVE | the place or session is free |
 | no ticket | ARRIVE | a newcomer |
-| an accepted ticket | VIEW | is this session alive? When it is gone: the rest of this table, with
-the next ticket |
+| an accepted ticket | VIEW | is this session alive? When it is gone: the rest of this table, with the next ticket |
 | a waiting ticket before its time | PEEK | no attempt |
 | a waiting ticket | POLL | an attempt |
 """

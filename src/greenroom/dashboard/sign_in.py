@@ -236,7 +236,9 @@ class SignIn:
         address has to wait.
         """
         wait_s = self._failures.reserve(_address(browser))
-        now_ms = self._clock.now_ms()  # read after the count: the row that it may have made is not younger
+        now_ms = (
+            self._clock.now_ms()
+        )  # read after the count: the row that it may have made is not younger
         if wait_s:
             raise _too_many(wait_s)
         return now_ms

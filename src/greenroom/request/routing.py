@@ -120,7 +120,7 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
             found.append(
                 Problem(
                     at,
-                    f"cannot be the path of a room, which is written decoded and with one reading: {wrong.reason}",
+                    f"covers nothing: a room path is written decoded, with one reading: {wrong.reason}",
                 )
             )
     return found

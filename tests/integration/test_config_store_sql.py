@@ -19,7 +19,8 @@ from alembic.migration import MigrationContext
 from config_material import contents, old_database, one_of_each, room, rules, zone
 from postgres import PASSWORD, Postgres
 
-from greenroom.configuration.store import SqlStore, default_url, migrate
+from greenroom.configuration.store import SqlStore, default_url
+from greenroom.database import migrate
 from greenroom.database.engine import transaction
 from greenroom.database.migrate import VERSIONS
 from greenroom.database.tables import metadata

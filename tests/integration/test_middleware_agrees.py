@@ -83,11 +83,11 @@ def test_the_application_never_sees_a_ticket_and_never_sets_one(kind: Any, tmp_p
         "/open/../shop",
         "//shop",
         "/%2e%2e/shop",
-        "/a%2fb",
+        "/shop%2fb",
         "/a%5cb",
-        "/a;b=c",
+        "/shop;b=c",
         "/a%00",
-        "/a%252fb",
+        "/shop%252fb",
         "/./shop",
         "*",
     ],
@@ -95,7 +95,8 @@ def test_the_application_never_sees_a_ticket_and_never_sets_one(kind: Any, tmp_p
 def test_a_path_that_could_be_read_in_two_ways_is_refused(
     target: str, kind: Any, tmp_path: Path
 ) -> None:
-    _, front = site_of(tmp_path, kind)
+    site = Site(tmp_path, small_room(total_active_users=1, path="/shop"))
+    front = kind(site.decisions, origin)
     assert front.request("GET", target, (HOST, PAGE)).status == 400
     assert front.served == []
 

@@ -12,6 +12,7 @@ import pytest
 from config_material import old_database, one_of_each
 from notification_rig import HERE, alert, having, hook, now_ms, policy, running
 from receivers import WebReceiver
+from store_with_outbox import StoreWithOutbox
 
 from greenroom.alerts.delivery import Delivery
 from greenroom.alerts.rules.message import Message
@@ -43,8 +44,8 @@ RECORDS = (
 MARKS = (b"T0PSECRET", b"TOPSECRET")
 
 
-def store_of(folder: Path, *, keyless: bool = False) -> SqlStore:
-    return SqlStore(default_url(folder), None if keyless else seals_of(folder))
+def store_of(folder: Path, *, keyless: bool = False) -> StoreWithOutbox:
+    return StoreWithOutbox(default_url(folder), None if keyless else seals_of(folder))
 
 
 def filled(folder: Path, *, keyless: bool = False) -> SqlStore:

@@ -131,7 +131,7 @@ def test_visitors_of_whom_the_proxy_says_nothing_have_no_address_and_no_common_s
     path = tmp_path / "greenroom.sock"
     rules = '[[rooms.rules]]\nexpression = "{}"\n'
     room = ROOMS.format(name="shop").replace(
-        "total_active_users = 1", "total_active_users = 1000"
+        "total_active_users = 1", "total_active_users = 1000\nconfirm_newcomers = false"
     ) + rules.format("ip.src eq 127.0.0.1")
     greenroom.config(
         f'origin = "{origin.url}"\nlisten = "unix:{path}"\n[limits]\nconnections_per_address = 3\n{room}',

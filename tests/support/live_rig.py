@@ -75,6 +75,8 @@ class LiveRig:
             "name": "sale",
             "host": HOST,
             "total_active_users": 10,
+            # Visitors of these tests come once each.
+            "greenroom": {"confirm_newcomers": False},
             "new_users_per_minute": 10,
             **room,
         }

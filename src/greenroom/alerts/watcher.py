@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 class Store(Protocol):
     """The part of the outbox that the watcher needs. Methods block and raise StorageFailed."""
 
-    def put(self, found: Sequence[Alert], now_ms: int) -> int: ...  # described in stores.sql.outbox
+    def put(self, found: Sequence[Alert], now_ms: int) -> int: ...  # described in alerts.store
     def open_incidents(self) -> list[Alert]: ...
 
 

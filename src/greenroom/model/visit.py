@@ -46,13 +46,13 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     """The facts of one HTTP request, in the one canonical form that is matched and forwarded.
 
     `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded
-    (core.canonical); `query` is what stands behind `?`, without it; header names are lower case;
+    (`request.canonical`); `query` is what stands behind `?`, without it; header names are lower case;
     `client` is the visitor's real address after trusted proxies; `scheme` is "http" or "https" as
     the visitor saw it. The rest is read by bypass rules only: `target` is the request target as it
     was sent (empty: not kept), `server` the address and port of the listener (port 0: unknown),
     `ray` a number that no other request has (0: none was given). `readings` is empty, but for a
     path that programs may read differently: then it is every path that one may read
-    (core.path_readings), `path` first, and `otherwise` is a `request.canonical.Target` or `Refusal`
+    (`request.path_readings`), `path` first, and `otherwise` is a `request.canonical.Target` or `Refusal`
     that counts where they do not lead to the same room and rules; None: then the room of any
     reading counts.
     """
@@ -80,7 +80,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
         None
     )
     asker: object | None = (
-        None  # whose request it is, where a front end knows that already (dialects.askers)
+        None  # whose request it is, where a front end knows that already (`proxies.askers`)
     )
     otherwise: object | None = None
     prefix: str = ""  # the path that a trusted proxy took off the front, as said_prefix reads it
@@ -207,9 +207,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     event_start_ms: int = 0
     event_end_ms: int = 0
     shuffle_at_event_start: bool = False
-    receipt: str = (
-        ""  # for the draw of the pre-queue (core.draw); empty = this visitor takes part in none
-    )
+    receipt: str = ""  # for the draw of the pre-queue (`admission.draw`); empty = this visitor takes part in none
     draw_commitment: str = ""
     draw_seed: str = ""  # once the draw was held
     drawn_place: int = 0

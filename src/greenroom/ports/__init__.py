@@ -142,7 +142,7 @@ class PromptLedger(LedgerPort, Protocol):
 
 
 class DrawStore(Protocol):
-    """Seeds and results of draws (core.draw), shared by all processes that serve a room."""
+    """Seeds and results of draws (`admission.draw`), shared by all processes that serve a room."""
 
     def seed(self, draw_id: str) -> bytes:
         """The 32 secret bytes of this draw: always the same, and secret until the draw has been

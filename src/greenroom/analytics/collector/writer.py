@@ -142,7 +142,7 @@ class Writer:
         if self._thread.is_alive():
             self._thread.join(STOP_S)
 
-    # -- ports.AnalyticsStore ----------------------------------------------------------------------
+    # -- the AnalyticsStore of analytics.question
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         return self._opened().answer(question, timeout_s)

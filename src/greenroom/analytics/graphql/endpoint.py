@@ -40,8 +40,6 @@ AT_ONCE = 2
 """Queries run at the same time in a process; others wait."""
 
 _RUNNING = threading.BoundedSemaphore(AT_ONCE)
-_EXPLORERS = threading.BoundedSemaphore(AT_ONCE)
-"""Queries of signed-in people, running or waiting: each blocks a thread of the dashboard."""
 
 WAITING_MAX = 100
 """Waiting queries, each up to BODY_MAX bytes; more are refused with a retry time."""
@@ -123,7 +121,9 @@ class GraphqlEndpoint:
             self._turn.release()
 
     def ask(self, caller: Caller, body: bytes) -> Response:
-        """A query of a signed-in person, as JSON. Blocks: call it in a thread."""
+        """A query of a signed-in person, as JSON. Blocks: call it in one of few threads
+        (`Threads.QUERIES` of the dashboard), or waiting queries take all of them.
+        """
         if self._budget.take(caller.token.id):
             return _failed(
                 f"{CALLS_MAX} queries in 5 minutes are enough; try again later",
@@ -133,16 +133,7 @@ class GraphqlEndpoint:
             query, variables, name = _parsed(body)
         except ValueError as error:
             return _failed(str(error), 400)
-        if not _EXPLORERS.acquire(blocking=False):
-            return _failed(
-                f"{AT_ONCE} queries are being answered; try again in a second",
-                CODES[Code.SLOW_DOWN].status,
-                headers={"Retry-After": "1"},
-            )
-        try:
-            return self._answer(caller, query, variables, name)
-        finally:
-            _EXPLORERS.release()
+        return self._answer(caller, query, variables, name)
 
     def _answer(
         self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None

@@ -64,7 +64,7 @@ IN_QUESTIONS = (
     FORWARDED_FOR,
     *(_varying(name) for name in (b"X-Original-URI", b"X-Forwarded-Uri", b"Greenroom-Verdict")),
 )
-"""Lines of proxies that ask about a visitor's request (`dialects`)."""
+"""Lines of proxies that ask about a visitor's request (`proxies`)."""
 
 _CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
 _LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)

@@ -4,7 +4,7 @@ into a refusal.
 Theory. Request smuggling is two servers that disagree about where a request ends or what it asks
 for. So nothing is repaired and nothing is guessed: a head is lines of `token ":" value` between
 CRLFs and nothing else, a body is announced once in one way, there is one host. Everything that is
-left is re-serialised (gateway.outgoing), never copied.
+left is re-serialised (`wire.forwarded_head`), never copied.
 
 Why our own reader and not llhttp (httptools) is told in decision 2
 (docs/decisions/0002-own-data-path.md) and measured by `bench/heads.py`. llhttp is the test oracle:

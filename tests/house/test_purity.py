@@ -76,9 +76,10 @@ def impurities(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", pure_files(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_pure_room_depends_on_its_arguments_alone(path: Path) -> None:
-    assert impurities(path.read_text()) == []
+def test_a_pure_room_depends_on_its_arguments_alone() -> None:
+    found = {path: impurities(path.read_text()) for path in pure_files()}
+    assert len(found) > 50, "the rooms are found"
+    assert {path: some for path, some in found.items() if some} == {}
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,10 @@ def test_the_next_version_adds_its_columns_to_a_store_of_the_first_and_keeps_its
     if engine == "duckdb":
         from greenroom.analytics.store.duck import DuckEngine
         from greenroom.analytics.store.keeper import Keeper
+        from greenroom.analytics.store.tables import VERSION
         from greenroom.errors import StorageFailed
 
-        with pytest.raises(StorageFailed, match=r"newer greenroom \(version 3"):
+        with pytest.raises(StorageFailed, match=rf"newer greenroom \(version {VERSION + 1}"):
             Keeper(DuckEngine(tmp_path / "analytics.duckdb"))
 
 
@@ -121,17 +122,13 @@ def test_the_next_version_adds_its_columns_to_a_store_of_the_first_and_keeps_its
 
 
 def become_the_next_version() -> None:
-    """As a change would: one more outcome, and its columns in NEW_COLUMNS. Before anything else is
-    imported.
-    """
-    from greenroom.analytics import rollup
+    """As a change would: one more outcome. Before anything else is imported."""
+    from greenroom.analytics.outcomes import OUTCOMES, RoomOutcome
 
-    rollup.OUTCOMES = (*rollup.OUTCOMES, NEW_OUTCOME)  # type: ignore[misc]
-    from greenroom.analytics.store import tables
-
-    kept = (f"{NEW_OUTCOME}_sum",)
-    tables.NEW_COLUMNS[3] = {"minutes": (NEW_OUTCOME,), "hours": kept, "days": kept}
-    tables.VERSION = 3
+    newest = max(row.since for row in OUTCOMES.values())
+    OUTCOMES[NEW_OUTCOME] = RoomOutcome(
+        NEW_OUTCOME, "usersTurnedBack", "users", "Turned back", "", since=newest + 1
+    )
 
 
 def first_version(engine: str, folder: Path) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
+from greenroom.analytics.outcomes import OUTCOMES
 from greenroom.analytics.question import AllOf, DimensionFilter, Filter, Question
 from greenroom.analytics.rollup import (
-    OUTCOMES,
     PERCENTS,
     SLOTS,
     GaugeTrack,
@@ -34,7 +34,9 @@ counts = st.dictionaries(st.integers(0, 9_000), st.integers(1, 5), max_size=8)
 limits = st.none() | st.builds(
     RoomLimits, st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)
 )
-outcomes = st.dictionaries(st.sampled_from(OUTCOMES), st.integers(0, 50), max_size=len(OUTCOMES))
+outcomes = st.dictionaries(
+    st.sampled_from(list(OUTCOMES)), st.integers(0, 50), max_size=len(OUTCOMES)
+)
 rollups = st.builds(
     Rollup,
     outcomes,
@@ -59,7 +61,7 @@ def a_rollup(rng: random.Random, busy: float = 0.6) -> Rollup:
     waited = {rng.randrange(20_000): rng.randrange(1, 4) for _ in range(rng.randrange(6))}
     origin = {rng.randrange(20_000): rng.randrange(1, 4) for _ in range(rng.randrange(6))}
     return Rollup(
-        {"admitted": new, **{name: rng.randrange(9) for name in OUTCOMES[1:]}},
+        {"admitted": new, **{name: rng.randrange(9) for name in OUTCOMES if name != "admitted"}},
         {"here": GaugeTrack(active, tuple(rng.randrange(300) for _ in range(SLOTS)), waits)},
         RoomLimits(
             rng.randrange(3), rng.randrange(50, 400), rng.randrange(10, 90), rng.choice([1, 5, 30])
@@ -156,14 +158,7 @@ CONFIGS = {
     "newUsersPerMinuteConfig": "new_users_per_minute",
     "sessionDurationConfig": "session_minutes",
 }
-SUMS = {
-    "sessionsRevoked": "revoked",
-    "usersLeft": "gave_up",
-    "sessionsLeft": "ended",
-    "usersAbandoned": "abandoned",
-    "requestsHeld": "held",
-    "requestsPassed": "passed",
-}
+SUMS = {row.metric: row.column for row in OUTCOMES.values() if row.column != "admitted"}
 
 
 def _looks(rollup: Rollup, gauge: str) -> list[int]:

@@ -8,7 +8,8 @@ days give exactly what the minutes give (tests/properties/test_analytics_laws.py
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from greenroom.analytics.rollup import OUTCOMES, PERCENTS
+from greenroom.analytics.outcomes import OUTCOMES
+from greenroom.analytics.rollup import PERCENTS
 
 GAUGES = ("active", "queued", "wait")
 LIMITS = ("limit_active", "limit_rate", "limit_session")

@@ -8,9 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, SAMPLES, TIMES
+from greenroom.analytics.outcomes import OUTCOMES
 from greenroom.analytics.rollup import PERCENTS
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+
+NEW_USERS = OUTCOMES["admitted"]
+"""The one outcome that Cloudflare shows as a rate, not as a sum."""
 
 
 class Share(NamedTuple):
@@ -65,6 +69,12 @@ def _sum(name: str, column: str, unit: str, help: str, extension: bool = True) -
     return Metric(name, unit, help, Share(column), {"sum": Share(kept)}, extension)
 
 
+def _outcomes(extension: bool) -> Iterator[Metric]:
+    for row in OUTCOMES.values():
+        if row.extension is extension and row.metric != NEW_USERS.metric:
+            yield _sum(row.metric, row.column, row.unit, row.help, extension)
+
+
 def _times() -> Iterator[Metric]:
     for column, stem, meaning in (
         ("waited", "totalTimeWaited", "time from the first sight of a queued visitor to admission"),
@@ -98,9 +108,9 @@ def _metrics() -> Iterator[Metric]:
         "sum": Share("admitted_sum"),
     }
     yield Metric(
-        "newUsersPerMinute",
-        "users",
-        "visitors let in during a minute",
+        NEW_USERS.metric,
+        NEW_USERS.unit,
+        NEW_USERS.help,
         Share("admitted"),
         new_users,
     )
@@ -121,33 +131,11 @@ def _metrics() -> Iterator[Metric]:
     yield _gauge(
         "estimatedWaitTime", "wait", "seconds", "median wait told to a visitor who joins the line"
     )
-    yield _sum(
-        "sessionsRevoked",
-        "revoked",
-        "sessions",
-        "sessions ended by the application with Cf-Waiting-Room-Command",
-        extension=False,
-    )
+    yield from _outcomes(extension=False)
     yield from _times()
     yield _sum("sessionsEnded", "origin_count", "sessions", "sessions that ended, for any reason")
     yield _sum("usersWaited", "waited_count", "users", "visitors let in from the line")
-    yield _sum(
-        "usersLeft", "gave_up", "users", "visitors who gave up their place or session themselves"
-    )
-    yield _sum(
-        "sessionsLeft",
-        "ended",
-        "sessions",
-        "sessions that visitors ended themselves; they count in `usersLeft` too",
-    )
-    yield _sum(
-        "usersAbandoned",
-        "abandoned",
-        "users",
-        "places in line lost because the visitor stayed away",
-    )
-    yield _sum("requestsHeld", "held", "requests", "requests answered with the waiting page")
-    yield _sum("requestsPassed", "passed", "requests", "requests of visitors who were in already")
+    yield from _outcomes(extension=True)
     yield _sum(
         "minutesIncomplete",
         "incomplete",

@@ -82,13 +82,13 @@ class Recorder:
         self._begin(now_ms // MINUTE_MS)
 
     def takes(self, added: Callable[[], Iterable[tuple[str, str, int]]]) -> None:
-        """Also counts (room, outcome of `rollup.OUTCOMES`, number since the last call)."""
+        """Also counts (room, outcome of `OUTCOMES`, number since the last call)."""
         self._taken = added
 
     # -- what happens ------------------------------------------------------------------------------
 
     def decided(self, room_id: str, outcome: str, now_ms: int, waited_ms: int = NOT_WAITED) -> None:
-        """`outcome` is of `rollup.OUTCOMES`; `waited_ms` is for visitors admitted from the line."""
+        """`outcome` is of `OUTCOMES`; `waited_ms` is for visitors admitted from the line."""
         self.counted(room_id, outcome, 1, now_ms)
         if waited_ms >= 0:
             self.waited(room_id, waited_ms, now_ms)

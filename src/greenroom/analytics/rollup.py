@@ -10,6 +10,7 @@ import msgspec
 
 from greenroom.analytics import histogram
 from greenroom.analytics.histogram import HistogramCounts
+from greenroom.analytics.outcomes import OUTCOMES
 
 MINUTE_MS = 60_000
 SLOT_MS = 5_000
@@ -18,12 +19,6 @@ SLOTS = MINUTE_MS // SLOT_MS
 
 PERCENTS = (50, 75, 90, 95, 99)
 """Percentiles of a minute kept as numbers, beside the histogram."""
-
-OUTCOMES = ("admitted", "passed", "held", "gave_up", "revoked", "abandoned", "ended")
-"""Requests: admitted now, passed with a session, answered with the waiting page. Visitors: gave up
-their place or session, session ended by the application, place lost because the visitor stayed
-away; of those who gave up, who ended a session.
-"""
 
 _SPREAD_COLUMNS = {
     name: tuple(f"{name}_{what}" for what in ("samples", "max", "min", "sum"))

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn, Protocol
 import typer
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
+from greenroom.analytics.outcomes import OUTCOMES
 from greenroom.analytics.question import (
     AnalyticsAnswer,
     Order,
@@ -345,10 +346,12 @@ def _write(rows: list[dict[str, Any]], form: str, output: Path | None) -> None:
 
 # -- summary ---------------------------------------------------------------------------------------
 
+GONE = ("gave_up", "abandoned", "revoked")
+
 _TOTALS = (
     Wanted("max", "totalActiveUsers"), Wanted("max", "totalQueuedUsers"), Wanted("max", "newUsersPerMinute"),
     Wanted("max", "totalActiveUsersConfig"), Wanted("max", "newUsersPerMinuteConfig"), Wanted("sum", "newUsersPerMinute"),
-    Wanted("sum", "usersWaited"), Wanted("sum", "usersLeft"), Wanted("sum", "usersAbandoned"), Wanted("sum", "sessionsRevoked"),
+    Wanted("sum", "usersWaited"), *(Wanted("sum", OUTCOMES[name].metric) for name in GONE),
     *(Wanted("percentile", f"{stem}P{percent}") for stem in ("totalTimeWaited", "timeOnOrigin") for percent in (50, 75, 95)),
 )  # fmt: skip
 
@@ -392,17 +395,15 @@ def _summary(source: _Source, room_id: str, name: str, start_s: int, end_s: int)
         )
     shown.append(_times("time in queue", "totalTimeWaited", total))
     shown.append(_times("time on origin", "timeOnOrigin", total))
-    sums = [
-        ("let in", "newUsersPerMinute"),
-        ("from the line", "usersWaited"),
-        ("left", "usersLeft"),
-        ("stayed away", "usersAbandoned"),
-    ]
     counts = [
         f"{label} {total['sum', metric]}"
-        for label, metric in [*sums, ("revoked", "sessionsRevoked")]
+        for label, metric in (
+            (OUTCOMES["admitted"].label, OUTCOMES["admitted"].metric),
+            ("From the line", "usersWaited"),
+            *((OUTCOMES[name].label, OUTCOMES[name].metric) for name in GONE),
+        )
     ]
-    return [*shown, f"{'visitors':14} {', '.join(counts)}"]
+    return [*shown, f"{'visitors':14} {', '.join(counts).lower()}"]
 
 
 def _times(label: str, stem: str, total: Row) -> str:

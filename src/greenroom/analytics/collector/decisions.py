@@ -2,17 +2,15 @@
 place) are not in the table.
 """
 
+from greenroom.analytics.outcomes import OUTCOMES
 from greenroom.analytics.recorder import Recorder
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 
 OUTCOMES_OF: dict[Decided, tuple[str, ...]] = {
-    Decided.ADMITTED: ("admitted",),
-    Decided.ACTIVE: ("passed",),
-    Decided.HELD: ("held",),
-    Decided.LEFT: ("gave_up",),
-    Decided.ENDED: ("gave_up", "ended"),  # minutes of before do not tell the two apart
-    Decided.REVOKED: ("revoked",),
+    decided: columns
+    for decided in Decided
+    if (columns := tuple(row.column for row in OUTCOMES.values() if decided.name in row.decided))
 }
 
 

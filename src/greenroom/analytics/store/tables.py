@@ -8,6 +8,7 @@ are numbers from `rooms`.
 from typing import NamedTuple
 
 from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
+from greenroom.analytics.outcomes import OUTCOMES
 
 
 class Column(NamedTuple):
@@ -54,9 +55,13 @@ FACTS = Table("facts", (Column("name", "text"), Column("value")), ("name",))
 
 TABLES = (PARTS, MINUTES, HOURS, DAYS, ROOMS, FACTS)
 
+VERSION = max(row.since for row in OUTCOMES.values())
+
 NEW_COLUMNS: dict[int, dict[str, tuple[str, ...]]] = {
-    2: {"minutes": ("ended",), "hours": ("ended_sum",), "days": ("ended_sum",)}
+    version: {
+        table: tuple(f"{row.column}{suffix}" for row in OUTCOMES.values() if row.since == version)
+        for table, suffix in (("minutes", ""), ("hours", "_sum"), ("days", "_sum"))
+    }
+    for version in range(2, VERSION + 1)
 }
 """Version -> added columns by table."""
-
-VERSION = 1 + len(NEW_COLUMNS)

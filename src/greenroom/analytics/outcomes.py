@@ -1,0 +1,88 @@
+"""What can become of a request or a visitor: one row each, for recorder, store, GraphQL, exports,
+dashboard and reference.
+
+A new row needs its `since`, the next version of the store's tables; everything else follows.
+"""
+
+from typing import NamedTuple
+
+
+class RoomOutcome(NamedTuple):
+    """`column`: in the store, and never renamed. `metric`: in GraphQL and exports. `label`: for
+    operators. `decided`: the decisions that count (names of `Decided`); empty where the recorder
+    counts what no request shows.
+    """
+
+    column: str
+    metric: str
+    unit: str
+    label: str
+    help: str
+    decided: tuple[str, ...] = ()
+    since: int = 1  # version of the tables
+    extension: bool = True
+
+
+OUTCOMES: dict[str, RoomOutcome] = {
+    row.column: row
+    for row in (
+        RoomOutcome(
+            "admitted",
+            "newUsersPerMinute",
+            "users",
+            "Let in",
+            "visitors let in during a minute",
+            ("ADMITTED",),
+            extension=False,
+        ),
+        RoomOutcome(
+            "revoked",
+            "sessionsRevoked",
+            "sessions",
+            "Revoked",
+            "sessions ended by the application with Cf-Waiting-Room-Command",
+            ("REVOKED",),
+            extension=False,
+        ),
+        RoomOutcome(
+            "gave_up",
+            "usersLeft",
+            "users",
+            "Left",
+            "visitors who gave up their place or session themselves",
+            ("LEFT", "ENDED"),  # minutes of version 1 do not tell the two apart
+        ),
+        RoomOutcome(
+            "ended",
+            "sessionsLeft",
+            "sessions",
+            "Ended their session",
+            "sessions that visitors ended themselves; they count in `usersLeft` too",
+            ("ENDED",),
+            since=2,
+        ),
+        RoomOutcome(
+            "abandoned",
+            "usersAbandoned",
+            "users",
+            "Stayed away",
+            "places in line lost because the visitor stayed away",
+        ),
+        RoomOutcome(
+            "held",
+            "requestsHeld",
+            "requests",
+            "Held",
+            "requests answered with the waiting page",
+            ("HELD",),
+        ),
+        RoomOutcome(
+            "passed",
+            "requestsPassed",
+            "requests",
+            "Passed",
+            "requests of visitors who were in already",
+            ("ACTIVE",),
+        ),
+    )
+}

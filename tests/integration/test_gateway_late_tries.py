@@ -64,7 +64,7 @@ def test_a_visitor_for_whom_no_permit_comes_is_told_to_wait(rig, run, late) -> N
         late.append(Trying(rig.PAGE))
         async with rig.running(), rig.visitor() as talk:
             assert (await talk.get()).body == rig.PAGE.body
-        assert late[0].tries < 200 // 20  # a busy process comes to fewer
+        assert late[0].tries <= 200 // 20  # a busy process comes to fewer
         assert late[0].given_up == 1
 
     run(story())

@@ -24,6 +24,7 @@ name = "main"
 host = "*"
 total_active_users = {active}
 new_users_per_minute = 100
+confirm_newcomers = false
 """
 PAGE = ((b"Host", b"shop.example"), (b"Accept", b"text/html"))
 

@@ -40,7 +40,8 @@ class OwnNamesOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer: ASGIApp = self._app
         if _came_through_gateway(scope):
-            answer = PlainTextResponse(THROUGH_GATEWAY, 421)
+            # the gateway judges addresses when it connects, so it must connect again
+            answer = PlainTextResponse(THROUGH_GATEWAY, 421, {"Connection": "close"})
         elif self._is_foreign(scope):
             answer = PlainTextResponse(REFUSED, 421)
         await answer(scope, receive, send)

@@ -81,7 +81,8 @@ class LateTries:
         self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float
     ) -> None:
         connection.expect_decision()
-        delay_s = min(AGAIN_MS / 1000, until_s - self._loop.time())
+        # timers count milliseconds: a shorter one is called at once, and again until the time is over
+        delay_s = max(0.001, min(AGAIN_MS / 1000, until_s - self._loop.time()))
         self._loop.call_later(delay_s, self._again, exchange, connection, trying, until_s)
 
     def _again(

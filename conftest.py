@@ -17,6 +17,7 @@ from machine_rights import RIGHTS, missing
 # Two workers share a small machine, so a slow example is not a failure; a failing one prints how to
 # repeat it.
 settings.register_profile("house", deadline=None, print_blob=True)
+settings.register_profile("quick", settings.get_profile("house"), max_examples=10)
 settings.load_profile("house")
 
 

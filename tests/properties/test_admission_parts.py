@@ -6,6 +6,7 @@ from time import process_time_ns
 
 import pytest
 from admission_world import START_MS, ticket_id
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ def test_a_line_ranks_like_a_sorted_list(moves: list[tuple[bool, int, int]]) -> 
     assert line.seconds == Counter(arrival_ms_of(key) // 1000 for key in plain.values())
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from((1, 5_000)))
 def test_a_long_line_ranks_exactly_across_its_stretches(seed: int, spread_ms: int) -> None:
     draw = Random(seed)

@@ -24,6 +24,8 @@ from greenroom.admission.queueing.methods import QUEUEING_METHODS, Fifo, Random,
 from greenroom.model.room import METHODS
 from greenroom.model.visit import Outcome, Standing, make_key
 
+pytestmark = pytest.mark.slow
+
 TRIALS: list[Trial] = [
     trials.walks,
     trials.fair_draws,

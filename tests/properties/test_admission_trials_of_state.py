@@ -20,6 +20,8 @@ from greenroom.admission.records import LedgerMemory
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome
 
+pytestmark = pytest.mark.slow
+
 BROKEN: Broken = []
 
 

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from examples import examples
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +42,8 @@ from greenroom.analytics.question import (
 from greenroom.analytics.rollup import PERCENTS, Part, merge, minute_row
 from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper, Retention
+
+pytestmark = pytest.mark.slow
 
 times = st.lists(st.integers(0, histogram.HIGHEST_MS), min_size=1, max_size=60)
 
@@ -277,7 +280,7 @@ filters = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     start=moments,
     end=moments,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from config_material import contents, event, health_check, one_of_each, room, rules, zone
+from examples import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
@@ -182,7 +183,7 @@ class ConfigStoreMachine(RuleBasedStateMachine):
 
 
 ConfigStoreMachine.TestCase.settings = settings(
-    max_examples=15,
+    max_examples=examples(15),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

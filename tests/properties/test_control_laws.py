@@ -6,6 +6,7 @@ import string
 from typing import Any
 
 from config_service_in_memory import DeskInMemory
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def said(document: dict[str, Any], answer: dict[str, Any]) -> bool:
     )
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 @given(document=whole_rooms())
 def test_a_room_comes_back_as_it_was_written_and_writing_it_back_changes_nothing(document) -> None:
     config_service, zone = desk_with_zone()
@@ -110,7 +111,7 @@ def test_a_room_comes_back_as_it_was_written_and_writing_it_back_changes_nothing
     assert config_service.known is before
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 @given(document=whole_rooms(), other=whole_rooms())
 def test_replacing_forgets_what_was_there_and_editing_keeps_what_is_not_named(
     document, other
@@ -136,7 +137,7 @@ def test_replacing_forgets_what_was_there_and_editing_keeps_what_is_not_named(
     )
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 @given(
     fields=st.fixed_dictionaries({}, optional=OVERRIDES),
     edit=st.fixed_dictionaries({}, optional=OVERRIDES),
@@ -168,7 +169,7 @@ def test_null_false_and_empty_stay_apart_in_events_and_details_have_no_nulls(fie
         assert details[name] is not None
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 @given(
     order=st.permutations("abcdef"),
     place=st.integers(0, 8),

@@ -9,6 +9,7 @@ from typing import Any
 import handover_trials as trials
 import pytest
 from admission_world import START_MS, bits, small_room
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.ledgers.sync import coordinator_registry
 from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry
+
+pytestmark = pytest.mark.slow
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -227,7 +230,7 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(moves, st.integers(0, 30), st.data())
 def test_the_whole_line_is_the_sum_of_its_parts(
     changes: list[Move], permits: int, data: st.DataObject

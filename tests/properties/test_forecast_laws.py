@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
+from examples import examples
 from forecast_rooms import Past, outlook_on, quantiles, report
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,7 +71,7 @@ def sketches(draw: st.DrawFn) -> WaitTable:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(sketches(), st.integers(0, 300_000), st.lists(st.floats(0, 2_000), min_size=2, max_size=20))
 def test_a_visitor_who_stands_further_back_is_never_told_less(
     wait_table: WaitTable, age_ms: int, places: list[float]
@@ -83,7 +84,7 @@ def test_a_visitor_who_stands_further_back_is_never_told_less(
         assert all(after >= before - 1e-6 for before, after in pairwise(column))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(sketches(), st.integers(0, 300_000), st.floats(0, 2_000), st.integers(-60_000, 60_000))
 def test_quantiles_are_in_order_and_no_wait_is_negative(
     wait_table: WaitTable, age_ms: int, place: float, came_ms: int
@@ -95,7 +96,7 @@ def test_quantiles_are_in_order_and_no_wait_is_negative(
         assert list(values) == sorted(values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(sketches(), st.floats(0, 500))
 def test_what_is_old_is_said_to_be_old_and_believed_less(
     wait_table: WaitTable, place: float
@@ -110,7 +111,7 @@ def test_what_is_old_is_said_to_be_old_and_believed_less(
         )  # counted from when the table was made
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(pasts, st.integers(1, 3_000))
 def test_a_forecast_is_a_short_table_that_ascends_ends_at_a_day_and_can_travel(
     past: dict[str, Any], waiting: int
@@ -123,7 +124,7 @@ def test_a_forecast_is_a_short_table_that_ascends_ends_at_a_day_and_can_travel(
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(wait_table), type=WaitTable) == wait_table
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(pasts, st.integers(1, 3_000))
 def test_the_same_reports_make_the_same_forecast(past: dict[str, Any], waiting: int) -> None:
     assert Past(**past).wait_table(waiting) == Past(**past).wait_table(waiting)
@@ -155,7 +156,7 @@ wild_facts = st.builds(
 ages = st.lists(st.integers(0, 60_000) | st.integers(0, 10**8), max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(["fifo", "random"]),
     st.integers(1, 10**6),
@@ -402,7 +403,7 @@ def test_another_method_needs_another_sketch() -> None:
     assert outlook.wait_table is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.dictionaries(st.integers(0, 300), st.integers(1, 40), min_size=2, max_size=150),
     st.integers(0, 300),

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from admission_world import START_MS, small_room
+from examples import examples
 from forecast_rooms import report
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -33,7 +34,7 @@ from greenroom.admission.messages.wait_table import (
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(8, 60), st.integers(1, 400))
 def test_the_age_at_which_sessions_end_is_learnt(steps: int, each: int) -> None:
     endings = Endings(60_000, 0)
@@ -169,7 +170,7 @@ def test_another_session_duration_is_learnt_again() -> None:
     assert endings.survival()[59] == 1
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.floats(0.05, 0.6), st.floats(-0.2, 0.2), st.integers(0, 99))
 @example(sigma=0.0546875, bias=0.015625, seed=0)
 def test_intervals_become_as_wide_as_the_errors_are(sigma: float, bias: float, seed: int) -> None:
@@ -204,7 +205,7 @@ judgements = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(judgements)
 def test_no_evidence_makes_quantiles_cross_or_moves_them_far_at_once(
     told: list[tuple[float, float, int, float]],
@@ -261,7 +262,7 @@ def test_a_line_that_stops_widens_its_intervals_before_anyone_got_in() -> None:
         assert further[3] == shorter[3]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 400), st.floats(5, 100), st.floats(0.1, 2.5), st.integers(0, 2**32))
 def test_permits_that_are_out_say_how_long_units_lie_idle(
     seed: int, per_s: float, used_after_s: float, first: int

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from config_material import event, room, zone
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,8 @@ from greenroom.model.draft import Draft
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.transfer.export_import import make_true
 from greenroom.web.refusals import Code, Refused
+
+pytestmark = pytest.mark.slow
 
 NUMBERS = count()
 
@@ -169,7 +172,7 @@ RECORDS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(RECORDS, max_size=12), st.lists(RECORDS, max_size=12))
 def test_a_draft_is_at_every_moment_what_its_changes_have_made(
     before: list[Change], changes: list[Change]

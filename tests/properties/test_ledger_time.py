@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from admission_world import START_MS, small_room, ticket_id
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import msgpack, structs
@@ -29,7 +30,7 @@ HOUR_MS = 3_600_000
 steps = st.sampled_from((0, 0, 0, HOUR_MS, -HOUR_MS, 30_000, -30_000, 1_500, -1_500))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 60_000), steps), max_size=40))
 def test_time_goes_on_evenly_for_a_process_that_has_asked_before(
     moves: list[tuple[int, int]],
@@ -51,7 +52,7 @@ def test_time_goes_on_evenly_for_a_process_that_has_asked_before(
         before_ms = now_ms
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from((0, 1, 2)), steps, st.integers(-500, 500))
 def test_of_three_clocks_the_one_that_is_wrong_is_put_right(
     wrong: int, step_ms: int, jitter_ms: int
@@ -144,7 +145,7 @@ def test_a_stepped_redis_ends_no_session_and_does_not_stand_still(
     assert stepped.state["now_ms"] == pytest.approx(stepped.true_ms, abs=STEP_MS)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.lists(st.tuples(st.integers(0, 20_000), steps, st.booleans()), max_size=12),

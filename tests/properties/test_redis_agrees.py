@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 from admission_world import START_MS, small_room, ticket_id
+from examples import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -25,6 +26,8 @@ from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 from greenroom.admission.messages.moves import MovesUp
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.model.visit import Standing, make_key
+
+pytestmark = pytest.mark.slow
 
 LIMITS = st.sampled_from((1, 2, 3, 7))
 PAUSES = st.sampled_from(
@@ -258,7 +261,7 @@ def test_redis_and_memory_agree_on_any_row_of_operations(server: RedisServer) ->
     run_state_machine_as_test(
         machine(server),
         settings=settings(
-            max_examples=100,
+            max_examples=examples(100),
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -9,6 +9,7 @@ every order.
 import re
 from urllib.parse import unquote_to_bytes
 
+from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +79,7 @@ disguises = st.tuples(
 
 
 @given(st.one_of(spellings, disguises.map(b"".join)))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @example(b"/shop%3Fx")
 @example(b"/about//..%2fshop")
 @example(b"//shop;x")

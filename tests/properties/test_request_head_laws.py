@@ -13,6 +13,7 @@ from body_and_cookie_laws import (
     check_cookies,
     ticket_values,
 )
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from request_laws import check_head
 from request_material import any_heads, chunked_bodies, cookie_headers, honest_heads, hostile_heads
@@ -21,13 +22,13 @@ LONG = settings(max_examples=20_000, deadline=None, suppress_health_check=list(H
 
 
 @given(any_heads)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_bytes_are_understood_in_one_way_or_refused(block):
     check_head(block)
 
 
 @given(hostile_heads())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_hostile_head_is_understood_in_one_way_or_refused(block):
     check_head(block)
 
@@ -38,13 +39,13 @@ def test_an_honest_head_is_understood(block):
 
 
 @given(chunked_bodies)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_body_is_read_the_same_however_it_is_cut(data):
     check_body(data)
 
 
 @given(cookie_headers(SEALED))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_cookie_header_holds_few_candidates_and_only_our_own_tickets_open(header):
     check_cookies(header)
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import rules_expressions as language
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -265,13 +266,13 @@ class Naive:
         }[name]()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(language.all_conditions)
 def test_parsing_what_was_printed_gives_the_same_parts(node: Node) -> None:
     assert parse(show(node)) == node
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(
     language.all_conditions,
     st.lists(st.tuples(language.arrivals, language.places), min_size=3, max_size=6),
@@ -336,7 +337,7 @@ def test_not_binds_tighter_than_and_then_xor_then_or(
     assert bool(compile_rule(source)(facts(truths))) == expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     language.conditions,
     language.conditions,
@@ -360,7 +361,7 @@ def test_de_morgan_holds_even_where_values_are_missing(
             assert bool(first(known)) == bool(second(known))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(language.conditions, min_size=1, max_size=4),
     st.lists(st.booleans(), min_size=4, max_size=4),
@@ -382,7 +383,7 @@ def test_the_enabled_rules_of_a_room_are_joined_by_or(
     assert compile_bypass(rules)(arrival, NOW_MS, Known(place)) == (holding[0] if holding else None)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     st.text(max_size=60) | language.conditions.map(show),
     st.integers(0, 80),

@@ -5,6 +5,7 @@ of which one sealed it and when.
 import tempfile
 from pathlib import Path
 
+from examples import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -87,4 +88,4 @@ class Fleet(RuleBasedStateMachine):
 
 
 TestFleet = Fleet.TestCase
-TestFleet.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+TestFleet.settings = settings(max_examples=examples(50), stateful_step_count=25, deadline=None)

@@ -2,6 +2,7 @@
 
 import tomllib
 
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(TEXTS, VALUES, max_size=5))
 def test_what_is_written_is_read_back(document: dict) -> None:
     assert tomllib.loads(toml_text(document)) == document

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from config_material import contents, one_of_each, room, zone
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -112,7 +113,7 @@ def documents(draw: st.DrawFn) -> dict:
     }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents(), documents())
 def test_anything_that_was_before_the_document_is_true_afterwards_and_then_nothing_is_left_to_do(
     first: dict, second: dict
@@ -139,7 +140,7 @@ def without_ids(document: object) -> object:
     return document
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
 def test_what_is_written_out_can_be_put_elsewhere_with_its_ids(document: dict) -> None:
     known, _ = planned(Configuration(), document)

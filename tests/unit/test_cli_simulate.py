@@ -14,6 +14,8 @@ from greenroom.simulator.arrivals import CURVES, read_rows
 from greenroom.simulator.report import SimulationReport
 from greenroom.simulator.sale import LINES, RECORDED_LINES
 
+pytestmark = pytest.mark.slow
+
 SMALL = "--total-active-users 30 --new-users-per-minute 60 --session-duration 1 --visitors 120 --minutes 2 --visit 20".split()
 
 

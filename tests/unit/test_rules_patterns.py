@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from octorules_wirefilter import parse_expression
@@ -121,7 +122,7 @@ texts = st.lists(
 ).map("".join)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(patterns, st.lists(texts, min_size=3, max_size=8))
 def test_a_pattern_finds_what_pythons_own_engine_finds(pattern: str, candidates: list[str]) -> None:
     """`$` of Python also stands before a last line feed, the published one does not; Python says
@@ -141,7 +142,7 @@ def test_a_pattern_finds_what_pythons_own_engine_finds(pattern: str, candidates:
         assert found(text) == (judge.search(text.encode("latin-1")) is not None), (pattern, text)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(patterns)
 def test_every_pattern_that_we_take_the_published_parser_takes_too(pattern: str) -> None:
     search(pattern)
@@ -253,7 +254,7 @@ stars = (
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(
     stars,
     st.lists(st.text("aAbB*\\.\xe9\xc9\n", max_size=7), min_size=3, max_size=8),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from admission_world import small_room
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from visitors import Browser, Site
@@ -92,7 +93,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps)
 def test_verdicts_and_events_are_the_same_whether_the_ledger_answers_at_once_or_later(
     story: list[tuple[int, str, int]],

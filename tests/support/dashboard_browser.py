@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
@@ -35,6 +35,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+OF_COLOURS = ["color-contrast", "link-in-text-block"]
 LOOK = """async (rules) => (await axe.run(document, {runOnly: rules, resultTypes: ["violations"]})).violations"""
 """Every rule is checked; telling of thousands of elements without faults would take most of the
 time.
@@ -84,21 +85,36 @@ class DashboardBrowser:
         page.wait_for_url("**/rooms")
         return page
 
-    def violations(self) -> list[str]:
+    def violations(self, rules: list[str] = RULES) -> list[str]:
         """What axe-core finds on the page as it is. It is put in beside the policy, which applies
         to the page's own scripts.
         """
-        return violations(self.page)
+        return violations(self.page, rules)
 
 
-def violations(page: Page) -> list[str]:
+def violations(page: Page, rules: list[str] = RULES) -> list[str]:
     """What axe-core finds on any page, as `DashboardBrowser.violations`."""
-    page.evaluate(AXE.read_text() + "\n;0")
-    found = page.evaluate(LOOK, RULES)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text() + "\n;0")
+    found = page.evaluate(LOOK, rules)
     return [
         f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0].get('failureSummary', '')}"
         for one in found
     ]
+
+
+def show_in(page: Page, theme: Literal["light", "dark"]) -> None:
+    """Returns when the page has changed its colours: its scripts are told with the next frame."""
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def violations_in_both_themes(page: Page) -> list[str]:
+    """Every rule in the dark; in the light those again that a colour can break."""
+    show_in(page, "dark")
+    found = violations(page)
+    show_in(page, "light")
+    return found + violations(page, OF_COLOURS)
 
 
 @contextmanager

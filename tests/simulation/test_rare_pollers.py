@@ -2,6 +2,7 @@
 who are there all the time.
 """
 
+from dataclasses import replace
 from statistics import quantiles
 
 import pytest
@@ -20,7 +21,7 @@ OFTEN = little(
 )
 """A permit every two or three seconds in each of three data centers."""
 RARE = little(
-    room=room(2, 60),
+    room=replace(room(2, 60), confirm_newcomers=False),
     centers=1,
     arrivals=[(120_000 * number, 0) for number in range(120)],
     lasts_s=15_000,

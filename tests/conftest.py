@@ -392,8 +392,8 @@ class Origin:
         eventually(lambda: self.requests, "a request at the origin")
 
 
-@pytest.fixture
-def origin() -> Iterator[Origin]:
+@contextlib.contextmanager
+def application() -> Iterator[Origin]:
     """A web application on a free port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Application)
     server.daemon_threads = True
@@ -402,6 +402,13 @@ def origin() -> Iterator[Origin]:
     yield Origin(f"http://127.0.0.1:{server.server_address[1]}", server.requests)  # type: ignore[attr-defined]
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def origin() -> Iterator[Origin]:
+    """A web application on a free port."""
+    with application() as made:
+        yield made
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import pytest
 
 from greenroom.config.addresses import origin_problems
 from greenroom.config.load import Overrides, read_config
-from greenroom.configuration.service import ChangeContext
 from greenroom.errors import InvalidConfig
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
 from greenroom.pages.template import template_problems
 from greenroom.transfer.export_import import make_true
+from greenroom.web.config_service import ChangeContext
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

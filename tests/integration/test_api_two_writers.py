@@ -8,14 +8,14 @@ import pytest
 from api_in_process import StandingClock, api_in
 
 from greenroom.configuration import rooms, zones
-from greenroom.configuration.service import (
+from greenroom.configuration.store import SqlStore, default_url
+from greenroom.model.configuration import Configuration
+from greenroom.web.config_service import (
     ATTEMPTS,
     ChangeContext,
     ConfigService,
     PlannedChange,
 )
-from greenroom.configuration.store import SqlStore, default_url
-from greenroom.model.configuration import Configuration
 from greenroom.web.refusals import Code, Refused
 
 ROOM = {"host": "shop.example.com", "total_active_users": 300, "new_users_per_minute": 200}

@@ -3,7 +3,6 @@ room.
 """
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from live_rig import sale_parts
 from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper, RoomPlace
 from greenroom.dashboard.analytics_panels import opening_span
+from greenroom.dashboard.services import ANALYTICS_STORE
 from greenroom.errors import StorageFailed
 
 END_S = 1_700_000_100
@@ -58,7 +58,7 @@ def test_a_link_with_a_span_shows_that_span_and_one_without_fits_the_room(
 ) -> None:
     keeper = recorded(tmp_path, 5)
     dashboard.clock.at_ms = END_S * 1000
-    dashboard.app.services = replace(dashboard.app.services, analytics=keeper)
+    dashboard.app.parts.put(ANALYTICS_STORE, keeper)
     viewer, path = dashboard.person("viewer"), "/zones/z1/rooms/r1/analytics"
     for query, label in (
         ("", "1 hour"),

@@ -4,7 +4,6 @@ when generated, left out when unknown.
 
 import re
 import threading
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +14,7 @@ from live_rig import sale_parts
 from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper, RoomPlace
 from greenroom.dashboard.room_peaks import FRESH_MS, LINE_HIGH, LINE_WIDE, PeakCache
+from greenroom.dashboard.services import ANALYTICS_STORE
 from greenroom.errors import StorageFailed
 
 END_S = 1_700_000_100  # a whole five minutes
@@ -86,9 +86,9 @@ def test_the_table_shows_them_with_the_label_of_generated_data(tmp_path: Path) -
         rig.fill()
         rig.clock.at_ms = END_S * 1000
         keeper = store_of_a_sale(tmp_path)
-        rig.app.services = replace(rig.app.services, analytics=keeper)
+        rig.app.parts.put(ANALYTICS_STORE, keeper)
         rig.person("viewer").get("/rooms")
-        rig.app.services.peaks.settle()
+        rig.app.peaks.settle()
         text = rig.person("viewer").get("/rooms").text
         row = re.search(r"<tr>\s*<th[^>]*><a href=\"/zones/z1/rooms/r1\".*?</tr>", text, re.S)
         assert row

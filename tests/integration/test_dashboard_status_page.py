@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from dashboard_rig import DashboardRig
 
+from greenroom.dashboard.services import STATUS_PREVIEW
 from greenroom.errors import StorageFailed
 from greenroom.model.notification import IncidentNote
 from greenroom.model.status_page import PageSettings
@@ -125,7 +126,7 @@ def test_a_store_that_fails_is_said(
     async def broken() -> None:
         raise StorageFailed("gone")
 
-    monkeypatch.setattr(dashboard.app.services.status, "_gather", broken)
+    monkeypatch.setattr(dashboard.app.parts[STATUS_PREVIEW], "_gather", broken)
     answer = dashboard.person("viewer").get(f"{STATUS}/preview")
     assert answer.status_code == 503
     assert "cannot be read at the moment" in answer.text

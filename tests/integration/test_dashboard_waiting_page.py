@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from dashboard_rig import DashboardRig, Visitor
 
+from greenroom.dashboard.services import FETCH_LOGO
 from greenroom.model.branding import LOGO_BYTES_MAX, Branding, LocalMessage
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
@@ -105,7 +106,7 @@ def test_a_logo_is_fetched_from_its_address_once_and_kept(
         b"HTTP/1.1 %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
         % (head, len(body), body)
     ) as address:
-        dashboard.app.services = replace(dashboard.app.services, fetch_logo=fetching("127.0.0.0/8"))
+        dashboard.app.parts.put(FETCH_LOGO, fetching("127.0.0.0/8"))
         answer = sent(
             dashboard, dashboard.person("operator"), logo_url=address, site_name="New name"
         )
@@ -125,7 +126,7 @@ def test_an_address_inside_is_refused(dashboard: DashboardRig) -> None:
     with logo_server(
         b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 8\r\n\r\n" + PNG[:8]
     ) as address:
-        dashboard.app.services = replace(dashboard.app.services, fetch_logo=fetching())
+        dashboard.app.parts.put(FETCH_LOGO, fetching())
         answer = sent(dashboard, dashboard.person("operator"), logo_url=address)
     assert answer.status_code == 400
     assert room_of(dashboard).branding.logo == ""

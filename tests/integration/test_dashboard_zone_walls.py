@@ -1,6 +1,5 @@
 """People of single zones learn nothing of other zones from pages that ask the whole process."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ from dashboard_rig import DashboardRig
 
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.dashboard.live_feed import LiveFeed, LiveWatcher, OriginLastMinute
+from greenroom.dashboard.services import EXPLAINS
 from greenroom.decision.dry_run import dry_run
 from greenroom.decision.explain import Explanation, RoomDefinition, explain
 from greenroom.model.rule import RuleList
@@ -42,12 +42,11 @@ class AllRooms:
 
 
 @pytest.fixture
-def walled(dashboard: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> DashboardRig:
+def walled(dashboard: DashboardRig) -> DashboardRig:
     dashboard.put((room("r5", host="shop.z1.example"), "z1"))
     dashboard.put((rules("r2", f'any(http.request.headers["x-key"][*] eq "{SECRET}")'), "r2"))
     dashboard.put((rules("r5", 'http.request.uri.path eq "/own"'), "r5"))
-    services = replace(dashboard.app.services, explains=AllRooms(dashboard))
-    monkeypatch.setattr(dashboard.app, "services", services)
+    dashboard.app.parts.put(EXPLAINS, AllRooms(dashboard))
     return dashboard
 
 

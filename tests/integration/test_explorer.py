@@ -3,7 +3,6 @@ nothing more.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from api_in_process import ApiInProcess, api_in, health_of
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 
-from greenroom.dashboard import Dashboard
+from greenroom.dashboard.services import QUERIES
 from greenroom.runtime.dashboard import AnalyticsQueries
 
 ZONES = "{ viewer { zones { zoneTag } } }"
@@ -24,7 +23,7 @@ def rig(tmp_path: Path) -> Iterator[DashboardRig]:
         queries = AnalyticsQueries(
             found.store, found.clock, {}, health_of(found.store, found.clock)
         )
-        found.app = Dashboard(replace(found.app.services, queries=queries))
+        found.app.parts.put(QUERIES, queries)
         yield found
 
 

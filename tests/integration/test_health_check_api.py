@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from api_in_process import ApiInProcess, api_in
 
-from greenroom.configuration.service import ChangeContext
 from greenroom.health.rules.memory import HealthBatch
 from greenroom.model.change import applied
 from greenroom.model.configuration import Configuration
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason
 from greenroom.transfer.export_import import exported, make_true
+from greenroom.web.config_service import ChangeContext
 from greenroom.web.refusals import Code
 
 FAMILIES = ("healthchecks", "smart_shield/healthchecks")

@@ -18,6 +18,7 @@ from greenroom.alerts.settings import Sending
 from greenroom.config.load import load_config
 from greenroom.config.settings import Address
 from greenroom.configuration.store import SqlStore, default_url
+from greenroom.dashboard.services import FETCH_LOGO
 from greenroom.gateway.wire.hop import marked_line
 from greenroom.model.change import Put
 from greenroom.outbound import OutboundPolicy, OutboundRefused
@@ -136,7 +137,7 @@ def test_a_logo_from_an_own_listener_is_refused(tmp_path: Path) -> None:
         lambda: config,
         lambda: [("127.0.0.1", 8081)],
     )
-    fetch_logo = dashboard.services.fetch_logo
+    fetch_logo = dashboard.parts.find(FETCH_LOGO)
     assert fetch_logo
     with pytest.raises(OutboundRefused, match="a listener of greenroom itself"):
         fetch_logo("http://127.0.0.1:8081/logo.png")

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from greenroom.config.layers import LayeredStore
 from greenroom.config.load import read_config
 from greenroom.configuration.rooms import ROOMS_MAX
-from greenroom.configuration.service import ChangeContext, ConfigService
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.configuration.zones import ZONES_MAX
 from greenroom.errors import Problem
@@ -24,6 +23,7 @@ from greenroom.model.configuration import KINDS, Configuration
 from greenroom.model.draft import Draft
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.transfer.export_import import make_true
+from greenroom.web.config_service import ChangeContext, ConfigService
 from greenroom.web.refusals import Code, Refused
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,6 @@ from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from greenroom.configuration.service import ChangeContext, ConfigService
 from greenroom.configuration.store import SqlStore
 from greenroom.configuration.toml_text import toml_text
 from greenroom.errors import Problem
@@ -23,6 +22,7 @@ from greenroom.model.rule import ListItem
 from greenroom.model.token import Token, secret_hash
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.transfer.export_import import differences, exported, make_true
+from greenroom.web.config_service import ChangeContext, ConfigService
 from greenroom.web.refusals import Refused
 
 CLOCK = MonotonicClock()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from greenroom.configuration.service import ChangeContext, ConfigChange
 from greenroom.model.change import applied
 from greenroom.model.configuration import Configuration
+from greenroom.web.config_service import ChangeContext, ConfigChange
 from greenroom.web.refusals import Refused
 
 NOW_MS = 1_700_000_000_000

@@ -20,7 +20,6 @@ from greenroom.accounts import passwords
 from greenroom.accounts import people as accounts
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.config.addresses import origin_problems
-from greenroom.configuration.service import ConfigService
 from greenroom.configuration.state import (
     ConfigState,
     ProcessState,
@@ -28,8 +27,17 @@ from greenroom.configuration.state import (
     SyncState,
 )
 from greenroom.configuration.store import SqlStore, default_url
-from greenroom.dashboard import Dashboard, Services
-from greenroom.dashboard.services import ExampleWait
+from greenroom.dashboard import Dashboard
+from greenroom.dashboard.services import (
+    DATA_CENTERS,
+    DRY_RUNS,
+    HEALTH_VIEW,
+    OIDC,
+    ORIGIN_PROBLEMS,
+    STATUS_PREVIEW,
+    TICKET_KEYS,
+    ExampleWait,
+)
 from greenroom.dashboard.sign_in import BrowserFacts
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put
@@ -38,6 +46,8 @@ from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
 from greenroom.runtime.status_page import ShownStatusPages
 from greenroom.runtime.stored_secrets import seals_of
 from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
+from greenroom.web.config_service import ConfigService
+from greenroom.web.pages.parts import PageParts
 
 ORIGIN = "http://testserver"
 PASSWORD = "correct horse battery"
@@ -142,19 +152,13 @@ class DashboardRig:
     def __post_init__(self) -> None:
         self.config = ConfigService(self.store, self.clock)
         self.shown = ShownState(self.clock)
-        services = Services(
-            oidc=lambda: self.oidc,
-            ticket_keys=self.ticket_keys,
-            data_centers=self.shown,
-            config=self.config,
-            sessions=self.store.sessions,
-            observed=self.shown,
-            origin_problems=origin_problems,
-            health=health_of(self.store, self.clock),
-            dry_runs=self.dry_runs,
-            status=ShownStatusPages(lambda: self.settings, self._status_facts),  # type: ignore[arg-type,return-value]
-        )
-        self.app = Dashboard(services)
+        parts = PageParts()
+        parts.put(OIDC, lambda: self.oidc).put(TICKET_KEYS, self.ticket_keys)
+        parts.put(DATA_CENTERS, self.shown).put(ORIGIN_PROBLEMS, origin_problems)
+        parts.put(HEALTH_VIEW, health_of(self.store, self.clock)).put(DRY_RUNS, self.dry_runs)
+        status = ShownStatusPages(lambda: self.settings, self._status_facts)  # type: ignore[arg-type,return-value]
+        parts.put(STATUS_PREVIEW, status)
+        self.app = Dashboard(self.config, self.store.sessions, self.shown, parts)
         self._runner = asyncio.Runner()
 
     async def _status_facts(self) -> StatusFacts:

@@ -6,9 +6,9 @@ import pytest
 from config_service_in_memory import DeskInMemory
 
 from greenroom.configuration import rooms, zones
-from greenroom.dashboard.forms import Faults, document_of, field_view
 from greenroom.errors import Problem
 from greenroom.model.room import TEMPLATE_MAX
+from greenroom.web.pages.forms import Faults, document_of, field_view
 from greenroom.web.refusals import CODES, Code, Refused
 
 ROOM = {

@@ -23,8 +23,8 @@ from greenroom.dashboard.analytics_panels import (
     earlier,
     span_of,
 )
-from greenroom.dashboard.local_times import from_input, local_input
 from greenroom.model.event import Event
+from greenroom.web.pages.local_times import from_input, local_input
 
 BEGIN_S = 1_893_456_000
 SECONDS = st.integers(0, 1 << 33)

@@ -8,13 +8,13 @@ import pytest
 
 from greenroom.configuration import rooms, zones
 from greenroom.dashboard.field_help import HEALTH_CHECK, ROOM, ZONE
-from greenroom.dashboard.forms import Faults, field_view
 from greenroom.dashboard.pages import health
 from greenroom.dashboard.pages import rooms as room_pages
 from greenroom.dashboard.pages import zones as zone_pages
 from greenroom.health import checks as health_checks
 from greenroom.model.fields import specs
 from greenroom.model.health_check import HttpCheck
+from greenroom.web.pages.forms import Faults, field_view
 
 
 def _shown() -> list[tuple[str, str, str]]:

@@ -14,15 +14,15 @@ from greenroom.admission.schedule import Effective, Phase
 from greenroom.configuration import rooms
 from greenroom.configuration.state import Figures, RoomState
 from greenroom.dashboard.assets import Assets
-from greenroom.dashboard.forms import Faults, document_of, field_of, field_view, flat
 from greenroom.dashboard.pages.rooms import LABELS, worded
-from greenroom.dashboard.rendering import Viewer, duration, grouped, local_time, share
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_words import example_words, has_example, meaning
 from greenroom.dashboard.services import ExampleWait
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.runtime.behind_proxy import BehindProxy
+from greenroom.web.pages.forms import Faults, document_of, field_of, field_view, flat
+from greenroom.web.pages.rendering import Viewer, duration, grouped, local_time, share
 from greenroom.web.refusals import ApiFault, Code
 
 KNOWN = Configuration().changed(

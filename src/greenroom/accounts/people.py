@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from greenroom.accounts.passwords import hash_password, password_problem
-from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.errors import InvalidConfig
 from greenroom.model.account import Account
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import (
     ApiFault,
     Code,

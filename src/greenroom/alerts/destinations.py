@@ -8,15 +8,6 @@ from urllib.parse import urlsplit
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerts.rules.matching import Destination
 from greenroom.alerts.view import NotificationView
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    ConfigService,
-    PlannedChange,
-    entry_of,
-    opaque_id,
-    refuse_read_only,
-)
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -32,6 +23,15 @@ from greenroom.web.api_schema import (
     read_as,
 )
 from greenroom.web.api_shapes import Json, Plain, Shown
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    ConfigService,
+    PlannedChange,
+    entry_of,
+    opaque_id,
+    refuse_read_only,
+)
 from greenroom.web.refusals import (
     ApiFault,
     Code,

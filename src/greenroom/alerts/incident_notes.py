@@ -3,12 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-)
 from greenroom.model.alert import Incident
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -20,6 +14,12 @@ from greenroom.web.api_schema import (
     read_as,
 )
 from greenroom.web.api_shapes import Json, MomentField, Shown
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+)
 from greenroom.web.refusals import ApiFault, Code, refuse_if
 from greenroom.web.time_format import milliseconds, plain_moment
 from greenroom.web.time_format import moment as written

@@ -6,13 +6,6 @@ from typing import Any
 
 from greenroom.alerts.rules.matching import filter_problems
 from greenroom.alerts.view import NotificationView
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-    refuse_read_only,
-)
 from greenroom.errors import Problem
 from greenroom.model.alert import Alert
 from greenroom.model.alert_types import ALERTS, AlertType, example
@@ -35,6 +28,13 @@ from greenroom.web.api_schema import (
     read_as,
 )
 from greenroom.web.api_shapes import Json, Plain, Shown
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
 from greenroom.web.refusals import (
     ApiFault,
     Code,

@@ -20,7 +20,7 @@ from greenroom.alerts import (
 from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
 from greenroom.alerts.view import NotificationView
 from greenroom.configuration.dependencies import WithConfig
-from greenroom.configuration.service import ChangeContext, ConfigService, opaque_id
+from greenroom.web.config_service import ChangeContext, ConfigService, opaque_id
 from greenroom.web.dependencies import Document, Editor, Paged
 from greenroom.web.envelope import answered, answered_bare
 from greenroom.web.openapi import told

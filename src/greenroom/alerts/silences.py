@@ -2,12 +2,6 @@
 
 from typing import Any
 
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-)
 from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.notification import Silence
@@ -17,6 +11,12 @@ from greenroom.web.api_shapes import (
     MomentField,
     Plain,
     Shown,
+)
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
 )
 from greenroom.web.refusals import (
     ApiFault,

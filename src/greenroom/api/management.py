@@ -37,7 +37,6 @@ from greenroom.configuration.routes import (
     unusable,
     zones,
 )
-from greenroom.configuration.service import ConfigService
 from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
 from greenroom.health import routes as health_checks
@@ -46,6 +45,7 @@ from greenroom.ports import Clock, ConfigStore, SessionStore
 from greenroom.status_page import routes as status_pages
 from greenroom.web.access_log import Front
 from greenroom.web.authenticator import Authenticator
+from greenroom.web.config_service import ConfigService
 from greenroom.web.envelope import broken, no_route, refused
 from greenroom.web.refusals import CODES, Code, Refused
 from greenroom.web.slow_work import SlowWork

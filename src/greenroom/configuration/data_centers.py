@@ -9,12 +9,12 @@ from typing import Any
 
 from greenroom.admission.coordinator.coordinator import ORPHAN_SLACK_MS
 from greenroom.admission.lease import CUT_OFF_MS
-from greenroom.configuration.service import ConfigService
 from greenroom.configuration.state import DataCenterView, ProcessState, SyncState
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.web.api_schema import ApiSchema, computed
 from greenroom.web.api_shapes import Json, Shown
+from greenroom.web.config_service import ConfigService
 from greenroom.web.refusals import ApiFault, Code, Refused, not_found
 from greenroom.web.time_format import moment
 

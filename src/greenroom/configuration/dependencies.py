@@ -4,7 +4,7 @@ from typing import Annotated
 
 from starlette.requests import Request
 
-from greenroom.configuration.service import ConfigService
+from greenroom.web.config_service import ConfigService
 from greenroom.web.routing import Depends
 
 

@@ -8,14 +8,14 @@ ignore earlier times.
 from dataclasses import replace
 
 from greenroom.configuration.rooms import room_of, show
-from greenroom.configuration.service import (
+from greenroom.model.change import Put
+from greenroom.model.configuration import Configuration
+from greenroom.web.config_service import (
     ChangeContext,
     ConfigChange,
     PlannedChange,
     refuse_read_only,
 )
-from greenroom.model.change import Put
-from greenroom.model.configuration import Configuration
 
 
 def end_sessions(zone_id: str, room_id: str) -> ConfigChange:

@@ -5,13 +5,6 @@ from dataclasses import fields
 from typing import Any
 
 from greenroom.configuration.rooms import limit_faults, room_of
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-    refuse_read_only,
-)
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -38,6 +31,13 @@ from greenroom.web.api_shapes import (
     MomentField,
     Plain,
     Shown,
+)
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
 )
 from greenroom.web.refusals import (
     ApiFault,

@@ -8,14 +8,14 @@ displayed excess occurs, and no visitor is sent away afterwards (docs/explanatio
 from dataclasses import replace
 
 from greenroom.configuration.rooms import room_of, show
-from greenroom.configuration.service import (
+from greenroom.model.change import Put
+from greenroom.model.configuration import Configuration
+from greenroom.web.config_service import (
     ChangeContext,
     ConfigChange,
     PlannedChange,
     refuse_read_only,
 )
-from greenroom.model.change import Put
-from greenroom.model.configuration import Configuration
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 LET_IN_MS = 60_000

@@ -10,12 +10,6 @@ from ipaddress import ip_interface
 from typing import Any, NamedTuple
 
 from greenroom.configuration.lists import list_of
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    refuse_read_only,
-)
 from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry, EntryIndex
 from greenroom.model.fields import spec
@@ -27,6 +21,12 @@ from greenroom.web.api_shapes import (
     Nested,
     Plain,
     Shown,
+)
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    refuse_read_only,
 )
 from greenroom.web.refusals import (
     ApiFault,

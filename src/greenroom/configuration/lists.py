@@ -4,13 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from greenroom.configuration.rules import memberships
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-    refuse_read_only,
-)
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.rule import RuleList, list_field_problems
@@ -22,6 +15,13 @@ from greenroom.web.api_schema import (
     read_as,
 )
 from greenroom.web.api_shapes import Json, Shown
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
 from greenroom.web.refusals import (
     ApiFault,
     Code,

@@ -5,13 +5,6 @@ from dataclasses import fields
 from typing import Any
 
 from greenroom.configuration.room_claims import RoomClaims
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-    refuse_read_only,
-)
 from greenroom.configuration.zones import zone_of
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Put, Remove
@@ -35,6 +28,13 @@ from greenroom.web.api_shapes import (
     Plain,
     Several,
     Shown,
+)
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
 )
 from greenroom.web.refusals import (
     ApiFault,

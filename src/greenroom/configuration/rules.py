@@ -5,12 +5,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 from greenroom.configuration.rooms import room_of
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    refuse_read_only,
-)
 from greenroom.model.change import Put
 from greenroom.model.configuration import Configuration
 from greenroom.model.rule import RULES_MAX, Rule, RuleSet, rule_field_problems
@@ -22,6 +16,12 @@ from greenroom.web.api_schema import (
     required,
 )
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    refuse_read_only,
+)
 from greenroom.web.refusals import (
     ApiFault,
     Code,

@@ -2,11 +2,11 @@
 of a room can also be replaced where they are.
 """
 
-from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.model.change import Remove
 from greenroom.model.configuration import Configuration
 from greenroom.web.api_schema import ApiSchema, computed
 from greenroom.web.api_shapes import Json, Shown
+from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import not_found
 
 _TEXT = Shown({"type": "string"})

@@ -6,13 +6,6 @@ from ipaddress import ip_network
 from typing import Any
 
 from greenroom.configuration.room_claims import RoomClaims
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-    refuse_read_only,
-)
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -31,6 +24,13 @@ from greenroom.web.api_shapes import (
     Plain,
     Several,
     Shown,
+)
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
 )
 from greenroom.web.refusals import (
     ApiFault,

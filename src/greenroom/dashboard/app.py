@@ -24,17 +24,24 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from greenroom.accounts.passwords import AT_ONCE as PASSWORDS_AT_ONCE
+from greenroom.configuration.state import Observed
 from greenroom.dashboard.assets import Asset, installed_assets
-from greenroom.dashboard.live_feed import LiveFeed
-from greenroom.dashboard.request import PREFIX, Form, PageRequest, sent_cookie
+from greenroom.dashboard.frame import page_frame
+from greenroom.dashboard.live_feed import FEED, LiveFeed
+from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.dashboard.routes import ROUTES
-from greenroom.dashboard.routing import PageRoute, RouteReach, Threads
-from greenroom.dashboard.services import LiveState, Services
-from greenroom.dashboard.sign_in import DashboardSession, SignIn
+from greenroom.dashboard.services import LIVE, PEAKS, SESSIONS, LiveState, oidc_settings
+from greenroom.dashboard.sign_in import SIGN_IN, SignIn
 from greenroom.decision.arrival import HOST_MAX, origin_of
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
+from greenroom.ports import SessionStore
+from greenroom.web.config_service import ConfigService
+from greenroom.web.pages.parts import PageParts
+from greenroom.web.pages.person import DashboardSession
+from greenroom.web.pages.request import PREFIX, Form, PageRequest, sent_cookie
+from greenroom.web.pages.routing import PageRoute, RouteReach, Threads
 from greenroom.web.refusals import Refused
 from greenroom.web.slow_work import SlowWork
 
@@ -84,11 +91,23 @@ log = structlog.get_logger("greenroom.dashboard")
 class Dashboard:
     """The application, with the headers that every answer has."""
 
-    def __init__(self, services: Services, routes: Sequence[PageRoute] = ROUTES) -> None:
-        self.services = services
-        self.sign_in = SignIn(services.sessions, services.config, services.oidc_settings)
-        self.live = LiveState(services.observed, services.config.clock.now_ms)
-        self.feed = LiveFeed(services, self.live, self.sign_in)
+    def __init__(
+        self,
+        config: ConfigService,
+        sessions: SessionStore,
+        observed: Observed,
+        parts: PageParts,
+        routes: Sequence[PageRoute] = ROUTES,
+    ) -> None:
+        """`parts`: what else runs in this process; the dashboard adds its own."""
+        self.config = config
+        self.parts = parts
+        self.sign_in = SignIn(sessions, config, lambda: oidc_settings(parts))
+        self.live = LiveState(observed, config.clock.now_ms)
+        self.feed = LiveFeed(config, parts, self.live, self.sign_in)
+        self.peaks = PeakCache()
+        parts.put(SESSIONS, sessions).put(SIGN_IN, self.sign_in).put(LIVE, self.live)
+        parts.put(FEED, self.feed).put(PEAKS, self.peaks)
         self._slow = {
             Threads.PASSWORDS: SlowWork(PASSWORDS_AT_ONCE),
             Threads.OUTBOUND: SlowWork(4),
@@ -165,7 +184,7 @@ class Dashboard:
         return answer
 
     def _who(self, request: Request) -> tuple[Configuration, DashboardSession | None]:
-        known = self.services.config.store.read()
+        known = self.config.store.read()
         return known, self.sign_in.find(known, sent_cookie(request, SESSION_COOKIE))
 
     async def _turned_back(
@@ -202,10 +221,9 @@ class Dashboard:
         prefix = request.scope.get(PREFIX, "")
         return PageRequest(
             request,
-            self.services,
-            self.live,
-            self.sign_in,
-            self.feed,
+            page_frame(),
+            self.config,
+            self.parts,
             known=known,
             session=session,
             form=form or {},

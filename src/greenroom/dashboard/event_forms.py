@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from greenroom.configuration import events, rooms
-from greenroom.dashboard.forms import Faults, FieldView, flat, read_value
-from greenroom.dashboard.local_times import from_input, local_input
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.web.api_shapes import Json
+from greenroom.web.pages.forms import Faults, FieldView, flat, read_value
+from greenroom.web.pages.local_times import from_input, local_input
 from greenroom.web.time_format import milliseconds, plain_moment
 
 TIMES = {

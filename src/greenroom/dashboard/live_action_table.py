@@ -4,13 +4,13 @@ from typing import Any, NamedTuple
 from greenroom.admission.schedule import Phase
 from greenroom.configuration.ended_sessions import end_sessions
 from greenroom.configuration.let_in import let_in
-from greenroom.configuration.service import ConfigChange
-from greenroom.dashboard.forms import read_value
 from greenroom.dashboard.room_live import RoomLive
 from greenroom.model.account import Role
 from greenroom.model.event import EVENT_LEAST_MS
 from greenroom.web.api_schema import EXTENSION
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import ConfigChange
+from greenroom.web.pages.forms import read_value
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.time_format import plain_moment
 

@@ -21,11 +21,13 @@ from greenroom.configuration.state import RoomState
 from greenroom.dashboard.live_words import limit_words
 from greenroom.dashboard.room_live import RoomLive, room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
-from greenroom.dashboard.services import LiveState, Services
+from greenroom.dashboard.services import ANALYTICS_STORE, LiveState
 from greenroom.dashboard.sign_in import SignIn
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
+from greenroom.web.config_service import ConfigService
+from greenroom.web.pages.parts import PagePart, PageParts
 
 TICK_S = 1.0
 KEPT_EVERY_MS = 5_000
@@ -236,8 +238,11 @@ class LiveWatcher:
 class LiveFeed:
     """All watchers of this process. Belongs to the event loop."""
 
-    def __init__(self, services: Services, live: LiveState, sign_in: SignIn) -> None:
-        self._services = services
+    def __init__(
+        self, config: ConfigService, parts: PageParts, live: LiveState, sign_in: SignIn
+    ) -> None:
+        self._config = config
+        self._parts = parts
         self._live = live
         self._sign_in = sign_in
         self._watchers: set[LiveWatcher] = set()
@@ -300,7 +305,7 @@ class LiveFeed:
         while idle < IDLE_TICKS or self._watchers:  # one may have come during the last pause
             begun = asyncio.get_running_loop().time()
             try:
-                known = await asyncio.to_thread(self._services.config.store.read)
+                known = await asyncio.to_thread(self._config.store.read)
             except StorageFailed as error:
                 log.warning("live_feed_configuration_unreadable", reason=str(error))
             try:
@@ -343,12 +348,12 @@ class LiveFeed:
         return _event(frame), _event(whole)
 
     async def _read_minutes(self, room_id: str, trail: RoomTrail) -> None:
-        now_ms = self._services.config.clock.now_ms()
+        now_ms = self._config.clock.now_ms()
         if now_ms - trail.minutes_ms < MINUTES_EVERY_MS:
             return
         trail.minutes_ms = now_ms
         trail.minutes = await asyncio.to_thread(
-            last_hour, self._services.analytics, room_id, now_ms
+            last_hour, self._parts.find(ANALYTICS_STORE), room_id, now_ms
         )
         self._histories.pop(room_id, None)
 
@@ -370,3 +375,6 @@ class LiveFeed:
             return session is not None and session.person.sees(watcher.zone_id)
 
         return [watcher for watcher in watchers if not may_watch(watcher)]
+
+
+FEED = PagePart[LiveFeed]("live feed")

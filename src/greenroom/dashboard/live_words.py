@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from greenroom.admission.schedule import Phase
-from greenroom.dashboard.rendering import duration, grouped
 from greenroom.dashboard.room_live import RoomLive
+from greenroom.web.pages.rendering import duration, grouped
 
 FULL = 0.97
 """A limit counts as reached from this share on: figures of several data centers are seconds apart.

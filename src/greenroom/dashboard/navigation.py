@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from greenroom.dashboard.person import Person
 from greenroom.model.account import Role
+from greenroom.web.pages.person import Person
 
 
 class NavigationItem(NamedTuple):

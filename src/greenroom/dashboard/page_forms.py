@@ -5,13 +5,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from greenroom.dashboard.forms import Faults, FieldView
 from greenroom.model.branding import Branding
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
 from greenroom.pages.brand import GROUNDS, contrast, readable
 from greenroom.web.api_schema import EXTENSION
 from greenroom.web.api_shapes import Json
+from greenroom.web.pages.forms import Faults, FieldView
 
 BRANDING_LABELS: Mapping[str, str] = {
     "site_name": "Name of your site",

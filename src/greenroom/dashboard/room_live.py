@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from greenroom.admission.schedule import Effective, Phase, effective
 from greenroom.configuration.state import Figures, RoomState
-from greenroom.dashboard.rendering import duration
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
+from greenroom.web.pages.rendering import duration
 
 
 class RoomLive(NamedTuple):

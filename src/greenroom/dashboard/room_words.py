@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from greenroom.dashboard.rendering import duration
 from greenroom.dashboard.services import ExampleWait
+from greenroom.web.pages.rendering import duration
 
 
 def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str]:

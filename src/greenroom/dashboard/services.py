@@ -1,14 +1,14 @@
 """What pages are made from: the API's use cases, the state of the process, and the sessions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+from anyio import from_thread
 
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.alerts.view import NotificationView
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.configuration.explain_request import Explains
-from greenroom.configuration.service import ConfigService
 from greenroom.configuration.state import (
     DataCenterView,
     Observed,
@@ -16,13 +16,15 @@ from greenroom.configuration.state import (
     RoomState,
 )
 from greenroom.configuration.zones import OriginProblems
-from greenroom.dashboard.person import Person
 from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.health.view import HealthView
 from greenroom.model.oidc import OidcSettings
 from greenroom.model.status_page import PageSettings
 from greenroom.model.ticket_key import TicketKey
 from greenroom.ports import SessionStore
+from greenroom.web.pages.parts import PagePart, PageParts
+from greenroom.web.pages.person import Person
+from greenroom.web.pages.request import PageRequest
 
 FRESH_MS = 500
 """Shared by several requests: the state of 1,000 rooms costs some milliseconds of the event loop.
@@ -132,28 +134,36 @@ class StatusPreview(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Services:
-    """Everything a page may use; None or empty for what the process does not have."""
+ANALYTICS_STORE = PagePart[AnalyticsStore]("analytics")
+DATA_CENTERS = PagePart[DataCenterView]("data centers")
+DRY_RUNS = PagePart[DryRuns]("dry runs")
+EXPLAINS = PagePart[Explains]("explains")
+FETCH_LOGO = PagePart[Callable[[str], str]]("fetch logo")
+"""(address) -> the picture as a `data:` URL; blocks. Raises GreenroomError with the reason."""
+HEALTH_VIEW = PagePart[HealthView]("health")
+LIVE = PagePart[LiveState]("live")
+NOTIFICATION_VIEW = PagePart[NotificationView]("notifications")
+OIDC = PagePart[Callable[[], OidcProvider | None]]("OpenID Connect")
+ORIGIN_PROBLEMS = PagePart[OriginProblems]("origin problems")
+PEAKS = PagePart[PeakCache]("peaks")
+QUERIES = PagePart[AsksAnalytics]("queries")
+SESSIONS = PagePart[SessionStore]("sessions")
+STATUS_PREVIEW = PagePart[StatusPreview]("status page")
+TICKET_KEYS = PagePart[TicketKeys]("ticket keys")
 
-    config: ConfigService
-    sessions: SessionStore
-    observed: Observed
-    origin_problems: OriginProblems
-    explains: Explains | None = None
-    health: HealthView | None = None
-    notifications: NotificationView | None = None
-    analytics: AnalyticsStore | None = None
-    queries: AsksAnalytics | None = None
-    dry_runs: DryRuns | None = None
-    status: StatusPreview | None = None
-    fetch_logo: Callable[[str], str] | None = None
-    """(address) -> the picture as a `data:` URL; blocks. Raises GreenroomError with the reason."""
-    ticket_keys: TicketKeys | None = None
-    data_centers: DataCenterView | None = None
-    oidc: Callable[[], OidcProvider | None] = lambda: None
-    peaks: PeakCache = field(default_factory=PeakCache)
 
-    def oidc_settings(self) -> OidcSettings | None:
-        provider = self.oidc()
-        return provider.settings if provider else None
+def oidc_settings(parts: PageParts) -> OidcSettings | None:
+    """None without a provider."""
+    now = parts.find(OIDC)
+    provider = now() if now else None
+    return provider.settings if provider else None
+
+
+def process_state(page: PageRequest) -> ProcessState:
+    """At most half a second old. Only in functions that run in a thread."""
+    return from_thread.run_sync(page.parts[LIVE].look)[0]
+
+
+def room_state(page: PageRequest, room_id: str) -> RoomState | None:
+    """None while no process here serves the room. Only in functions that run in a thread."""
+    return from_thread.run_sync(page.parts[LIVE].look)[1].get(room_id)

@@ -18,14 +18,6 @@ from greenroom.configuration import (
     rules,
 )
 from greenroom.configuration.list_items import Operations
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    ConfigService,
-    PlannedChange,
-)
-from greenroom.dashboard.forms import flat, schema_field
-from greenroom.dashboard.person import Person
 from greenroom.model.account import Role
 from greenroom.model.change import AuditEntry
 from greenroom.model.configuration import Configuration, Entry
@@ -34,6 +26,14 @@ from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, Rule
 from greenroom.web.api_schema import EXTENSION
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    ConfigService,
+    PlannedChange,
+)
+from greenroom.web.pages.forms import flat, schema_field
+from greenroom.web.pages.person import Person
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 UNDO_MS = 30 * 60_000
@@ -131,7 +131,7 @@ def number_of_change(service: ConfigService, person: Person, notice: str, since:
 def offered(page: Any) -> LastChange | None:
     if page.request.method != "GET" or not page.query("undo") or not page.person.may(Role.OPERATOR):
         return None
-    found = last_change(page.services.config, page.known, page.person)
+    found = last_change(page.config, page.known, page.person)
     return found if found and found.number == page.query("undo") else None
 
 

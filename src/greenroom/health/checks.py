@@ -4,14 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-    opaque_id,
-    refuse_read_only,
-)
 from greenroom.configuration.zones import zone_of
 from greenroom.errors import Problem
 from greenroom.health.rules.condition import shown_status
@@ -48,6 +40,14 @@ from greenroom.web.api_shapes import (
     Shown,
     given_values,
     unknown_name,
+)
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    opaque_id,
+    refuse_read_only,
 )
 from greenroom.web.refusals import (
     ApiFault,

@@ -21,12 +21,26 @@ from greenroom.analytics.question import AnalyticsStore
 from greenroom.api.management import ALL_DATASETS, all_answers
 from greenroom.config.settings import Address, Config
 from greenroom.configuration.explain_request import Explains
-from greenroom.configuration.service import ConfigService
 from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
-from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard, Services
-from greenroom.dashboard.person import Person
-from greenroom.dashboard.services import StatusPreview, TicketKeys
+from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard
+from greenroom.dashboard.services import (
+    ANALYTICS_STORE,
+    DATA_CENTERS,
+    DRY_RUNS,
+    EXPLAINS,
+    FETCH_LOGO,
+    HEALTH_VIEW,
+    NOTIFICATION_VIEW,
+    OIDC,
+    ORIGIN_PROBLEMS,
+    QUERIES,
+    STATUS_PREVIEW,
+    TICKET_KEYS,
+    StatusPreview,
+    TicketKeys,
+    oidc_settings,
+)
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.gateway.tls import server_context
@@ -45,6 +59,9 @@ from greenroom.runtime.listener import AppListener
 from greenroom.runtime.rebinding import OwnNamesOnly
 from greenroom.web.authenticator import Caller
 from greenroom.web.client_address import WithClientAddress
+from greenroom.web.config_service import ConfigService
+from greenroom.web.pages.parts import PageParts
+from greenroom.web.pages.person import Person
 
 if TYPE_CHECKING:
     from greenroom.analytics.graphql.endpoint import GraphqlEndpoint
@@ -65,7 +82,7 @@ class Running(NamedTuple):
 
 
 class AnalyticsQueries:
-    """GraphQL in the name of people who are signed in; see `dashboard.services.AsksAnalytics`."""
+    """GraphQL in the name of people who are signed in; see `AsksAnalytics`."""
 
     def __init__(
         self,
@@ -115,7 +132,7 @@ def _endpoint(
 
 
 class KeyFile:
-    """The ticket keys of a data directory; see `dashboard.services.TicketKeys`. The processes that
+    """The ticket keys of a data directory; see `TicketKeys`. The processes that
     share it follow within a second.
     """
 
@@ -187,16 +204,14 @@ def open_dashboard(
         if answers or running.health
         else None
     )
-    services = Services(
-        config=ConfigService(store, clock),
-        sessions=sessions,
-        queries=queries,
-        dry_runs=DryRunProcesses(),
-        fetch_logo=fetch_logo,
-        oidc=ConfiguredProvider(config, clock, listening).now,
-        **running._asdict(),
-    )
-    return Dashboard(services)
+    parts = PageParts()
+    parts.put(EXPLAINS, running.explains).put(ORIGIN_PROBLEMS, running.origin_problems)
+    parts.put(HEALTH_VIEW, running.health).put(NOTIFICATION_VIEW, running.notifications)
+    parts.put(ANALYTICS_STORE, running.analytics).put(QUERIES, queries)
+    parts.put(STATUS_PREVIEW, running.status).put(TICKET_KEYS, running.ticket_keys)
+    parts.put(DATA_CENTERS, running.data_centers).put(DRY_RUNS, DryRunProcesses())
+    parts.put(FETCH_LOGO, fetch_logo).put(OIDC, ConfiguredProvider(config, clock, listening).now)
+    return Dashboard(ConfigService(store, clock), sessions, running.observed, parts)
 
 
 class ControlListener(AppListener):
@@ -241,7 +256,7 @@ async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) ->
     None when there is an account or a token, or a provider that knows admins: a link in the log
     would be a way around it.
     """
-    settings = dashboard.services.oidc_settings()
+    settings = oidc_settings(dashboard.parts)
     if settings and any(row.role == "admin" for row in settings.roles):
         return []
     hint = (
@@ -254,7 +269,7 @@ async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) ->
     with contextlib.suppress(
         GreenroomError
     ):  # the store cannot be reached: signing in has to wait, visitors need not
-        known = await asyncio.to_thread(dashboard.services.config.store.read)
+        known = await asyncio.to_thread(dashboard.config.store.read)
         if not known.accounts and not known.tokens:
             key = await asyncio.to_thread(dashboard.sign_in.make_link)
             return [f"sign in    {at}{LINK_PATH}?key={key}  (works once, for 24 hours{hint})"]

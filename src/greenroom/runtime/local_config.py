@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from greenroom.config.load import default_data
-from greenroom.configuration.service import ConfigService
 from greenroom.configuration.store import (
     SqlStore,
     default_url,
@@ -16,6 +15,7 @@ from greenroom.configuration.store import (
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.stored_secrets import seals_for_command
+from greenroom.web.config_service import ConfigService
 
 
 @contextmanager

@@ -3,13 +3,6 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from greenroom.configuration.service import (
-    ChangeContext,
-    ConfigChange,
-    PlannedChange,
-    entry_of,
-    refuse_read_only,
-)
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
@@ -20,6 +13,13 @@ from greenroom.web.api_schema import (
     read_as,
 )
 from greenroom.web.api_shapes import Json, Several, Shown
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    entry_of,
+    refuse_read_only,
+)
 from greenroom.web.refusals import ApiFault, Code, refuse_if
 
 PAGE = ApiSchema.of(

@@ -22,7 +22,6 @@ from greenroom.configuration import (
     rules,
     zones,
 )
-from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.configuration.zones import OriginProblems
 from greenroom.errors import InvalidConfig
 from greenroom.health import checks as health_checks
@@ -33,6 +32,7 @@ from greenroom.status_page import pages as status_pages
 from greenroom.transfer.plan import MASK, wanted_configuration
 from greenroom.web.api_schema import EXTENSION, UNSET, ApiSchema
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 UNTOLD = frozenset({"token", "account"})

@@ -23,7 +23,6 @@ from greenroom.configuration import (
     zones,
 )
 from greenroom.configuration.room_claims import RoomClaims
-from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.configuration.zones import OriginProblems
 from greenroom.health import checks as health_checks
 from greenroom.model.change import NAMED_BY, Change, Put, carry_out, name_of
@@ -35,6 +34,7 @@ from greenroom.model.rule import RuleSet
 from greenroom.model.status_page import PAGES_MAX
 from greenroom.status_page import pages as status_pages
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import (
     ApiFault,
     Code,

@@ -3,8 +3,9 @@ from importlib.metadata import version
 from starlette.responses import Response
 
 from greenroom.dashboard.assets import installed_assets
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import view
+from greenroom.dashboard.services import process_state
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
 
 PACKAGES = ("greenroom", "starlette", "uvicorn", "sqlalchemy", "duckdb", "cryptography")
 
@@ -12,7 +13,10 @@ PACKAGES = ("greenroom", "starlette", "uvicorn", "sqlalchemy", "duckdb", "crypto
 def show(page: PageRequest) -> Response:
     packages = {name: version(name) for name in PACKAGES}
     return page.render(
-        "about.html", state=page.state, packages=packages, libraries=installed_assets().versions()
+        "about.html",
+        state=process_state(page),
+        packages=packages,
+        libraries=installed_assets().versions(),
     )
 
 

@@ -3,14 +3,15 @@
 from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
-from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.session import signed_in
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import Threads, action, view
-from greenroom.dashboard.sign_in import oidc_name
+from greenroom.dashboard.services import SESSIONS
+from greenroom.dashboard.sign_in import SIGN_IN, browser_of, oidc_name
 from greenroom.model.account import PASSWORD_LEAST, ROLES, Account, Role
 from greenroom.model.configuration import Entry
 from greenroom.model.session import SESSION
+from greenroom.web.pages.forms import Faults
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import Threads, action, view
 from greenroom.web.refusals import Refused, not_found
 
 ROLE_WORDS = {
@@ -28,7 +29,7 @@ def table(page: PageRequest) -> Response:
         "accounts.html",
         accounts=accounts.every(page.known),
         names=_zone_names(page),
-        sessions=page.services.sessions.rows(SESSION),
+        sessions=page.parts[SESSIONS].rows(SESSION),
         owners=_owner_names(page),
         here=page.session.row.id if page.session else "",
     )
@@ -88,7 +89,7 @@ def reset_two_step(page: PageRequest) -> Response:
 
 
 def end_session(page: PageRequest) -> Response:
-    page.services.sessions.remove(SESSION, id=page.path("session_id"))
+    page.parts[SESSIONS].remove(SESSION, id=page.path("session_id"))
     return page.redirect("/accounts", notice="revoked")
 
 
@@ -102,23 +103,25 @@ def change_own_password(page: PageRequest) -> Response:
     if account is None:
         return page.redirect("/account")
     try:
-        page.sign_in.confirm(account, page.field("old"))
+        page.parts[SIGN_IN].confirm(account, page.field("old"))
         account = page.change(accounts.edit(account.id, password=page.field("password")))
     except Refused as refused:
         return _own(page, Faults(refused.faults), refused.status)
-    return signed_in(page, page.sign_in.as_account(account, page.browser), "/account?notice=saved")
+    return signed_in(
+        page, page.parts[SIGN_IN].as_account(account, browser_of(page)), "/account?notice=saved"
+    )
 
 
 def end_own(page: PageRequest) -> Response:
     """Ends all sessions of this person but this one."""
-    for row in page.services.sessions.rows(SESSION):
+    for row in page.parts[SESSIONS].rows(SESSION):
         if page.session and row.owner == page.person.owner and row.id != page.session.row.id:
-            page.services.sessions.remove(SESSION, id=row.id)
+            page.parts[SESSIONS].remove(SESSION, id=row.id)
     return page.redirect("/account", notice="revoked")
 
 
 def _own(page: PageRequest, faults: Faults, status: int = 200) -> Response:
-    rows = [row for row in page.services.sessions.rows(SESSION) if row.owner == page.person.owner]
+    rows = [row for row in page.parts[SESSIONS].rows(SESSION) if row.owner == page.person.owner]
     account = own_account(page)
     old, fresh = faults.take("old"), faults.take("password")
     here = page.session.row.id if page.session else ""
@@ -163,7 +166,7 @@ def _owner_names(page: PageRequest) -> dict[str, str]:
         f"token:{entry.id}": f"token {entry.record.name}" for entry in page.known.tokens.values()
     }
     return named | {
-        row.owner: oidc_name(row) for row in page.services.sessions.rows(SESSION) if row.facts
+        row.owner: oidc_name(row) for row in page.parts[SESSIONS].rows(SESSION) if row.facts
     }
 
 

@@ -24,11 +24,12 @@ from greenroom.dashboard.analytics_panels import (
     opening_span,
     span_of,
 )
-from greenroom.dashboard.local_times import from_input, local_input
-from greenroom.dashboard.rendering import Viewer
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import view
+from greenroom.dashboard.services import ANALYTICS_STORE
 from greenroom.errors import StorageFailed
+from greenroom.web.pages.local_times import from_input, local_input
+from greenroom.web.pages.rendering import Viewer
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.time_format import plain_moment
 
@@ -79,13 +80,13 @@ def show(page: PageRequest) -> Response:
         marks=marks,
         inputs=tuple(local_input(at_s // 60 * 60_000, zone) for at_s in (span.start_s, span.end_s)),
         steps=[(name, _moved(span, share)) for name, share in _MOVES],
-        recording=page.services.analytics is not None,
+        recording=page.part(ANALYTICS_STORE) is not None,
     )
 
 
 def download(page: PageRequest) -> Response:
     span, name = _asked_span(page)[0], page.room.record.name
-    if page.services.analytics is None:
+    if page.part(ANALYTICS_STORE) is None:
         raise Refused(
             ApiFault(Code.NO_OBJECT, "analytics are switched off, or another process keeps them")
         )
@@ -113,7 +114,9 @@ def _asked_span(page: PageRequest, *, opening: bool = False) -> tuple[ChartSpan,
     now_s, named = page.now_ms // 1000, page.query("span")
     if named not in LENGTHS:
         named = (
-            opening_span(page.services.analytics, page.room.id, now_s) if opening else DEFAULT_SPAN
+            opening_span(page.part(ANALYTICS_STORE), page.room.id, now_s)
+            if opening
+            else DEFAULT_SPAN
         )
     return span_of(now_s - LENGTHS[named], now_s), named
 
@@ -129,7 +132,7 @@ def _second(page: PageRequest, name: str) -> int | None:
 def _answers(
     page: PageRequest, span: ChartSpan, compare: str
 ) -> tuple[SpanAnswer | None, SpanAnswer | None, str]:
-    store, other = page.services.analytics, earlier(span, compare)
+    store, other = page.part(ANALYTICS_STORE), earlier(span, compare)
     if store is None:
         return None, None, "Analytics are switched off, or another process keeps them."
     try:
@@ -210,7 +213,7 @@ def _marks(page: PageRequest) -> Iterable[EventMark]:
             found[event.id] = EventMark(
                 event.name, event.opens_ms, event.event_start_ms, event.event_end_ms, removed=False
             )
-    for one in page.services.config.store.audit(REMOVED_MAX, removed_from=page.room.id):
+    for one in page.config.store.audit(REMOVED_MAX, removed_from=page.room.id):
         if one.kind == "event" and one.before and one.id not in found:
             start_ms, end_ms = one.before.get("event_start_ms"), one.before.get("event_end_ms")
             if isinstance(start_ms, int) and isinstance(end_ms, int) and start_ms < one.at_ms:

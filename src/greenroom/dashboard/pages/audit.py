@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import view
 from greenroom.model.change import AuditEntry
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
 
 PER_PAGE = 50
 VALUE_SHOWN = 2_000
@@ -27,7 +27,7 @@ def table(page: PageRequest) -> Response:
     """`before` is the number of the last entry of the page before."""
     asked = page.query("before")
     before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 16 else None
-    found = page.services.config.store.audit(PER_PAGE + 1, before)
+    found = page.config.store.audit(PER_PAGE + 1, before)
     lines = [AuditLine(entry, _differing(entry)) for entry in found[:PER_PAGE]]
     return page.render(
         "audit.html",

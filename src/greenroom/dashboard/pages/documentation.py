@@ -2,8 +2,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from greenroom.dashboard.documents import HELP, SECTIONS, documents, shown
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import view
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
 
 
 def index(page: PageRequest) -> Response:

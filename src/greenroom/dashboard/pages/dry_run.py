@@ -7,15 +7,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from greenroom.admission.schedule import effective
-from greenroom.dashboard.forms import Faults, FieldView
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
-from greenroom.dashboard.services import DryRunState
+from greenroom.dashboard.services import DRY_RUNS, DryRunState
 from greenroom.errors import InvalidConfig
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
 from greenroom.model.room import Room
+from greenroom.web.pages.forms import Faults, FieldView
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 DRY_RUN = "/zones/{zone_id}/rooms/{room_id}/dry-run"
@@ -88,7 +88,7 @@ def show(page: PageRequest) -> Response:
 
 
 def start(page: PageRequest) -> Response:
-    runs, room = page.services.dry_runs, page.room
+    runs, room = page.part(DRY_RUNS), page.room
     if runs is None:
         raise HTTPException(404)
     try:
@@ -115,7 +115,8 @@ def start(page: PageRequest) -> Response:
 
 
 def result(page: PageRequest) -> Response:
-    run = page.services.dry_runs.find(page.path("run_id")) if page.services.dry_runs else None
+    runs = page.part(DRY_RUNS)
+    run = runs.find(page.path("run_id")) if runs else None
     if run is None or run.room_id != page.room.id:
         raise HTTPException(404)
     return page.render(
@@ -255,7 +256,7 @@ def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
         rows=page.field("rows"),
         row_faults=faults.take("rows") + faults.take("curve"),
         problems=faults.general,
-        available=page.services.dry_runs is not None,
+        available=page.part(DRY_RUNS) is not None,
     )
 
 

@@ -16,14 +16,15 @@ from greenroom.dashboard.event_forms import (
     values_of,
 )
 from greenroom.dashboard.event_month import MonthEvent, day_of, event_month
-from greenroom.dashboard.forms import Faults, flat, unchanged_since
-from greenroom.dashboard.rendering import Viewer
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.services import room_state
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
 from greenroom.model.room import Room
+from greenroom.web.pages.forms import Faults, flat, unchanged_since
+from greenroom.web.pages.rendering import Viewer
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 from greenroom.web.time_format import milliseconds
 
@@ -82,7 +83,7 @@ def _list(page: PageRequest, rooms: list[Entry[Room]], only: Entry[Room] | None)
 
 def _row(page: PageRequest, entry: Entry[Event], room: Entry[Room]) -> EventRow:
     event, now_ms = entry.record, page.now_ms
-    state = page.room_state(room.id)
+    state = room_state(page, room.id)
     draw = next((one for one in (state.draws if state else ()) if one.event_id == event.id), None)
     if event.suspended:
         return EventRow(entry, room, "Suspended", "gray", draw)
@@ -190,7 +191,7 @@ def _checked(
                 f"/zones/{page.zone.id}/rooms/{page.room.id}/events",
                 notice="saved" if entry else "created",
             )
-        page.services.config.trial(_unanswered(plan))
+        page.config.trial(_unanswered(plan))
     except Refused as refused:
         return _form(
             page, shown_values(document, _zone(page)), Faults(refused.faults), entry, refused.status

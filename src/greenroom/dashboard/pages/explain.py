@@ -15,8 +15,9 @@ from greenroom.configuration.explain_request import (
     ExplainRequest,
     as_plain,
 )
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import view
+from greenroom.dashboard.services import EXPLAINS
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
 
 
 def show(page: PageRequest) -> Response:
@@ -30,7 +31,7 @@ def show(page: PageRequest) -> Response:
     answer: dict[str, Any] | None = None
     if asked["url"]:
         wanted, problems = _wanted(asked)
-        explains = page.services.explains
+        explains = page.part(EXPLAINS)
         if explains is None:
             problems.append("this process serves no visitors")
         elif wanted and not problems:

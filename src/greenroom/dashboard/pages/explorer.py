@@ -3,9 +3,10 @@
 from starlette.responses import Response
 
 from greenroom.dashboard.assets import installed_assets
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import Threads, action, view
+from greenroom.dashboard.services import QUERIES
 from greenroom.model.account import Role
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import Threads, action, view
 
 FIRST_QUERY = """# Queries see the zones that you may see. Press Ctrl-Enter to run one, Ctrl-Space for what may stand here.
 {
@@ -25,7 +26,7 @@ FIRST_QUERY = """# Queries see the zones that you may see. Press Ctrl-Enter to r
 
 def show(page: PageRequest) -> Response:
     """Shows a plain form where the editor's library was not fetched."""
-    there = page.services.queries is not None
+    there = page.part(QUERIES) is not None
     return page.render(
         "explorer.html",
         there=there,
@@ -36,7 +37,7 @@ def show(page: PageRequest) -> Response:
 
 def ask(page: PageRequest) -> Response:
     """From a form with query, variables and operation name to JSON."""
-    queries = page.services.queries
+    queries = page.part(QUERIES)
     if queries is None:
         return Response(
             b'{"data":null,"errors":[{"message":"this process keeps no analytics"}]}',

@@ -6,18 +6,8 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.configuration.service import ConfigChange
 from greenroom.dashboard import field_help
-from greenroom.dashboard.forms import (
-    Faults,
-    FieldView,
-    field_view,
-    read_value,
-    schema_field,
-    unchanged_since,
-)
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.services import HEALTH_VIEW
 from greenroom.health import checks as health_checks
 from greenroom.health import history as health_history
 from greenroom.health.view import HealthView, NoStates
@@ -27,6 +17,17 @@ from greenroom.model.fields import specs
 from greenroom.model.health_check import CONFIGS, HealthCheck, HttpCheck
 from greenroom.model.zone import Zone
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import ConfigChange
+from greenroom.web.pages.forms import (
+    Faults,
+    FieldView,
+    field_view,
+    read_value,
+    schema_field,
+    unchanged_since,
+)
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import ApiFault, Refused
 
 CHECK_PATH = "/zones/{zone_id}/health/{check_id}"
@@ -75,7 +76,7 @@ class CheckRow(NamedTuple):
 
 
 def table(page: PageRequest) -> Response:
-    states = page.services.health or NoStates()
+    states = page.part(HEALTH_VIEW) or NoStates()
     entries = [
         entry for entry in page.known.health_checks.values() if page.person.sees(entry.parent)
     ]
@@ -145,7 +146,7 @@ def remove(page: PageRequest) -> Response:
 
 
 def _view(page: PageRequest) -> HealthView | None:
-    return page.services.health
+    return page.part(HEALTH_VIEW)
 
 
 def _check(page: PageRequest) -> Entry[HealthCheck]:

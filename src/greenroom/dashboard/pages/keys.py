@@ -3,11 +3,11 @@
 import structlog
 from starlette.responses import Response
 
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
-from greenroom.dashboard.services import TicketKeys
+from greenroom.dashboard.services import TICKET_KEYS, TicketKeys
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.account import Role
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 log = structlog.get_logger("greenroom.dashboard")
@@ -28,7 +28,7 @@ def rotate(page: PageRequest) -> Response:
         return _shown(page, problems=[str(error)], status=503)
     log.info("ticket_key_made", id=made.id, author=page.person.author)
     after = {"id": made.id, "seals_from_ms": made.seals_from_ms}
-    page.services.config.store.note(
+    page.config.store.note(
         "ticket_key", made.id, author=page.person.author, now_ms=page.now_ms, after=after
     )
     return page.redirect("/keys", notice="created")
@@ -43,7 +43,7 @@ def _shown(page: PageRequest, *, problems: list[str] | None = None, status: int 
 
 
 def _keys(page: PageRequest) -> TicketKeys:
-    keys = page.services.ticket_keys
+    keys = page.part(TICKET_KEYS)
     if keys is None:
         raise Refused(ApiFault(Code.NO_OBJECT, "this process has no keys of its own"))
     return keys

@@ -6,10 +6,10 @@ from starlette.responses import Response
 
 from greenroom.configuration import list_items, lists
 from greenroom.configuration.list_items import Catalogue, Operations
-from greenroom.dashboard.forms import Faults, field_view, unchanged_since
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
+from greenroom.web.pages.forms import Faults, field_view, unchanged_since
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 
 LABELS = {"name": "Name", "kind": "Holds", "description": "Note"}

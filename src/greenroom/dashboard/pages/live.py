@@ -6,13 +6,14 @@ import msgspec
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from greenroom.dashboard.live_action_table import ACTIONS, LiveAction
-from greenroom.dashboard.live_feed import UNSEEN, LiveWatcher, live_frame
+from greenroom.dashboard.live_feed import FEED, UNSEEN, LiveWatcher, live_frame
 from greenroom.dashboard.pages.live_actions import UNDO_LABELS, configured_live, fits, undo_of
-from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_minutes import MINUTE_S, LiveMinute, last_hour
-from greenroom.dashboard.routing import view
+from greenroom.dashboard.services import ANALYTICS_STORE, room_state
 from greenroom.decision.cookies import SESSION_COOKIE
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
 
 LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
 TABLE_MINUTES = 5
@@ -21,13 +22,13 @@ TABLE_MINUTES = 5
 
 def show(page: PageRequest) -> Response:
     entry, now_ms = page.room, page.now_ms
-    state = page.room_state(entry.id)
+    state = room_state(page, entry.id)
     live = room_live(page.known, entry, state, now_ms)
-    trail = page.feed.trail_of(entry.id)
+    trail = page.parts[FEED].trail_of(entry.id)
     if not trail.minutes:
-        trail.minutes = last_hour(page.services.analytics, entry.id, now_ms)
+        trail.minutes = last_hour(page.part(ANALYTICS_STORE), entry.id, now_ms)
     sees_all = not page.person.zone_ids
-    origin = page.feed.origin.last_minute() if sees_all else UNSEEN  # counted over all zones
+    origin = page.parts[FEED].origin.last_minute() if sees_all else UNSEEN  # counted over all zones
     frame = live_frame(live, state, now_ms, trail, origin)
     return page.render(
         "live.html",
@@ -42,7 +43,7 @@ def show(page: PageRequest) -> Response:
         undo=undo_of(page) if page.person.may(ACTIONS["limits"].role) else None,
         rows=table_rows(trail.minutes),
         demo=any(minute.generated for minute in trail.minutes),
-        recording=page.services.analytics is not None,
+        recording=page.part(ANALYTICS_STORE) is not None,
     )
 
 
@@ -86,12 +87,12 @@ async def stream(page: PageRequest) -> Response:
     room = page.room
     if "text/event-stream" not in page.request.headers.get("accept", ""):
         return PlainTextResponse("this address is for the EventSource of the live page\n", 406)
-    if page.feed.is_full:
+    if page.parts[FEED].is_full:
         return PlainTextResponse("too many live pages are open", 503, {"Retry-After": "10"})
     secret, sees_all = page.cookie(SESSION_COOKIE), not page.person.zone_ids
     watcher = LiveWatcher(room.id, room.parent, secret, sees_all=sees_all)
     return StreamingResponse(
-        page.feed.watch(watcher),
+        page.parts[FEED].watch(watcher),
         media_type="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )

@@ -7,19 +7,20 @@ from typing import Any
 from starlette.responses import Response
 
 from greenroom.configuration import events, rooms
-from greenroom.configuration.service import ConfigChange
-from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
 from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, LiveAction
 from greenroom.dashboard.live_words import LimitPlan, effect_of
 from greenroom.dashboard.pages.rooms import LABELS
-from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_live import RoomLive, room_live
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.services import room_state
 from greenroom.dashboard.undo import GONE, LOOKED_AT, LastChange, last_change
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.room import Room
+from greenroom.web.config_service import ConfigChange
+from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
@@ -64,7 +65,7 @@ def do(page: PageRequest) -> Response:
         kind, changed, plan = _planned(page, one, live)
         careful = unchanged_since(kind, changed, page.field("revision"), plan)
         if one.name == "limits" and page.field("step") != "save":
-            page.services.config.trial(careful)
+            page.config.trial(careful)
             return _asked(
                 page,
                 one,
@@ -79,7 +80,7 @@ def do(page: PageRequest) -> Response:
 
 def configured_live(page: PageRequest) -> RoomLive:
     """With the settings of the newest configuration: gateways follow it a moment later."""
-    live = room_live(page.known, page.room, page.room_state(page.room.id), page.now_ms)
+    live = room_live(page.known, page.room, room_state(page, page.room.id), page.now_ms)
     configured = room_live(page.known, page.room, None, page.now_ms)
     return live._replace(now=configured.now, word=configured.word)
 
@@ -215,7 +216,7 @@ def undo_of(page: PageRequest) -> LastChange | None:
     another kind.
     """
     ids = {page.room.id, *(event.id for event in page.known.events.of(page.room.id))}
-    found = last_change(page.services.config, page.known, page.person, of=ids, most=LOOKED_AT)
+    found = last_change(page.config, page.known, page.person, of=ids, most=LOOKED_AT)
     return (
         found
         if found and found.said and all(name in UNDO_LABELS for name, _, _ in found.said)

@@ -21,15 +21,16 @@ from greenroom.alerts import (
 from greenroom.alerts.rules.channels.table import CHANNELS
 from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
 from greenroom.alerts.view import NoNotifications, NotificationView
-from greenroom.configuration.service import ChangeContext, ConfigChange, opaque_id
-from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import Threads, action, view
+from greenroom.dashboard.services import NOTIFICATION_VIEW
 from greenroom.model.account import Role
 from greenroom.model.alert_types import ALERTS
 from greenroom.model.configuration import Entry
 from greenroom.model.notification import AlertPolicy
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import ChangeContext, ConfigChange, opaque_id
+from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import Threads, action, view
 from greenroom.web.refusals import Refused
 from greenroom.web.time_format import milliseconds, plain_moment
 
@@ -109,7 +110,7 @@ def add_webhook(page: PageRequest) -> Response:
         document["greenroom"] = {"channel": page.field("channel")}
     try:
         _, problem = alert_destinations.keep(
-            page.services.config, page.person.author, _view(page), None, document
+            page.config, page.person.author, _view(page), None, document
         )
     except Refused as refused:
         return _shown(page, [fault.message for fault in refused.faults], refused.status)
@@ -145,7 +146,7 @@ def remove_silence(page: PageRequest) -> Response:
 
 
 def _view(page: PageRequest) -> NotificationView:
-    return page.services.notifications or NoNotifications()
+    return page.part(NOTIFICATION_VIEW) or NoNotifications()
 
 
 def _names(page: PageRequest) -> dict[str, str]:
@@ -180,7 +181,7 @@ def _shown(page: PageRequest, problems: Sequence[str] = (), status: int = 200) -
         silences=[one for one in quiet if (milliseconds(one["end_time"]) or 0) > now_ms],
         waiting=running.waiting(),
         mail_ready=running.mail_ready,
-        running=page.services.notifications is not None,
+        running=page.part(NOTIFICATION_VIEW) is not None,
         names=_names(page),
         channels=[(name, row.published) for name, row in CHANNELS.items()],
         hours=SILENCE_HOURS,

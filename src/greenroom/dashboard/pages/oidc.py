@@ -11,11 +11,12 @@ from starlette.responses import RedirectResponse, Response
 
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.dashboard.pages.session import safe_path, sign_in_form, signed_in
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import PUBLIC, view
-from greenroom.dashboard.sign_in import OIDC_MS, SignedIn
+from greenroom.dashboard.services import OIDC
+from greenroom.dashboard.sign_in import OIDC_MS, SIGN_IN, SignedIn, browser_of
 from greenroom.decision.arrival import origin_of
 from greenroom.decision.cookies import OIDC_COOKIE
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import PUBLIC, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 PATH = "/sign-in/oidc"
@@ -53,14 +54,14 @@ async def finish(page: PageRequest) -> Response:
 
 async def _done(page: PageRequest, secret: str) -> SignedIn:
     provider = _provider(page)
-    since_ms = await run_in_threadpool(page.sign_in.reserve, page.browser)
+    since_ms = await run_in_threadpool(page.parts[SIGN_IN].reserve, browser_of(page))
     try:
         found = await provider.finish(
             dict(page.request.query_params), secret, _address(page, RETURN_PATH)
         )
         try:
             done = await run_in_threadpool(
-                page.sign_in.with_oidc, page.known, found, secret, page.browser
+                page.parts[SIGN_IN].with_oidc, page.known, found, secret, browser_of(page)
             )
         except Refused:
             log.warning(
@@ -69,9 +70,9 @@ async def _done(page: PageRequest, secret: str) -> SignedIn:
             raise
     except Refused as refused:
         if refused.faults[0].code is Code.UNAVAILABLE:
-            await run_in_threadpool(page.sign_in.release, page.browser, since_ms)
+            await run_in_threadpool(page.parts[SIGN_IN].release, browser_of(page), since_ms)
         raise
-    await run_in_threadpool(page.sign_in.release, page.browser, since_ms)
+    await run_in_threadpool(page.parts[SIGN_IN].release, browser_of(page), since_ms)
     return done
 
 
@@ -85,7 +86,8 @@ async def leave(page: PageRequest) -> Response:
 
 
 def _provider(page: PageRequest) -> OidcProvider:
-    provider = page.services.oidc()
+    now = page.part(OIDC)
+    provider = now() if now else None
     if provider is None:
         raise Refused(ApiFault(Code.NO_OBJECT, "no OpenID Connect provider is configured"))
     return provider

@@ -9,10 +9,11 @@ from anyio import from_thread
 from starlette.responses import Response
 
 from greenroom.configuration import data_centers
-from greenroom.dashboard.forms import Faults
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.services import DATA_CENTERS, process_state
 from greenroom.model.account import Role
+from greenroom.web.pages.forms import Faults
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import ApiFault, Code, Refused, not_found
 
 log = structlog.get_logger("greenroom.dashboard")
@@ -30,7 +31,7 @@ class ConfigProblem(NamedTuple):
 
 def problems(page: PageRequest) -> Response:
     """Everything that keeps the newest configuration from running."""
-    state = page.state
+    state = process_state(page)
     found = [
         ConfigProblem(
             f"{state.config.file}, line {one.line}" if one.line else state.config.file,
@@ -48,7 +49,7 @@ def problems(page: PageRequest) -> Response:
 
 
 def processes(page: PageRequest) -> Response:
-    state = page.state
+    state = process_state(page)
     return page.render(
         "processes.html",
         state=state,
@@ -65,24 +66,24 @@ def ask(page: PageRequest) -> Response:
 
 
 def give_up(page: PageRequest) -> Response:
-    name, view_ = page.path("name"), page.services.data_centers
+    name, view_ = page.path("name"), page.part(DATA_CENTERS)
     try:
         if not page.field("sure"):
             raise Refused(
                 ApiFault(Code.INVALID, "confirm that nothing runs there any more", "/sure")
             )
-        found = from_thread.run(data_centers.give_up, view_, page.state, name)
+        found = from_thread.run(data_centers.give_up, view_, process_state(page), name)
     except Refused as refused:
         if refused.status == 404:
             raise
         return _asked(page, Faults(refused.faults), status=refused.status)
     log.warning("data_center_given_up", data_center=name, author=page.person.author)
-    data_centers.noted(page.services.config, page.person.author, found)
+    data_centers.noted(page.config, page.person.author, found)
     return page.redirect("/processes", notice="given-up")
 
 
 def _asked(page: PageRequest, faults: Faults, status: int = 200) -> Response:
-    name, state = page.path("name"), page.state
+    name, state = page.path("name"), process_state(page)
     found = next((one for one in data_centers.listed(state) if one["name"] == name), None)
     if found is None:
         raise not_found("data center", name)

@@ -7,13 +7,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from greenroom.configuration import rooms
-from greenroom.dashboard.forms import document_of, flat
-from greenroom.dashboard.rendering import grouped
-from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_words import example_words, has_example, meaning
-from greenroom.dashboard.routing import view
+from greenroom.dashboard.services import DRY_RUNS
 from greenroom.model.account import Role
 from greenroom.model.room import room_problems
+from greenroom.web.pages.forms import document_of, flat
+from greenroom.web.pages.rendering import grouped
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
 
 MEANING = "/zones/{zone_id}/rooms/meaning"
 SIMULATED = (
@@ -42,9 +43,10 @@ def sentences(room: Mapping[str, Any]) -> list[str]:
 
 def example_of(page: PageRequest, room: Mapping[str, Any]) -> ExampleLine | None:
     """None where no visitor waits for others."""
-    if not has_example(room) or page.services.dry_runs is None:
+    dry_runs = page.part(DRY_RUNS)
+    if not has_example(room) or dry_runs is None:
         return None
-    example = page.services.dry_runs.example({name: room[name] for name in SIMULATED})
+    example = dry_runs.example({name: room[name] for name in SIMULATED})
     settings = {
         name: str(room[name]).lower() if name in FLAGS else str(room[name]) for name in SIMULATED
     }

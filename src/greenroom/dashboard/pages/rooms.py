@@ -7,7 +7,17 @@ from starlette.responses import Response
 
 from greenroom.configuration import rooms
 from greenroom.dashboard import field_help
-from greenroom.dashboard.forms import (
+from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
+from greenroom.dashboard.room_live import STATES, RoomLive, room_live, urgency
+from greenroom.dashboard.services import ANALYTICS_STORE, PEAKS, room_state
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.fields import written
+from greenroom.model.room import Room, Route
+from greenroom.model.zone import Zone
+from greenroom.web.api_schema import EXTENSION, NEEDED, UNSET
+from greenroom.web.api_shapes import Json
+from greenroom.web.pages.forms import (
     Faults,
     FieldView,
     differences,
@@ -17,17 +27,8 @@ from greenroom.dashboard.forms import (
     schema_field,
     unchanged_since,
 )
-from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.room_live import STATES, RoomLive, room_live, urgency
-from greenroom.dashboard.routing import action, view
-from greenroom.model.account import Role
-from greenroom.model.configuration import Entry
-from greenroom.model.fields import written
-from greenroom.model.room import Room, Route
-from greenroom.model.zone import Zone
-from greenroom.web.api_schema import EXTENSION, NEEDED, UNSET
-from greenroom.web.api_shapes import Json
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 
 PER_PAGE = 50
@@ -148,8 +149,8 @@ def table(page: PageRequest) -> Response:
     return page.render(
         "rooms_table.html" if page.is_fragment else "rooms.html",
         rows=rows[(at - 1) * PER_PAGE : at * PER_PAGE],
-        peaks=page.services.peaks.of_all(
-            page.services.analytics, frozenset(page.known.rooms), page.now_ms
+        peaks=page.parts[PEAKS].of_all(
+            page.part(ANALYTICS_STORE), frozenset(page.known.rooms), page.now_ms
         ),
         total=len(rows),
         at=at,
@@ -169,7 +170,7 @@ def _rows(page: PageRequest, zone_id: str) -> list[RoomTableRow]:
         RoomTableRow(
             entry,
             page.known.zones[entry.parent].record,
-            room_live(page.known, entry, page.room_state(entry.id), now_ms),
+            room_live(page.known, entry, room_state(page, entry.id), now_ms),
         )
         for entry in page.person.rooms(page.known)
         if not zone_id or entry.parent == zone_id
@@ -242,7 +243,7 @@ def _worded(name: str, value: Any) -> Any:
 
 
 def _live(page: PageRequest, entry: Entry[Room]) -> RoomLive:
-    return room_live(page.known, entry, page.room_state(entry.id), page.now_ms)
+    return room_live(page.known, entry, room_state(page, entry.id), page.now_ms)
 
 
 def new(page: PageRequest) -> Response:
@@ -257,7 +258,7 @@ def create(page: PageRequest) -> Response:
         if page.field("step") == "save":
             made = page.change(plan)
             return page.redirect(f"/zones/{page.zone.id}/rooms/{made['id']}", notice="created")
-        after = flat(page.services.config.trial(_answering(plan)))
+        after = flat(page.config.trial(_answering(plan)))
     except Refused as refused:
         return _form(page, flat(document), Faults(refused.faults, LABELS), status=refused.status)
     return _review(page, None, after)
@@ -277,7 +278,7 @@ def save(page: PageRequest) -> Response:
         if page.field("step") == "save":
             page.change(unchanged_since("room", entry.id, page.field("revision"), plan))
             return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}", notice="saved")
-        after = flat(page.services.config.trial(_answering(plan)))
+        after = flat(page.config.trial(_answering(plan)))
     except Refused as refused:
         return _form(
             page,

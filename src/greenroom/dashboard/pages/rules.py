@@ -16,9 +16,6 @@ from greenroom.configuration.explain_request import (
     URL_MAX,
     ExplainRequest,
 )
-from greenroom.dashboard.forms import Faults, unchanged_since
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
 from greenroom.dashboard.rule_rows import (
     GROUPS_MAX,
     ROW_FIELDS,
@@ -30,6 +27,7 @@ from greenroom.dashboard.rule_rows import (
     operators_of,
     rows_of,
 )
+from greenroom.dashboard.services import EXPLAINS
 from greenroom.decision.explain import Explanation
 from greenroom.model.account import Role
 from greenroom.model.record import replace
@@ -37,6 +35,9 @@ from greenroom.model.rule import EXPRESSION_MAX, Rule
 from greenroom.rules import FIELDS, FUNCTIONS, rule_faults
 from greenroom.rules.fields import ALIASES
 from greenroom.web.api_shapes import Json
+from greenroom.web.pages.forms import Faults, unchanged_since
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused, not_found
 
 RULES_PATH = "/zones/{zone_id}/rooms/{room_id}/rules"
@@ -133,13 +134,14 @@ async def try_out(page: PageRequest) -> Response:
         "headers": headers,
     }
     found, problem = None, ""
-    if asked["url"] and page.services.explains is not None:
+    explains = page.part(EXPLAINS)
+    if asked["url"] and explains is not None:
         pairs = [
             (name.strip(), value.strip())
             for line in headers.splitlines()[:HEADERS_MAX]
             for name, _, value in [line.partition(":")]
         ]
-        found = page.services.explains.explain(
+        found = explains.explain(
             ExplainRequest(
                 asked["url"][:URL_MAX],
                 asked["method"] if asked["method"] in METHODS else "GET",

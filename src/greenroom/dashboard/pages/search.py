@@ -11,14 +11,14 @@ from starlette.responses import RedirectResponse, Response
 
 from greenroom.configuration.rooms import ROOM
 from greenroom.dashboard.documents import documents
-from greenroom.dashboard.forms import schema_field
 from greenroom.dashboard.navigation import visible
 from greenroom.dashboard.pages.rooms import LABELS
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import view
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.room import Room
+from greenroom.web.pages.forms import schema_field
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
 
 FOUND_MAX = 50
 """Results of each kind."""

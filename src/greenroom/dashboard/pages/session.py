@@ -3,11 +3,20 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import PUBLIC, Threads, action, view
-from greenroom.dashboard.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SecondStep, SignedIn
+from greenroom.dashboard.services import oidc_settings
+from greenroom.dashboard.sign_in import (
+    DEVICE_MS,
+    LINK_PATH,
+    LONGEST_MS,
+    SIGN_IN,
+    SecondStep,
+    SignedIn,
+    browser_of,
+)
 from greenroom.decision.cookies import DEVICE_COOKIE, SESSION_COOKIE
 from greenroom.model.account import PASSWORD_LEAST, Role
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import PUBLIC, Threads, action, view
 from greenroom.web.refusals import Refused
 
 AFTER = "/rooms"
@@ -31,10 +40,10 @@ def take(page: PageRequest) -> Response:
     done: SignedIn | SecondStep
     try:
         if page.field("token"):
-            done = page.sign_in.with_token(page.known, page.field("token"), page.browser)
+            done = page.parts[SIGN_IN].with_token(page.known, page.field("token"), browser_of(page))
         else:
-            done = page.sign_in.with_password(
-                page.known, page.field("name"), page.field("password"), page.browser
+            done = page.parts[SIGN_IN].with_password(
+                page.known, page.field("name"), page.field("password"), browser_of(page)
             )
     except Refused as refused:
         return sign_in_form(page, refused)
@@ -46,9 +55,11 @@ def take(page: PageRequest) -> Response:
 def take_code(page: PageRequest) -> Response:
     secret = page.field("second")
     try:
-        done = page.sign_in.with_code(page.known, secret, page.field("code"), page.browser)
+        done = page.parts[SIGN_IN].with_code(
+            page.known, secret, page.field("code"), browser_of(page)
+        )
     except Refused as refused:
-        if page.sign_in.may_go_on(secret):
+        if page.parts[SIGN_IN].may_go_on(secret):
             return _code_form(page, secret, refused)
         return sign_in_form(page, refused)
     return signed_in(page, done, safe_path(page.field("next")))
@@ -56,7 +67,7 @@ def take_code(page: PageRequest) -> Response:
 
 def ask_link(page: PageRequest) -> Response:
     """Uses nothing up until the form is sent, so programs that look at links do no harm."""
-    good = page.sign_in.link_is_good(page.query("key"))
+    good = page.parts[SIGN_IN].link_is_good(page.query("key"))
     return _link_form(page, page.query("key"), None, 200 if good else 401, good=good)
 
 
@@ -67,7 +78,7 @@ def take_link(page: PageRequest) -> Response:
         page.field("name").strip().lower(),
         not page.known.accounts,
     )
-    if not page.sign_in.link_is_good(key):
+    if not page.parts[SIGN_IN].link_is_good(key):
         return _link_form(page, key, None, 401, good=False)
     made = (
         accounts.add(name, Role.ADMIN.word, (), page.field("password"), first=True)
@@ -76,18 +87,18 @@ def take_link(page: PageRequest) -> Response:
     )
     try:
         if made:
-            page.services.config.trial(made)
-        page.sign_in.use_link(key, page.browser)
+            page.config.trial(made)
+        page.parts[SIGN_IN].use_link(key, browser_of(page))
     except Refused as refused:
         return _link_form(page, key, refused, 400, good=True)
     if made:
-        account = page.services.config.change("one-time link (dashboard)", made)
-        return signed_in(page, page.sign_in.as_account(account, page.browser), AFTER)
-    return signed_in(page, page.sign_in.as_link(page.browser), AFTER)
+        account = page.config.change("one-time link (dashboard)", made)
+        return signed_in(page, page.parts[SIGN_IN].as_account(account, browser_of(page)), AFTER)
+    return signed_in(page, page.parts[SIGN_IN].as_link(browser_of(page)), AFTER)
 
 
 def leave(page: PageRequest) -> Response:
-    page.sign_in.end(page.cookie(SESSION_COOKIE))
+    page.parts[SIGN_IN].end(page.cookie(SESSION_COOKIE))
     provider = {"left": "oidc"} if page.session and page.session.row.facts else {}
     answer = page.redirect("/sign-in", notice="signed-out", **provider)
     page.set_cookie(answer, SESSION_COOKIE, "", 0)
@@ -116,7 +127,7 @@ def _sent_on(page: PageRequest, path: str) -> Response:
 
 def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
     """Gives the browser its new session; an older one of this browser ends."""
-    page.sign_in.end(page.cookie(SESSION_COOKIE))
+    page.parts[SIGN_IN].end(page.cookie(SESSION_COOKIE))
     answer = _sent_on(page, path)
     page.set_cookie(answer, SESSION_COOKIE, done.secret, LONGEST_MS // 1000)
     if done.device:
@@ -125,7 +136,7 @@ def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
 
 
 def sign_in_form(page: PageRequest, refused: Refused | None = None) -> Response:
-    oidc = page.services.oidc_settings()
+    oidc = oidc_settings(page.parts)
     return page.render(
         "sign_in.html",
         refused.status if refused else 200,

@@ -3,9 +3,9 @@ from zoneinfo import available_timezones
 from starlette.responses import Response
 
 from greenroom.dashboard.pages.session import safe_path
-from greenroom.dashboard.rendering import THEME_COOKIE, THEMES, ZONE_COOKIE
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import PUBLIC, action, view
+from greenroom.web.pages.rendering import THEME_COOKIE, THEMES, ZONE_COOKIE
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import PUBLIC, action, view
 
 YEAR_S = 31_536_000
 

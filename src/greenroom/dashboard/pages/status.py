@@ -11,16 +11,21 @@ from starlette.responses import Response
 
 from greenroom.alerts import incident_notes
 from greenroom.alerts.rules.outbox import INCIDENTS_KEPT_MS
-from greenroom.dashboard.forms import Faults, FieldView, unchanged_since
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
-from greenroom.dashboard.services import StatusDraft, StatusPreview
+from greenroom.dashboard.services import (
+    NOTIFICATION_VIEW,
+    STATUS_PREVIEW,
+    StatusDraft,
+    StatusPreview,
+)
 from greenroom.errors import StorageFailed
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.notification import IncidentNote
 from greenroom.model.status_page import PageSettings
 from greenroom.web.api_shapes import Json
+from greenroom.web.pages.forms import Faults, FieldView, unchanged_since
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 STATUS = "/status-page"
@@ -73,7 +78,7 @@ def preview_draft(page: PageRequest) -> Response:
         plan = (
             incident_notes.change(known.id, document) if known else incident_notes.create(document)
         )
-        shown = page.services.config.trial(unwritten(plan))
+        shown = page.config.trial(unwritten(plan))
     except Refused as refused:
         return problems_in_frame(page, refused)
     return drawn(
@@ -124,9 +129,10 @@ def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | Non
 
 
 def _status(page: PageRequest) -> StatusPreview:
-    if page.services.status is None:
+    status = page.part(STATUS_PREVIEW)
+    if status is None:
         raise HTTPException(404)
-    return page.services.status
+    return status
 
 
 def _note(page: PageRequest) -> Entry[IncidentNote]:
@@ -168,6 +174,7 @@ def _form(
     entry: Entry[IncidentNote] | None,
     status: int = 200,
 ) -> Response:
+    status_pages = page.part(STATUS_PREVIEW)
     notes = sorted(page.known.incident_notes.values(), key=lambda note: -note.record.at_ms)
     incidents = _incidents(page)
     return page.render(
@@ -175,9 +182,9 @@ def _form(
         status,
         note=entry,
         may=page.person.may(Role.OPERATOR),
-        served=page.services.status.pages() if page.services.status else None,
-        is_served=bool(page.services.status and page.services.status.is_served),
-        has_address=bool(page.services.status and page.services.status.has_address),
+        served=status_pages.pages() if status_pages else None,
+        is_served=bool(status_pages and status_pages.is_served),
+        has_address=bool(status_pages and status_pages.has_address),
         pages=sorted(page.known.status_pages.values(), key=lambda one: one.record.where),
         fields=_fields(values, faults, incidents),
         problems=faults.general,
@@ -189,7 +196,7 @@ def _form(
 
 
 def _incidents(page: PageRequest) -> list[Json]:
-    view = page.services.notifications
+    view = page.part(NOTIFICATION_VIEW)
     found = view.incidents(max(0, page.now_ms - INCIDENTS_KEPT_MS)) if view else []
     return [incident_notes.show_incident(one) for one in found[:INCIDENTS_SHOWN]]
 

@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.configuration.service import refuse_read_only
-from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
 from greenroom.dashboard.pages.status import STATUS, drawn, problems_in_frame, unwritten
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.services import STATUS_PREVIEW
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.status_page import StatusPage
 from greenroom.status_page import pages as status_pages
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import refuse_read_only
+from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 
 PAGES_AT = f"{STATUS}/pages"
@@ -88,7 +89,7 @@ def preview(page: PageRequest) -> Response:
     document, known = _document(page), page.known.status_pages.get(page.field("page_id"))
     try:
         plan = status_pages.change(known.id, document) if known else status_pages.create(document)
-        shown: StatusPage = page.services.config.trial(unwritten(plan))
+        shown: StatusPage = page.config.trial(unwritten(plan))
     except Refused as refused:
         return problems_in_frame(page, refused)
     return drawn(page, shown, None)
@@ -153,7 +154,7 @@ def _form(
         fields=[*fields, _zone_field(page, values, faults)],
         choices=choices,
         problems=faults.general,
-        previews=page.services.status is not None,
+        previews=page.part(STATUS_PREVIEW) is not None,
         revision=page.field("revision") or (str(entry.revision) if entry else ""),
     )
 

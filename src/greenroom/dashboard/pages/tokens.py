@@ -3,10 +3,10 @@
 from starlette.responses import Response
 
 from greenroom.accounts import tokens
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
 from greenroom.model.token import SCOPES
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 
 SCOPE_WORDS = {
@@ -43,7 +43,7 @@ def create(page: PageRequest) -> Response:
         return _shown(
             page, problems=[fault.message for fault in refused.faults], status=refused.status
         )
-    page.known = page.services.config.store.read()
+    page.known = page.config.store.read()
     return _shown(page, secret=secret, made=token.name)
 
 

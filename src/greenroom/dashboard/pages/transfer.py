@@ -6,10 +6,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.services import ORIGIN_PROBLEMS
 from greenroom.model.account import Role
 from greenroom.transfer.export_import import exported, make_true
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 
@@ -33,12 +34,12 @@ def take(page: PageRequest) -> Response:
     """
     text = page.field("document")
     try:
-        plan = make_true(_read(text), page.services.origin_problems)
+        plan = make_true(_read(text), page.parts[ORIGIN_PROBLEMS])
         if page.field("step") != "save":
             return _shown(
                 page,
                 text=text,
-                lines=page.services.config.trial(plan),
+                lines=page.config.trial(plan),
                 revision=str(page.known.revision),
             )
         if page.field("revision") != str(page.known.revision):

@@ -4,14 +4,15 @@ from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
 from greenroom.accounts.totp import totp_uri
-from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.accounts import own_account
 from greenroom.dashboard.pages.session import signed_in
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import Threads, action, view
+from greenroom.dashboard.sign_in import SIGN_IN, browser_of
 from greenroom.dashboard.two_step import enrolment
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.model.account import Role, recovery_hash
+from greenroom.web.pages.forms import Faults
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import Threads, action, view
 from greenroom.web.refusals import Refused
 
 PATH = "/account/two-step"
@@ -32,13 +33,17 @@ def turn_on(page: PageRequest) -> Response:
     hashes = [recovery_hash(code.replace("-", "")) for code in offered.recovery]
     plan = accounts.turn_on_two_step(account.id, offered.secret, hashes)
     try:
-        page.sign_in.confirm(account, page.field("old"))
-        wanted = page.services.config.trial(plan)
-        page.sign_in.codes.check(wanted, page.field("code"), device=f"enrolment {account.id}")
+        page.parts[SIGN_IN].confirm(account, page.field("old"))
+        wanted = page.config.trial(plan)
+        page.parts[SIGN_IN].codes.check(
+            wanted, page.field("code"), device=f"enrolment {account.id}"
+        )
         account = page.change(plan)
     except Refused as refused:
         return _form(page, Faults(refused.faults), refused.status)
-    return signed_in(page, page.sign_in.as_account(account, page.browser), "/account?notice=saved")
+    return signed_in(
+        page, page.parts[SIGN_IN].as_account(account, browser_of(page)), "/account?notice=saved"
+    )
 
 
 def turn_off(page: PageRequest) -> Response:
@@ -47,11 +52,13 @@ def turn_off(page: PageRequest) -> Response:
     if account is None:
         return page.redirect("/account")
     try:
-        page.sign_in.confirm(account, page.field("old"))
+        page.parts[SIGN_IN].confirm(account, page.field("old"))
         account = page.change(accounts.turn_off_two_step(account.id))
     except Refused as refused:
         return _form(page, Faults(refused.faults), refused.status)
-    return signed_in(page, page.sign_in.as_account(account, page.browser), "/account?notice=saved")
+    return signed_in(
+        page, page.parts[SIGN_IN].as_account(account, browser_of(page)), "/account?notice=saved"
+    )
 
 
 def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:

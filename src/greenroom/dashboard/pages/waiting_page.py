@@ -9,8 +9,6 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from greenroom.configuration import rooms
-from greenroom.configuration.service import ConfigChange
-from greenroom.dashboard.forms import Faults, flat, unchanged_since
 from greenroom.dashboard.page_forms import (
     LANGUAGE_NAMES,
     STARTERS,
@@ -23,8 +21,7 @@ from greenroom.dashboard.page_forms import (
     shown_page,
     starter,
 )
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import Threads, action, view
+from greenroom.dashboard.services import FETCH_LOGO
 from greenroom.errors import GreenroomError
 from greenroom.model.account import Role
 from greenroom.model.room import Room
@@ -32,6 +29,10 @@ from greenroom.pages import compile_page, template_problems
 from greenroom.pages.preview import SHOWN_STATES, THEMES, in_theme, preview_policy, still
 from greenroom.pages.variables import TEMPLATE_VARIABLES
 from greenroom.web.api_shapes import Json
+from greenroom.web.config_service import ConfigChange
+from greenroom.web.pages.forms import Faults, flat, unchanged_since
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import Threads, action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 PAGE_PATH = "/zones/{zone_id}/rooms/{room_id}/page"
@@ -48,7 +49,8 @@ def save(page: PageRequest) -> Response:
     """Saves, or puts an example into the template: what the button says."""
     room, address = page.room, page.field("logo_url").strip()
     try:
-        picture = page.services.fetch_logo(address) if address and page.services.fetch_logo else ""
+        fetch_logo = page.part(FETCH_LOGO)
+        picture = fetch_logo(address) if address and fetch_logo else ""
     except GreenroomError as error:
         wrong = ApiFault(
             Code.INVALID,
@@ -74,7 +76,7 @@ def preview(page: PageRequest) -> Response:
     """Saves nothing."""
     plan = rooms.change(page.zone.id, page.room.id, _document(page), whole=False)
     try:
-        room = page.services.config.trial(_becoming(plan))
+        room = page.config.trial(_becoming(plan))
     except Refused as refused:
         texts = [fault.message for fault in refused.faults]
         answer = page.render("page_problems.html", 400, texts=texts)
@@ -167,7 +169,7 @@ def _form(
         fields=fields,
         logo_faults=wrong_logo,
         logo_url=page.field("logo_url"),
-        by_address=page.services.fetch_logo is not None,
+        by_address=page.part(FETCH_LOGO) is not None,
         language=language_field(values["default_template_language"], faults),
         messages=message_rows(values["branding_messages"]),
         message_faults=message_faults,

@@ -7,7 +7,9 @@ from starlette.responses import Response
 
 from greenroom.configuration import zones
 from greenroom.dashboard import field_help
-from greenroom.dashboard.forms import (
+from greenroom.dashboard.services import ORIGIN_PROBLEMS
+from greenroom.model.account import Role
+from greenroom.web.pages.forms import (
     Faults,
     FieldView,
     document_of,
@@ -15,9 +17,8 @@ from greenroom.dashboard.forms import (
     flat,
     unchanged_since,
 )
-from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.routing import action, view
-from greenroom.model.account import Role
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 
 LABELS: Mapping[str, str] = {
@@ -45,7 +46,7 @@ def create(page: PageRequest) -> Response:
     """Goes on to the zone's first room."""
     document = document_of(zones.ZONE, LABELS, page.form)
     try:
-        made = page.change(zones.create(document, page.services.origin_problems))
+        made = page.change(zones.create(document, page.parts[ORIGIN_PROBLEMS]))
     except Refused as refused:
         return _form(page, flat(document), Faults(refused.faults), status=refused.status)
     return page.redirect(f"/zones/{made['id']}/rooms/new", notice="created")
@@ -63,7 +64,7 @@ def edit(page: PageRequest) -> Response:
 
 def save(page: PageRequest) -> Response:
     document = document_of(zones.ZONE, LABELS, page.form)
-    plan = zones.edit(page.zone.id, document, page.services.origin_problems)
+    plan = zones.edit(page.zone.id, document, page.parts[ORIGIN_PROBLEMS])
     try:
         page.change(unchanged_since("zone", page.zone.id, page.field("revision"), plan))
     except Refused as refused:

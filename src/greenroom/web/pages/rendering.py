@@ -1,20 +1,16 @@
 """Templates: one Jinja environment that escapes everything, with filters for numbers and times."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
-from greenroom.dashboard.assets import installed_assets
-from greenroom.dashboard.icons import icon
-from greenroom.dashboard.navigation import NOTICES, ROOM_TABS, current, visible
-from greenroom.dashboard.tour import tour_of
-from greenroom.dashboard.undo import offered
+from greenroom.web.pages.icons import icon
 from greenroom.web.time_format import milliseconds, plain_moment
 
 THEME_COOKIE, ZONE_COOKIE = "greenroom_theme", "greenroom_tz"
@@ -115,11 +111,14 @@ def share(value: float, limit: float) -> int:
     return max(0, min(100, round(100 * value / limit))) if limit > 0 else 0
 
 
-@cache
-def environment() -> Environment:
-    """Escapes everything; an unknown name in a template is an error, not an empty text."""
+def environment(packages: Sequence[str], shared: Mapping[str, Any]) -> Environment:
+    """Escapes everything; an unknown name in a template is an error, not an empty text.
+
+    Templates are those of this package and in `templates` of `packages`; their names are unique.
+    `shared`: further globals.
+    """
     made = Environment(
-        loader=PackageLoader("greenroom.dashboard"),
+        loader=ChoiceLoader([PackageLoader(one) for one in (__package__, *packages)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -133,24 +132,5 @@ def environment() -> Environment:
         "iso": plain_moment,
         "unix_ms": milliseconds,
     }
-    made.globals |= {
-        "icon": icon,
-        "share": share,
-        "assets": installed_assets(),
-        "room_tabs_of": ROOM_TABS,
-        "current": current,
-    }
+    made.globals |= {"icon": icon, "share": share, **shared}
     return made
-
-
-def rendered(template: str, page: Any, viewer: Viewer, values: Mapping[str, Any]) -> str:
-    """`page` is the PageRequest."""
-    shared = {
-        "page": page,
-        "person": page.person,
-        "viewer": viewer,
-        "navigation": visible(page.person),
-        "notices": NOTICES,
-    }
-    shared |= {"tour": tour_of(page), "last_change": offered(page)}
-    return environment().get_template(template).render({**shared, **values})

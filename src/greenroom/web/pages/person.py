@@ -8,6 +8,7 @@ from typing import NamedTuple
 from greenroom.model.account import Role
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
+from greenroom.model.session import SessionRow
 from greenroom.model.zone import Zone
 
 
@@ -36,3 +37,9 @@ class Person(NamedTuple):
 
     def rooms(self, known: Configuration) -> Iterable[Entry[Room]]:
         return (entry for entry in known.rooms.values() if self.sees(entry.parent))
+
+
+class DashboardSession(NamedTuple):
+    row: SessionRow
+    person: Person
+    csrf: str

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from greenroom.configuration.service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.model.configuration import Configuration
 from greenroom.model.fields import written
 from greenroom.web.api_schema import EXTENSION, ApiField, ApiSchema
 from greenroom.web.api_shapes import Json, Plain
+from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 _SNAKE = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")

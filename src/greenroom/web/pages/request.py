@@ -1,26 +1,21 @@
 """The request as a page's function gets it, with the configuration, the state, and ways to answer."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
-from anyio import from_thread
+from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from greenroom.configuration.service import ConfigChange
-from greenroom.configuration.state import ProcessState, RoomState
-from greenroom.dashboard.live_feed import LiveFeed
-from greenroom.dashboard.person import Person
-from greenroom.dashboard.rendering import Viewer, rendered
-from greenroom.dashboard.services import LiveState, Services
-from greenroom.dashboard.sign_in import BrowserFacts, DashboardSession, SignIn
-from greenroom.dashboard.undo import number_of_change
-from greenroom.decision.cookies import DEVICE_COOKIE, HOST_PREFIX
+from greenroom.decision.cookies import HOST_PREFIX
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
+from greenroom.web.config_service import ConfigChange, ConfigService
+from greenroom.web.pages.parts import PagePart, PageParts
+from greenroom.web.pages.person import DashboardSession, Person
+from greenroom.web.pages.rendering import Viewer
 from greenroom.web.refusals import not_found
 
 PREFIX = "greenroom.prefix"
@@ -29,6 +24,20 @@ PREFIX = "greenroom.prefix"
 ANONYMOUS = Person("", 0, ("",), "", "")  # type: ignore[arg-type]  # the least role, in no zone that there can be
 
 Form = Mapping[str, Sequence[str]]
+
+T = TypeVar("T")
+
+
+class PageFrame(NamedTuple):
+    """What the dashboard puts around every page."""
+
+    templates: Environment
+    values: Callable[["PageRequest"], Mapping[str, Any]]
+    """For the layout: navigation, notices, tour, last change."""
+    undo_number: Callable[["PageRequest", str], str]
+    """Number of the change that this request made and the next page offers to undo, by notice;
+    empty: none.
+    """
 
 
 def _cookie_name(request: Request, name: str) -> str:
@@ -47,17 +56,16 @@ def sent_cookie(request: Request, name: str) -> str:
 class PageRequest:
     """One request after sign-in, role, zone, origin and CSRF token have been checked.
 
-    Page functions run in a thread: `known`, `state` and `change` may block. In `async def`
-    functions use `live` directly, and put what blocks into a thread.
+    Page functions run in a thread: `change` and parts may block. In `async def` functions put what
+    blocks into a thread.
     """
 
     def __init__(
         self,
         request: Request,
-        services: Services,
-        live: LiveState,
-        sign_in: SignIn,
-        feed: LiveFeed,
+        frame: PageFrame,
+        config: ConfigService,
+        parts: PageParts,
         *,
         known: Configuration,
         session: DashboardSession | None,
@@ -65,11 +73,9 @@ class PageRequest:
         prefix: str,
     ) -> None:
         self.request = request
-        self.services = services
-        self.live = live
-        self.sign_in = sign_in
-        self.feed = feed
-        """Belongs to the event loop."""
+        self.config = config
+        self.parts = parts
+        self._frame = frame
         self.known = known
         """The configuration at the beginning of the request, of all zones: filter it with `person`.
         """
@@ -77,12 +83,6 @@ class PageRequest:
         self.person = session.person if session else ANONYMOUS
         self.form = form
         self.prefix = prefix
-
-    @property
-    def browser(self) -> BrowserFacts:
-        client = self.request.client
-        agent = self.request.headers.get("user-agent", "")
-        return BrowserFacts(client.host if client else "", agent, self.cookie(DEVICE_COOKIE))
 
     def cookie(self, name: str) -> str:
         return sent_cookie(self.request, name)
@@ -118,20 +118,11 @@ class PageRequest:
 
     @property
     def now_ms(self) -> int:
-        return self.services.config.clock.now_ms()
+        return self.config.clock.now_ms()
 
-    @cached_property
-    def _look(self) -> tuple[ProcessState, Mapping[str, RoomState]]:
-        return from_thread.run_sync(self.live.look)
-
-    @property
-    def state(self) -> ProcessState:
-        """At most half a second old. Only in functions that run in a thread."""
-        return self._look[0]
-
-    def room_state(self, room_id: str) -> RoomState | None:
-        """None while no process here serves the room."""
-        return self._look[1].get(room_id)
+    def part(self, key: PagePart[T]) -> T | None:
+        """None when the process has no such part."""
+        return self.parts.find(key)
 
     def path(self, name: str) -> str:
         return str(self.request.path_params[name])
@@ -163,7 +154,7 @@ class PageRequest:
 
     def change(self, plan: ConfigChange) -> Any:
         """In the name of this person. Raises Refused and StorageFailed."""
-        return self.services.config.change(self.person.author, plan)
+        return self.config.change(self.person.author, plan)
 
     def url(self, path: str, **query: str) -> str:
         """With the path under which a proxy serves the dashboard."""
@@ -175,7 +166,10 @@ class PageRequest:
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         viewer = Viewer.of(self.request.headers, self.request.cookies)
-        return Response(rendered(template, self, viewer, values), status, media_type="text/html")
+        shared = {"page": self, "person": self.person, "viewer": viewer}
+        made = self._frame.templates.get_template(template)
+        text = made.render({**shared, **self._frame.values(self), **values})
+        return Response(text, status, media_type="text/html")
 
     def redirect(self, path: str, **query: str) -> Response:
         """Redirects to another page of the dashboard, with GET.
@@ -184,9 +178,7 @@ class PageRequest:
         changed.
         """
         if self.session and query.get("notice"):
-            number = number_of_change(
-                self.services.config, self.person, query["notice"], self.known.revision
-            )
+            number = self._frame.undo_number(self, query["notice"])
             query |= {"undo": number} if number else {}
         to = self.url(path, **query)
         if self.is_fragment:

@@ -96,6 +96,7 @@ class Visitor:
     cookies: dict[str, str] = field(default_factory=dict)
     address: str = "127.0.0.1"
     base: str = ORIGIN
+    _csrf: dict[str, str] = field(default_factory=dict)
 
     def ask(
         self,
@@ -125,8 +126,15 @@ class Visitor:
 
     def csrf(self) -> str:
         """The token that this browser's pages carry; empty when no one is signed in."""
-        found = re.search(r'<meta name="csrf-token" content="([^"]*)"', self.get("/settings").text)
-        return found[1] if found else ""
+        session = self.cookies.get("greenroom_session", "")
+        if session not in self._csrf:
+            found = re.search(
+                r'<meta name="csrf-token" content="([^"]*)"', self.get("/settings").text
+            )
+            if not found:
+                return ""
+            self._csrf[session] = found[1]
+        return self._csrf[session]
 
     def post(self, path: str, /, **form: Any) -> httpx.Response:
         return self.ask("POST", path, {"_csrf": self.csrf(), **form})

@@ -227,9 +227,9 @@ def test_every_answer_is_as_the_document_says(schema, tag) -> None:
                 else set()
             )
             for case_id, checks in event.recorder.checks.items():
-                request = event.recorder.cases[case_id].value.as_curl_command()
+                case = event.recorder.cases[case_id].value
                 wrong += [
-                    f"{check.failure_info.failure}\n{request}"
+                    f"{check.failure_info.failure}\n{case.as_curl_command()}"
                     for check in checks
                     if check.failure_info
                 ]

@@ -275,12 +275,28 @@ def test_what_cloudflare_does_not_have_stands_apart(api, zone) -> None:
     }
 
 
-@pytest.mark.parametrize("network", ["0.0.0.0/0", "::/0", "10.0.0.0/7", "2000::/3"])
-def test_a_zone_cannot_trust_networks_wider_than_8(api, zone, network: str) -> None:
-    trusts = {"greenroom": {"trusted_proxies": ["10.0.0.0/8", "2001:db8::/32", network]}}
+WIDE = {
+    "everybody": ["0.0.0.0/0"],
+    "everybody in version 6": ["::/0"],
+    "a /7": ["2001:db8::/32", "10.0.0.0/7"],
+    "two of /8": ["10.0.0.0/8", "11.0.0.0/8"],
+    "a /8 and an address": ["10.0.0.0/8", "192.0.2.1"],
+    "everybody in parts": [f"{first}.0.0.0/8" for first in range(256)],
+}
+
+
+@pytest.mark.parametrize("networks", WIDE.values(), ids=WIDE)
+def test_a_zone_cannot_trust_more_than_a_network_of_8(api, zone, networks: list[str]) -> None:
+    trusts = {"greenroom": {"trusted_proxies": networks}}
     refused = api.ask("PATCH", f"/zones/{zone['id']}", trusts)
-    assert (refused.status, refused.pointers) == (400, {"/greenroom/trusted_proxies/2"})
-    assert f"must be a network of /8 or smaller, not {network}" in str(refused.body["errors"])
+    assert (refused.status, refused.pointers) == (400, {"/greenroom/trusted_proxies"})
+    text = str(refused.body["errors"])
+    assert f"must be at most a network of /8, as one or in parts, not {networks[0]}" in text
+
+
+def test_a_zone_may_trust_a_network_of_8_in_parts(api, zone) -> None:
+    halves = {"greenroom": {"trusted_proxies": ["10.0.0.0/9", "10.128.0.0/9", "10.1.0.0/16"]}}
+    assert api.ask("PATCH", f"/zones/{zone['id']}", halves).result
 
 
 def test_a_client_who_keeps_guessing_has_to_wait_and_nothing_secret_is_logged(greenroom) -> None:

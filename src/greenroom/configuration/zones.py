@@ -1,8 +1,9 @@
 """Zones: the domains of rooms, and the settings that the rooms of a zone share."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from ipaddress import ip_network
+from ipaddress import collapse_addresses, ip_network
 from typing import Any
 
 from greenroom.configuration.room_claims import RoomClaims
@@ -42,7 +43,9 @@ from greenroom.web.refusals import (
 from greenroom.web.time_format import moment as written
 
 WIDEST_TRUST = 8
-"""Prefix of the widest trusted network: trusted proxies have no connection limit."""
+"""Prefix of the widest network that a zone may trust, as one or in parts: trusted proxies have no
+connection limit.
+"""
 
 ACCOUNT_NAME = "greenroom"
 ZONES_MAX = 1_000
@@ -270,28 +273,35 @@ def _checked(
     if isinstance(origin, str) and origin:
         faults += faults_of(origin_problems(f"{EXTENSION}.origin", origin))
     before = known.zones[zone_id].record.trusted_proxies if zone_id in known.zones else ()
-    faults += [
-        ApiFault(
-            Code.INVALID,
-            f"{EXTENSION}.trusted_proxies[{index}]: must be a network of /{WIDEST_TRUST} or"
-            f" smaller, not {network}",
-            f"/{EXTENSION}/trusted_proxies/{index}",
+    trusted = values.get("trusted_proxies") or ()
+    if not set(trusted) <= set(before) and is_wide(trusted):
+        faults.append(
+            ApiFault(
+                Code.INVALID,
+                f"{EXTENSION}.trusted_proxies: must be at most a network of /{WIDEST_TRUST}, as one"
+                f" or in parts, not {', '.join(trusted[:4])}{', …' if len(trusted) > 4 else ''}",
+                f"/{EXTENSION}/trusted_proxies",
+            )
         )
-        for index, network in enumerate(values.get("trusted_proxies") or ())
-        if network not in before and is_wide(network)
-    ]
     if any(entry.record.name == name and entry.id != zone_id for entry in known.zones.values()):
         faults.append(ApiFault(Code.TAKEN, f"name: there is a zone {name} already", "/name"))
     refuse_if(faults)
     return Zone(id=zone_id, **values)
 
 
-def is_wide(network: str) -> bool:
-    """Whether a network exceeds the proxies of one zone; malformed ones are judged elsewhere."""
-    try:
-        return ip_network(network).prefixlen < WIDEST_TRUST
-    except ValueError:
-        return False
+def is_wide(networks: Iterable[str]) -> bool:
+    """Whether these exceed the proxies of one zone; malformed ones are judged elsewhere."""
+    known: dict[int, list[Any]] = {4: [], 6: []}
+    for text in networks:
+        with contextlib.suppress(ValueError):
+            network = ip_network(text)
+            known[network.version].append(network)
+    return any(
+        sum(network.num_addresses for network in collapse_addresses(found))
+        > 2 ** (found[0].max_prefixlen - WIDEST_TRUST)
+        for found in known.values()
+        if found
+    )
 
 
 def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:

@@ -21,9 +21,13 @@ AT_ONCE = 60
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Iterator[tuple[DashboardRig, DashboardRig]]:
+def two(tmp_path: Path, url: str) -> Iterator[tuple[DashboardRig, DashboardRig]]:
     """Two processes' worth of one installation."""
-    with quick_passwords(), dashboard_in(tmp_path) as one, dashboard_in(tmp_path) as other:
+    with (
+        quick_passwords(),
+        dashboard_in(tmp_path, url) as one,
+        dashboard_in(tmp_path, url) as other,
+    ):
         one.add_account("ada")
         yield one, other
 

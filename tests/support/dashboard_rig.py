@@ -229,12 +229,12 @@ def quick_passwords() -> Iterator[None]:
 
 
 @contextmanager
-def dashboard_in(folder: Path) -> Iterator[DashboardRig]:
-    """A dashboard with an empty store in this folder."""
+def dashboard_in(folder: Path, url: str = "") -> Iterator[DashboardRig]:
+    """A dashboard with an empty store in this folder, or at this URL."""
     clock = StandingClock()
     KeyRing(folder, clock.at_ms)
     rig = DashboardRig(
-        SqlStore(default_url(folder), seals_of(folder)),
+        SqlStore(url or default_url(folder), seals_of(folder)),
         folder,
         clock=clock,
         ticket_keys=KeyFile(folder, clock),

@@ -105,6 +105,7 @@ TRUE = [
     'http.host ge "example" and http.host lt "f" and http.host > "EXAMPLE"',
     "true and not false",
     "http.request.timestamp.msec in {0..99 0x7b}",
+    "http.request.timestamp.msec in {0x0000000000000000007b} and http.request.timestamp.msec != 00000000000000000000000017",
     'join(http.request.headers["accept"], "|") == "text/html|application/json"',
     'split(http.host, ".", 2)[1] == "com" and len(split(http.host, "e", 2)) == 2',
     'concat("https://", http.host, "/") == "https://example.com/"',

@@ -76,9 +76,9 @@ def raw_quoted(text: str) -> str:
 
 def integer(text: str) -> int | None:
     """64 bits: decimal, `0x`, or octal with a leading 0 (as published); else None."""
-    if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text):
+    if re.fullmatch(r"0x[0-9a-fA-F]+", text):
         value = int(text, 16)
-    elif re.fullmatch(r"0[0-7]{1,22}", text):
+    elif re.fullmatch(r"0[0-7]+", text):
         value = int(text, 8)
     elif re.fullmatch(r"-[0-9]{1,20}|[1-9][0-9]{0,19}|0", text):
         value = int(text)

@@ -68,3 +68,16 @@ def test_one_browser_below_a_stripped_prefix_has_one_place(
     finally:
         proxy.kill()
         proxy.wait()
+
+
+def test_a_ticket_that_never_comes_back_is_noticed(
+    greenroom: Any, origin: Any, visitor_class: Any
+) -> None:
+    full = CONFIG.replace("total_active_users = 100", "total_active_users = 1\nqueue_all = true")
+    running = greenroom.config(full.format(origin=origin.url))
+    for _ in range(4):
+        browser = visitor_class(running.address)  # what the page asks, without its cookie
+        assert browser.get("/checkout", headers={"Greenroom-Update": "1"}).waiting
+    assert running.metric('greenroom_room_requests_total{result="ticket_lost",room="shop"}') == 1
+    assert running.output.count("tickets_do_not_come_back") == 1
+    assert "let it send X-Forwarded-Prefix" in running.output

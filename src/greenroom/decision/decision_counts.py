@@ -18,6 +18,7 @@ class DecisionCounts:
     def __init__(self) -> None:
         self._by_room: dict[str, list[int]] = {}
         self._failed_rules: dict[str, int] = {}
+        self._lost_tickets: dict[str, int] = {}
         self._given: dict[str, list[int]] | None = None
         """The counts already returned by `added`; None: it was never called, so nothing is kept for
         it.
@@ -37,14 +38,22 @@ class DecisionCounts:
     def rule_failed(self, room_id: str) -> None:
         self._failed_rules[room_id] = self._failed_rules.get(room_id, 0) + 1
 
+    def ticket_lost(self, room_id: str) -> None:
+        self._lost_tickets[room_id] = self._lost_tickets.get(room_id, 0) + 1
+
     def of(self, room_id: str) -> dict[str, int]:
         """Result -> count, for results that occurred; `rule_failed` counts rules that could not be
-        evaluated.
+        evaluated, `ticket_lost` clients whose tickets do not come back (`decision.lost_tickets`).
         """
         counts = self._by_room.get(room_id, ())
         found = {name: count for name, count in zip(RESULTS, counts, strict=False) if count}
-        failed = self._failed_rules.get(room_id)
-        return {**found, "rule_failed": failed} if failed else found
+        for name, counted in (
+            ("rule_failed", self._failed_rules),
+            ("ticket_lost", self._lost_tickets),
+        ):
+            if room_id in counted:
+                found[name] = counted[room_id]
+        return found
 
     def added(self) -> list[tuple[str, Decided, int]]:
         """Room, decision and count since the last call, without zeros. For one reader."""
@@ -65,7 +74,7 @@ class DecisionCounts:
         if self._given is not None:
             for room_id in self._by_room.keys() - room_ids:
                 self._forgotten += _more(room_id, self._by_room[room_id], self._given)
-        for counted in (self._by_room, self._failed_rules):
+        for counted in (self._by_room, self._failed_rules, self._lost_tickets):
             for room_id in counted.keys() - room_ids:
                 del counted[room_id]
         if self._given is not None:

@@ -36,6 +36,7 @@ from greenroom.configuration.state import (
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.explain import Explanation
+from greenroom.decision.lost_tickets import LostTickets, probable_cause
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.timekeeper import keep_time
@@ -46,6 +47,8 @@ from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
+from greenroom.model.room import Room
+from greenroom.model.visit import Arrival
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
@@ -336,6 +339,17 @@ class Process:
             log.error("config_parts_unusable", problems=[str(problem) for problem in faults])
         return faults
 
+    def _ticket_lost(self, room: Room, arrival: Arrival, loud: bool) -> None:
+        self._counts.ticket_lost(room.id)
+        if loud:
+            log.warning(
+                "tickets_do_not_come_back",
+                room=room.name,
+                host=arrival.host,
+                scheme=arrival.scheme,
+                cause=probable_cause(room, arrival),
+            )
+
     def _exposition(self) -> Exposition:
         described = list(Counts().described())
         gauges = frozenset(name for name, _, gauge, _ in described if gauge)
@@ -377,7 +391,8 @@ class Process:
             table = compiler.table(
                 self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True
             )
-            observers = [self._analytics.observer(self._counts)]
+            lost = LostTickets(self._ticket_lost)
+            observers = [self._analytics.observer(self._counts), lost.observe]
             decision = self._decision = assemble.decision_service(
                 table, ring, self._clock, self._on_error, observers
             )

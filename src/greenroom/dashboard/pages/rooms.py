@@ -199,8 +199,10 @@ _ORDERS: Mapping[str, Any] = {
 def show(page: PageRequest) -> Response:
     entry = page.room
     shown = flat(rooms.show(page.known, entry, page.now_ms))
+    state = room_state(page, entry.id)
     return page.render(
         "room.html",
+        lost=state.requests.get("ticket_lost", 0) if state else 0,
         entry=entry,
         zone=page.zone,
         live=_live(page, entry),

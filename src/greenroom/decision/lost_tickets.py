@@ -1,0 +1,75 @@
+"""Notices rooms whose tickets do not come back, and says what is probably wrong.
+
+A waiting page that asks for an update has had a ticket. When several such updates of one client
+come without one, the cookie is lost on the way: nobody who has no place was there before.
+"""
+
+from collections.abc import Callable
+
+from greenroom.admission.schedule import Effective
+from greenroom.decision.observer import DecisionEvent
+from greenroom.model.room import Room
+from greenroom.model.visit import Arrival
+from greenroom.request.admissible import UPDATE_HEADER
+
+SUSPECT_AFTER = 3
+"""Updates of a client without a ticket: one may be the first after a new ticket key."""
+
+WITHIN_MS = 60_000
+CLIENTS_MAX = 1_000
+"""Clients whose updates are counted, about 200 KB. They begin anew when there are more."""
+
+TELL_AGAIN_MS = 600_000
+
+
+def probable_cause(room: Room, arrival: Arrival) -> str:
+    """One sentence for an operator: what to look at first."""
+    secure = room.cookie_attributes.secure
+    if arrival.scheme == "http" and (
+        secure == "always" or room.cookie_attributes.samesite == "none"
+    ):
+        return (
+            "browsers do not send the room's Secure cookie over http: let the proxy in front send"
+            " X-Forwarded-Proto and name it in trusted_proxies, or set cookie_attributes.secure"
+        )
+    if any(route.path != "/" for route in room.routes) and not arrival.prefix:
+        return (
+            "the cookie is valid below the room's path only: if a proxy in front takes a prefix off"
+            " the path, let it send X-Forwarded-Prefix and name it in trusted_proxies"
+        )
+    return "something between browser and greenroom removes Set-Cookie or Cookie header lines"
+
+
+class LostTickets:
+    """An observer of decisions (`decision.observer`)."""
+
+    def __init__(self, told: Callable[[Room, Arrival, bool], None]) -> None:
+        """`told` hears of a client whose tickets do not come back, once in WITHIN_MS for each; its
+        last argument is true at the first of a room, and once in TELL_AGAIN_MS.
+        """
+        self._told = told
+        self._clients: dict[tuple[str, str], tuple[int, int]] = {}
+        """(room, client) -> (when its first update without a ticket came, how many came)."""
+        self._said_ms: dict[str, int] = {}
+
+    def observe(self, event: DecisionEvent) -> None:
+        if event.ticket is not None:
+            return  # as nearly always
+        arrival, effective = event.arrival, event.effective
+        if arrival and effective and arrival.header(UPDATE_HEADER) is not None:
+            self._count(effective, arrival, event.at_ms)
+
+    def _count(self, effective: Effective, arrival: Arrival, now_ms: int) -> None:
+        room = effective.room
+        key = room.id, arrival.client
+        since_ms, count = self._clients.get(key, (now_ms, 0))
+        if now_ms - since_ms >= WITHIN_MS:
+            since_ms, count = now_ms, 0
+        if key not in self._clients and len(self._clients) >= CLIENTS_MAX:
+            self._clients.clear()
+        self._clients[key] = since_ms, count + 1
+        if count + 1 == SUSPECT_AFTER:
+            loud = now_ms - self._said_ms.get(room.id, now_ms - TELL_AGAIN_MS) >= TELL_AGAIN_MS
+            if loud:
+                self._said_ms[room.id] = now_ms
+            self._told(room, arrival, loud)

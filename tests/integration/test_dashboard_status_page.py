@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from dashboard_rig import DashboardRig
 
-from greenroom.dashboard.services import STATUS_PREVIEW
 from greenroom.errors import StorageFailed
 from greenroom.model.notification import IncidentNote
 from greenroom.model.status_page import PageSettings
+from greenroom.status_page.dashboard.preview import STATUS_PREVIEW
 
 STATUS = "/status-page"
 HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(2)>"

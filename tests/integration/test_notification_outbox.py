@@ -8,8 +8,8 @@ import pytest
 from store_with_outbox import StoreWithOutbox
 
 from greenroom.alerts import store as outbox_module
-from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS, INCIDENTS_KEPT_MS, WAITING_MAX
-from greenroom.model.alert import Alert
+from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS, WAITING_MAX
+from greenroom.model.alert import INCIDENTS_KEPT_MS, Alert
 from greenroom.model.alert_types import ALERTS, make
 from greenroom.model.change import Put
 from greenroom.model.notification import AlertPolicy, Silence

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from greenroom.alerts.destinations import PAGERDUTY, WEBHOOK
-from greenroom.alerts.incident_notes import NOTE
 from greenroom.alerts.policies import POLICY
 from greenroom.alerts.silences import SILENCE
 from greenroom.configuration.events import EVENT
@@ -22,6 +21,7 @@ from greenroom.configuration.rules import RULE
 from greenroom.configuration.zones import SETTINGS, ZONE
 from greenroom.health.checks import HEALTH_CHECK
 from greenroom.model.zone import ACCOUNT_ID
+from greenroom.status_page.incident_notes import NOTE
 from greenroom.status_page.pages import PAGE
 from greenroom.web.api_schema import (
     EXTENSION,

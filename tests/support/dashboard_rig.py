@@ -34,7 +34,6 @@ from greenroom.dashboard.services import (
     HEALTH_VIEW,
     OIDC,
     ORIGIN_PROBLEMS,
-    STATUS_PREVIEW,
     TICKET_KEYS,
     ExampleWait,
 )
@@ -46,6 +45,7 @@ from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
 from greenroom.runtime.status_page import ShownStatusPages
 from greenroom.runtime.stored_secrets import seals_of
 from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
+from greenroom.status_page.dashboard.preview import STATUS_PREVIEW
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.parts import PageParts
 

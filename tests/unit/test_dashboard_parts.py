@@ -4,6 +4,8 @@ times, assets, proxies.
 
 import asyncio
 import gzip
+from collections import Counter
+from importlib import resources
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -18,9 +20,11 @@ from greenroom.dashboard.pages.rooms import LABELS, worded
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_words import example_words, has_example, meaning
 from greenroom.dashboard.services import ExampleWait
+from greenroom.dashboard.slices import PACKAGES
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.runtime.behind_proxy import BehindProxy
+from greenroom.web.pages import rendering
 from greenroom.web.pages.forms import Faults, document_of, field_of, field_view, flat
 from greenroom.web.pages.rendering import Viewer, duration, grouped, local_time, share
 from greenroom.web.refusals import ApiFault, Code
@@ -278,3 +282,22 @@ def test_a_prefix_that_is_no_path_is_ignored(prefix: str) -> None:
         ]
         == ""
     )
+
+
+def test_no_two_packages_have_a_template_or_an_asset_of_the_same_name() -> None:
+    found = Counter(
+        f"{folder}/{file.name}"
+        for package in (rendering.__name__.rpartition(".")[0], *PACKAGES)
+        for folder in ("templates", "assets")
+        if (place := resources.files(package) / folder).is_dir()
+        for file in place.iterdir()
+        if file.is_file()
+    )
+    assert [name for name, count in found.items() if count > 1] == []
+
+
+def test_every_folder_of_templates_is_found() -> None:
+    source = Path(str(resources.files("greenroom")))
+    folders = {file.parent.parent for file in source.rglob("templates/*.html")}
+    packages = {".".join(("greenroom", *one.relative_to(source).parts)) for one in folders}
+    assert packages == {rendering.__name__.rpartition(".")[0], *PACKAGES}

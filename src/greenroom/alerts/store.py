@@ -26,7 +26,6 @@ from greenroom.alerts.rules.matching import (
 )
 from greenroom.alerts.rules.outbox import (
     HISTORY_KEPT_MS,
-    INCIDENTS_KEPT_MS,
     WAITING_MAX,
     Dispatch,
     Due,
@@ -40,7 +39,7 @@ from greenroom.database.tables import (
     sender,
     told,
 )
-from greenroom.model.alert import Alert, Incident
+from greenroom.model.alert import INCIDENTS_KEPT_MS, Alert, Incident
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy
 

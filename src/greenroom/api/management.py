@@ -13,7 +13,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from greenroom.alerts import incident_routes as incident_notes
 from greenroom.alerts import routes as alerting
 from greenroom.alerts.view import NoNotifications, NotificationView
 from greenroom.analytics.graphql.datasets import DATASETS, DatasetAnswer
@@ -42,6 +41,7 @@ from greenroom.configuration.zones import OriginProblems
 from greenroom.health import routes as health_checks
 from greenroom.health.view import HealthView
 from greenroom.ports import Clock, ConfigStore, SessionStore
+from greenroom.status_page import incident_routes as incident_notes
 from greenroom.status_page import routes as status_pages
 from greenroom.web.access_log import Front
 from greenroom.web.authenticator import Authenticator

@@ -8,7 +8,6 @@ from typing import Any
 
 from greenroom.alerts.destinations import PAGERDUTY, WEBHOOK
 from greenroom.alerts.history import DISPATCH
-from greenroom.alerts.incident_notes import INCIDENT, NOTE
 from greenroom.alerts.policies import POLICY
 from greenroom.alerts.silences import SILENCE
 from greenroom.configuration.audit import LOG
@@ -25,6 +24,7 @@ from greenroom.configuration.zones import SETTINGS, ZONE
 from greenroom.health.checks import HEALTH_CHECK
 from greenroom.health.history import CHECK_EVENT, FIGURES
 from greenroom.health.probe_agents import AGENT, report_schemas
+from greenroom.status_page.incident_notes import INCIDENT, NOTE
 from greenroom.status_page.pages import PAGE
 from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Json

@@ -14,6 +14,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
+from greenroom.dashboard.slices import PACKAGES
+
 KINDS = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -86,4 +88,5 @@ def _package() -> Traversable:
 
 @cache
 def installed_assets() -> Assets:
-    return Assets((_package() / "assets", _package() / "static"))
+    own = [resources.files(name) / "assets" for name in PACKAGES]
+    return Assets((*own, _package() / "static"))

@@ -6,19 +6,17 @@ from typing import Any
 
 from greenroom.dashboard.assets import installed_assets
 from greenroom.dashboard.navigation import NOTICES, ROOM_TABS, current, visible
+from greenroom.dashboard.slices import PACKAGES
 from greenroom.dashboard.tour import tour_of
 from greenroom.dashboard.undo import number_of_change, offered
 from greenroom.web.pages.rendering import environment
 from greenroom.web.pages.request import PageFrame, PageRequest
 
-TEMPLATES = ("greenroom.dashboard",)
-"""Packages with a folder of templates. No two have a template of the same name."""
-
 
 @cache
 def page_frame() -> PageFrame:
     shared = {"assets": installed_assets(), "room_tabs_of": ROOM_TABS, "current": current}
-    return PageFrame(environment(TEMPLATES, shared), _values, _undo_number)
+    return PageFrame(environment(PACKAGES, shared), _values, _undo_number)
 
 
 def _values(page: PageRequest) -> Mapping[str, Any]:

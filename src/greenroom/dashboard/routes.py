@@ -1,5 +1,5 @@
-"""All pages and actions of the dashboard. A new page is a row in the `PAGES` of a module in
-`pages/`, listed here.
+"""All pages and actions of the dashboard. A new page is a row in the `PAGES` of its slice, or of a
+module in `pages/`, listed here.
 """
 
 from greenroom.dashboard.pages import (
@@ -26,8 +26,6 @@ from greenroom.dashboard.pages import (
     search,
     session,
     settings,
-    status,
-    status_pages,
     tokens,
     transfer,
     two_step,
@@ -35,6 +33,7 @@ from greenroom.dashboard.pages import (
     waiting_page,
     zones,
 )
+from greenroom.status_page import dashboard as status_page
 
 ROUTES = (
     *session.PAGES,
@@ -48,8 +47,7 @@ ROUTES = (
     *rules.PAGES,
     *health.PAGES,
     *notifications.PAGES,
-    *status_pages.PAGES,
-    *status.PAGES,
+    *status_page.PAGES,
     *live.PAGES,
     *live_actions.PAGES,
     *analytics.PAGES,

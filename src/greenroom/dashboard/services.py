@@ -1,6 +1,6 @@
 """What pages are made from: the API's use cases, the state of the process, and the sessions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from anyio import from_thread
@@ -19,7 +19,6 @@ from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.health.view import HealthView
 from greenroom.model.oidc import OidcSettings
-from greenroom.model.status_page import PageSettings
 from greenroom.model.ticket_key import TicketKey
 from greenroom.ports import SessionStore
 from greenroom.web.pages.parts import PagePart, PageParts
@@ -101,39 +100,6 @@ class DryRuns(Protocol):
         """Starts the simulation at the first call."""
 
 
-class StatusDraft(NamedTuple):
-    """An unpublished message, or change of one; fields of an IncidentNote."""
-
-    id: str
-    incident: str
-    title: str
-    text: str
-    at_ms: int
-
-
-class ServedStatusPage(NamedTuple):
-    """Empty address: served nowhere."""
-
-    title: str
-    where: str
-
-
-class StatusPreview(Protocol):
-    @property
-    def has_address(self) -> bool: ...
-
-    @property
-    def is_served(self) -> bool: ...
-
-    def pages(self) -> Sequence[ServedStatusPage]:
-        """Those of the file, then of the store; where there are none, one with everything on it."""
-
-    async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
-        """Returns content security policy and HTML of one of `pages`, or of an unsaved one. Raises
-        StorageFailed.
-        """
-
-
 ANALYTICS_STORE = PagePart[AnalyticsStore]("analytics")
 DATA_CENTERS = PagePart[DataCenterView]("data centers")
 DRY_RUNS = PagePart[DryRuns]("dry runs")
@@ -148,7 +114,6 @@ ORIGIN_PROBLEMS = PagePart[OriginProblems]("origin problems")
 PEAKS = PagePart[PeakCache]("peaks")
 QUERIES = PagePart[AsksAnalytics]("queries")
 SESSIONS = PagePart[SessionStore]("sessions")
-STATUS_PREVIEW = PagePart[StatusPreview]("status page")
 TICKET_KEYS = PagePart[TicketKeys]("ticket keys")
 
 

@@ -15,6 +15,9 @@ STATES: tuple[AlertState, ...] = ("start", "end", "none")
 TEXT_MAX = 2_000
 """Characters: chat services cut longer messages."""
 
+INCIDENTS_KEPT_MS = 90 * 86_400_000
+"""The status page shows 90 days."""
+
 ID_MAX = 200
 """Characters of a correlation id, and of the id and the name of a subject."""
 

@@ -35,9 +35,7 @@ from greenroom.dashboard.services import (
     OIDC,
     ORIGIN_PROBLEMS,
     QUERIES,
-    STATUS_PREVIEW,
     TICKET_KEYS,
-    StatusPreview,
     TicketKeys,
     oidc_settings,
 )
@@ -57,6 +55,7 @@ from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dry_runs import DryRunProcesses
 from greenroom.runtime.listener import AppListener
 from greenroom.runtime.rebinding import OwnNamesOnly
+from greenroom.status_page.dashboard.preview import INCIDENTS, STATUS_PREVIEW, StatusPreview
 from greenroom.web.authenticator import Caller
 from greenroom.web.client_address import WithClientAddress
 from greenroom.web.config_service import ConfigService
@@ -207,6 +206,7 @@ def open_dashboard(
     parts = PageParts()
     parts.put(EXPLAINS, running.explains).put(ORIGIN_PROBLEMS, running.origin_problems)
     parts.put(HEALTH_VIEW, running.health).put(NOTIFICATION_VIEW, running.notifications)
+    parts.put(INCIDENTS, running.notifications)
     parts.put(ANALYTICS_STORE, running.analytics).put(QUERIES, queries)
     parts.put(STATUS_PREVIEW, running.status).put(TICKET_KEYS, running.ticket_keys)
     parts.put(DATA_CENTERS, running.data_centers).put(DRY_RUNS, DryRunProcesses())

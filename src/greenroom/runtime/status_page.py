@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from greenroom.admission.schedule import Phase
 from greenroom.config.settings import Config
 from greenroom.configuration.state import RoomState
-from greenroom.dashboard.services import ServedStatusPage, StatusDraft
 from greenroom.model.status_page import PageSettings
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.notifications import Look, Notifications
 from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
+from greenroom.status_page.dashboard.preview import ServedStatusPage, StatusDraft
 from greenroom.status_page.render import CSP, html
 from greenroom.status_page.view import DAYS, view
 from greenroom.web.client_address import WithClientAddress

@@ -7,9 +7,6 @@ from greenroom.model.alert import Alert
 HISTORY_KEPT_MS = 30 * 86_400_000
 """Of the history and repeated alerts, as published."""
 
-INCIDENTS_KEPT_MS = 90 * 86_400_000
-"""The status page shows 90 days."""
-
 WAITING_MAX = 10_000
 """Waiting messages of one destination; a day's outage in a bad week stays far below."""
 

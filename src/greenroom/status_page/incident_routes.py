@@ -7,18 +7,18 @@ from typing import Annotated
 from starlette.requests import Request
 from starlette.responses import Response
 
-from greenroom.alerts import incident_notes
-from greenroom.alerts.rules.outbox import INCIDENTS_KEPT_MS
-from greenroom.alerts.view import NotificationView
 from greenroom.configuration.dependencies import WithConfig
+from greenroom.model.alert import INCIDENTS_KEPT_MS
+from greenroom.status_page import incident_notes
+from greenroom.status_page.incident_notes import IncidentView
 from greenroom.web.dependencies import Document, Editor, Paged
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told
 from greenroom.web.routing import Depends, Router
 
 
-def _view(request: Request) -> NotificationView:
-    found: NotificationView = request.app.state.notifications
+def _view(request: Request) -> IncidentView:
+    found: IncidentView = request.app.state.notifications
     return found
 
 
@@ -27,7 +27,7 @@ router = Router(tags=["status page"], prefix="/accounts/{account_id}")
 
 @router.get("/incidents", **told("[Incident]", info="Page", may="read"))
 def list_incidents(
-    config_service: WithConfig, view: Annotated[NotificationView, Depends(_view)], page: Paged
+    config_service: WithConfig, view: Annotated[IncidentView, Depends(_view)], page: Paged
 ) -> Response:
     """List the incidents of the last 90 days, newest first."""
     found = view.incidents(max(0, config_service.clock.now_ms() - INCIDENTS_KEPT_MS))

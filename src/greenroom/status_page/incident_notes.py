@@ -1,7 +1,7 @@
 """Incidents on the status page, and operators' notes. An extension of Cloudflare's API."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from greenroom.model.alert import Incident
 from greenroom.model.change import Put, Remove
@@ -48,6 +48,13 @@ NOTE = ApiSchema.of(
         computed("time", "the time it is shown under; left out: now", MomentField(), writable=True),
     ),
 )
+
+
+class IncidentView(Protocol):
+    """The running alerts, as far as the status page shows them."""
+
+    def incidents(self, since_ms: int) -> list[Incident]:
+        """Incidents that are open or began since then, newest first. Blocks; raises StorageFailed."""
 
 
 def show_incident(incident: Incident) -> Json:

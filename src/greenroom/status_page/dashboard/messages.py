@@ -5,34 +5,30 @@ preview before anyone sees them.
 from collections.abc import Mapping
 from typing import Any
 
-from anyio import from_thread
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from greenroom.alerts import incident_notes
-from greenroom.alerts.rules.outbox import INCIDENTS_KEPT_MS
-from greenroom.dashboard.services import (
-    NOTIFICATION_VIEW,
-    STATUS_PREVIEW,
-    StatusDraft,
-    StatusPreview,
-)
-from greenroom.errors import StorageFailed
 from greenroom.model.account import Role
+from greenroom.model.alert import INCIDENTS_KEPT_MS
 from greenroom.model.configuration import Entry
 from greenroom.model.notification import IncidentNote
-from greenroom.model.status_page import PageSettings
+from greenroom.status_page import incident_notes
+from greenroom.status_page.dashboard.preview import (
+    INCIDENTS,
+    STATUS,
+    STATUS_PREVIEW,
+    StatusDraft,
+    drawn,
+    problems_in_frame,
+    status_of,
+    unwritten,
+)
 from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import Faults, FieldView, unchanged_since
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
-from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.refusals import Refused
 
-STATUS = "/status-page"
 NOTE = f"{STATUS}/messages/{{note_id}}"
-FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
-"""For a frame of the dashboard, and nowhere else."""
-
 NOTES_SHOWN, INCIDENTS_SHOWN = 100, 50
 
 
@@ -88,51 +84,13 @@ def preview_draft(page: PageRequest) -> Response:
     )
 
 
-def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
-    """What is wrong, where the preview would be."""
-    answer = page.render(
-        "page_problems.html", 400, texts=[fault.message for fault in refused.faults]
-    )
-    answer.headers.update(
-        FRAME
-        | {
-            "Content-Security-Policy": (
-                "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
-            )
-        }
-    )
-    return answer
-
-
 def _number(page: PageRequest, text: str) -> int:
-    count = len(_status(page).pages())
+    count = len(status_of(page).pages())
     return (
         int(text)
         if text.isascii() and text.isdigit() and len(text) < 5 and int(text) < count
         else 0
     )
-
-
-def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | None) -> Response:
-    """A served page by its number, or one that is not saved."""
-    status = _status(page)
-    try:
-        policy, body = from_thread.run(status.html, shown, draft)
-    except StorageFailed as error:
-        raise Refused(
-            ApiFault(Code.UNAVAILABLE, f"what happened cannot be read at the moment: {error}"),
-            status=503,
-        ) from error
-    return Response(
-        body, media_type="text/html", headers=FRAME | {"Content-Security-Policy": policy}
-    )
-
-
-def _status(page: PageRequest) -> StatusPreview:
-    status = page.part(STATUS_PREVIEW)
-    if status is None:
-        raise HTTPException(404)
-    return status
 
 
 def _note(page: PageRequest) -> Entry[IncidentNote]:
@@ -147,16 +105,6 @@ def _document(page: PageRequest) -> Json:
         "title": "" if incident else page.field("title").strip(),
         "text": page.field("text").strip(),
     }
-
-
-def unwritten(plan: Any) -> Any:
-    """Answers with the record that the plan would write."""
-
-    def planned(known: Any, at: Any) -> Any:
-        change = plan(known, at)
-        return change._replace(answer=lambda _known: change.changes[0].record)
-
-    return planned
 
 
 def _saved(page: PageRequest, plan: Any, entry: Entry[IncidentNote] | None) -> Response:
@@ -196,7 +144,7 @@ def _form(
 
 
 def _incidents(page: PageRequest) -> list[Json]:
-    view = page.part(NOTIFICATION_VIEW)
+    view = page.part(INCIDENTS)
     found = view.incidents(max(0, page.now_ms - INCIDENTS_KEPT_MS)) if view else []
     return [incident_notes.show_incident(one) for one in found[:INCIDENTS_SHOWN]]
 

@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.dashboard.pages.status import STATUS, drawn, problems_in_frame, unwritten
-from greenroom.dashboard.services import STATUS_PREVIEW
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.status_page import StatusPage
 from greenroom.status_page import pages as status_pages
+from greenroom.status_page.dashboard.preview import (
+    STATUS,
+    STATUS_PREVIEW,
+    drawn,
+    problems_in_frame,
+    unwritten,
+)
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import refuse_read_only
 from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since

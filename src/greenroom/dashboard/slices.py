@@ -1,0 +1,9 @@
+"""Packages with pages of the dashboard: their `templates` and `assets` are found by name.
+
+No two have a file of the same name. The rows of their pages are in `routes.py`.
+"""
+
+PACKAGES = (
+    "greenroom.dashboard",
+    "greenroom.status_page.dashboard",
+)

@@ -1,0 +1,104 @@
+"""A status page in a frame of the dashboard, before anyone else sees it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from anyio import from_thread
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from greenroom.errors import StorageFailed
+from greenroom.model.status_page import PageSettings
+from greenroom.status_page.incident_notes import IncidentView
+from greenroom.web.pages.parts import PagePart
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.refusals import ApiFault, Code, Refused
+
+STATUS = "/status-page"
+FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
+"""For a frame of the dashboard, and nowhere else."""
+
+
+class StatusDraft(NamedTuple):
+    """An unpublished message, or change of one; fields of an IncidentNote."""
+
+    id: str
+    incident: str
+    title: str
+    text: str
+    at_ms: int
+
+
+class ServedStatusPage(NamedTuple):
+    """Empty address: served nowhere."""
+
+    title: str
+    where: str
+
+
+class StatusPreview(Protocol):
+    @property
+    def has_address(self) -> bool: ...
+
+    @property
+    def is_served(self) -> bool: ...
+
+    def pages(self) -> Sequence[ServedStatusPage]:
+        """Those of the file, then of the store; where there are none, one with everything on it."""
+
+    async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
+        """Returns content security policy and HTML of one of `pages`, or of an unsaved one. Raises
+        StorageFailed.
+        """
+
+
+STATUS_PREVIEW = PagePart[StatusPreview]("status page")
+INCIDENTS = PagePart[IncidentView]("incidents")
+
+
+def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
+    """What is wrong, where the preview would be."""
+    answer = page.render(
+        "page_problems.html", 400, texts=[fault.message for fault in refused.faults]
+    )
+    answer.headers.update(
+        FRAME
+        | {
+            "Content-Security-Policy": (
+                "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
+            )
+        }
+    )
+    return answer
+
+
+def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | None) -> Response:
+    """A served page by its number, or one that is not saved."""
+    status = status_of(page)
+    try:
+        policy, body = from_thread.run(status.html, shown, draft)
+    except StorageFailed as error:
+        raise Refused(
+            ApiFault(Code.UNAVAILABLE, f"what happened cannot be read at the moment: {error}"),
+            status=503,
+        ) from error
+    return Response(
+        body, media_type="text/html", headers=FRAME | {"Content-Security-Policy": policy}
+    )
+
+
+def status_of(page: PageRequest) -> StatusPreview:
+    status = page.part(STATUS_PREVIEW)
+    if status is None:
+        raise HTTPException(404)
+    return status
+
+
+def unwritten(plan: Any) -> Any:
+    """Answers with the record that the plan would write."""
+
+    def planned(known: Any, at: Any) -> Any:
+        change = plan(known, at)
+        return change._replace(answer=lambda _known: change.changes[0].record)
+
+    return planned

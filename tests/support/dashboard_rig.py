@@ -31,13 +31,13 @@ from greenroom.dashboard import Dashboard
 from greenroom.dashboard.services import (
     DATA_CENTERS,
     DRY_RUNS,
-    HEALTH_VIEW,
     OIDC,
     ORIGIN_PROBLEMS,
     TICKET_KEYS,
     ExampleWait,
 )
 from greenroom.dashboard.sign_in import BrowserFacts
+from greenroom.health.view import HEALTH_VIEW
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put
 from greenroom.runtime.dashboard import KeyFile

@@ -7,11 +7,12 @@ import re
 import pytest
 
 from greenroom.configuration import rooms, zones
-from greenroom.dashboard.field_help import HEALTH_CHECK, ROOM, ZONE
-from greenroom.dashboard.pages import health
+from greenroom.dashboard.field_help import ROOM, ZONE
 from greenroom.dashboard.pages import rooms as room_pages
 from greenroom.dashboard.pages import zones as zone_pages
 from greenroom.health import checks as health_checks
+from greenroom.health.dashboard import checks as health
+from greenroom.health.dashboard.checks import FIELD_HELP
 from greenroom.model.fields import specs
 from greenroom.model.health_check import HttpCheck
 from greenroom.web.pages.forms import Faults, field_view
@@ -22,7 +23,7 @@ def _shown() -> list[tuple[str, str, str]]:
     tables = (
         (zones.ZONE, zone_pages.LABELS, ZONE),
         (rooms.ROOM, room_pages.LABELS, ROOM),
-        (health_checks.HEALTH_CHECK, health.LABELS, HEALTH_CHECK),
+        (health_checks.HEALTH_CHECK, health.LABELS, FIELD_HELP),
     )
     found = [
         (name, label, field_view(schema, name, "", Faults(), told=told.get(name, "")).help)
@@ -30,7 +31,7 @@ def _shown() -> list[tuple[str, str, str]]:
         for name, label in labels.items()
     ]
     return found + [
-        (name, label, HEALTH_CHECK.get(name) or specs(HttpCheck)[name].help)
+        (name, label, FIELD_HELP.get(name) or specs(HttpCheck)[name].help)
         for name, label in health.PART_LABELS.items()
     ]
 

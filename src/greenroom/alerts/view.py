@@ -5,6 +5,7 @@ from typing import Protocol
 from greenroom.alerts.rules.outbox import Dispatch
 from greenroom.model.alert import Alert, Incident
 from greenroom.model.notification import AlertPolicy, Webhook
+from greenroom.web.pages.parts import PagePart
 
 
 class NotificationView(Protocol):
@@ -40,6 +41,9 @@ class NotificationView(Protocol):
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
         """Sends an alert to all destinations, despite filters, interval and silences."""
+
+
+NOTIFICATION_VIEW = PagePart[NotificationView]("notifications")
 
 
 class NoNotifications:

@@ -40,10 +40,3 @@ ROOM: Mapping[str, str] = {
         "What happens to new visitors while the health checks of your application fail."
     ),
 }
-HEALTH_CHECK: Mapping[str, str] = {
-    "name": "A short name for you and your colleagues.",
-    "type": "HTTP and HTTPS ask for a page; TCP only connects.",
-    "suspended": "It sends nothing until you take this off.",
-    "allow_insecure": "Also one that has expired, or is for another name.",
-    "method": "HEAD asks for the page without its content.",
-}

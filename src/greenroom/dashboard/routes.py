@@ -2,6 +2,7 @@
 module in `pages/`, listed here.
 """
 
+from greenroom.alerts import dashboard as alerts
 from greenroom.dashboard.pages import (
     about,
     accounts,
@@ -12,12 +13,10 @@ from greenroom.dashboard.pages import (
     events,
     explain,
     explorer,
-    health,
     keys,
     lists,
     live,
     live_actions,
-    notifications,
     oidc,
     processes,
     room_meaning,
@@ -33,6 +32,7 @@ from greenroom.dashboard.pages import (
     waiting_page,
     zones,
 )
+from greenroom.health import dashboard as health
 from greenroom.status_page import dashboard as status_page
 
 ROUTES = (
@@ -46,7 +46,7 @@ ROUTES = (
     *waiting_page.PAGES,
     *rules.PAGES,
     *health.PAGES,
-    *notifications.PAGES,
+    *alerts.PAGES,
     *status_page.PAGES,
     *live.PAGES,
     *live_actions.PAGES,

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Protocol
 from anyio import from_thread
 
 from greenroom.accounts.oidc_provider import OidcProvider
-from greenroom.alerts.view import NotificationView
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.state import (
@@ -17,7 +16,6 @@ from greenroom.configuration.state import (
 )
 from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard.room_peaks import PeakCache
-from greenroom.health.view import HealthView
 from greenroom.model.oidc import OidcSettings
 from greenroom.model.ticket_key import TicketKey
 from greenroom.ports import SessionStore
@@ -106,9 +104,7 @@ DRY_RUNS = PagePart[DryRuns]("dry runs")
 EXPLAINS = PagePart[Explains]("explains")
 FETCH_LOGO = PagePart[Callable[[str], str]]("fetch logo")
 """(address) -> the picture as a `data:` URL; blocks. Raises GreenroomError with the reason."""
-HEALTH_VIEW = PagePart[HealthView]("health")
 LIVE = PagePart[LiveState]("live")
-NOTIFICATION_VIEW = PagePart[NotificationView]("notifications")
 OIDC = PagePart[Callable[[], OidcProvider | None]]("OpenID Connect")
 ORIGIN_PROBLEMS = PagePart[OriginProblems]("origin problems")
 PEAKS = PagePart[PeakCache]("peaks")

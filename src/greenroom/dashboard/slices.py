@@ -5,5 +5,7 @@ No two have a file of the same name. The rows of their pages are in `routes.py`.
 
 PACKAGES = (
     "greenroom.dashboard",
+    "greenroom.alerts.dashboard",
+    "greenroom.health.dashboard",
     "greenroom.status_page.dashboard",
 )

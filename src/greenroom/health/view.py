@@ -8,6 +8,7 @@ from greenroom.health.rules.memory import EventQuestion, Uptime
 from greenroom.health.rules.roster import Agent
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import AgentOrders, AgentReport, CheckEvent
+from greenroom.web.pages.parts import PagePart
 
 
 class PreviewView(Protocol):
@@ -55,6 +56,9 @@ class HealthView(HealthStates, Protocol):
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
         """By check and day. Blocks; raises StorageFailed."""
+
+
+HEALTH_VIEW = PagePart[HealthView]("health")
 
 
 class NoStates:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from starlette.types import ASGIApp
 
 from greenroom.accounts.oidc_provider import OidcProvider
-from greenroom.alerts.view import NotificationView
+from greenroom.alerts.view import NOTIFICATION_VIEW, NotificationView
 from greenroom.analytics.graphql.datasets import DatasetAnswer
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.api.management import ALL_DATASETS, all_answers
@@ -30,8 +30,6 @@ from greenroom.dashboard.services import (
     DRY_RUNS,
     EXPLAINS,
     FETCH_LOGO,
-    HEALTH_VIEW,
-    NOTIFICATION_VIEW,
     OIDC,
     ORIGIN_PROBLEMS,
     QUERIES,
@@ -42,7 +40,7 @@ from greenroom.dashboard.services import (
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.gateway.tls import server_context
-from greenroom.health.view import HealthView
+from greenroom.health.view import HEALTH_VIEW, HealthView
 from greenroom.keys.ticket_keys import KeyRing, ticket_keys
 from greenroom.model.branding import LOGO_BYTES_MAX
 from greenroom.model.ticket_key import TicketKey

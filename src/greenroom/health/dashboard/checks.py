@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.dashboard import field_help
-from greenroom.dashboard.services import HEALTH_VIEW
 from greenroom.health import checks as health_checks
 from greenroom.health import history as health_history
-from greenroom.health.view import HealthView, NoStates
+from greenroom.health.view import HEALTH_VIEW, HealthView, NoStates
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import specs
@@ -65,6 +63,14 @@ PART_LABELS: Mapping[str, str] = {
     "allow_insecure": "Accept any certificate",
 }
 """Fields of `http_config`; a TCP check has only the port."""
+
+FIELD_HELP: Mapping[str, str] = {
+    "name": "A short name for you and your colleagues.",
+    "type": "HTTP and HTTPS ask for a page; TCP only connects.",
+    "suspended": "It sends nothing until you take this off.",
+    "allow_insecure": "Also one that has expired, or is for another name.",
+    "method": "HEAD asks for the page without its content.",
+}
 
 PART_KINDS = {"port": int, "follow_redirects": bool, "allow_insecure": bool}
 
@@ -246,7 +252,7 @@ def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
         value,
         faults,
         label=LABELS[name],
-        told=field_help.HEALTH_CHECK.get(name, ""),
+        told=FIELD_HELP.get(name, ""),
     )
     kind = {bool: "checkbox", int: "number"}.get(_plain(default), made.kind)
     return replace(made, kind=kind)
@@ -263,8 +269,7 @@ def _part_field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldVi
         label=PART_LABELS[name],
         kind=kind,
         value=values.get(name, shown),
-        help=field_help.HEALTH_CHECK.get(name)
-        or rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
+        help=FIELD_HELP.get(name) or rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
         choices=tuple((str(choice), str(choice)) for choice in rule.choices),
         problems=faults.take(name),
     )

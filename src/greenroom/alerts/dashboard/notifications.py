@@ -20,8 +20,7 @@ from greenroom.alerts import (
 )
 from greenroom.alerts.rules.channels.table import CHANNELS
 from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
-from greenroom.alerts.view import NoNotifications, NotificationView
-from greenroom.dashboard.services import NOTIFICATION_VIEW
+from greenroom.alerts.view import NOTIFICATION_VIEW, NoNotifications, NotificationView
 from greenroom.model.account import Role
 from greenroom.model.alert_types import ALERTS
 from greenroom.model.configuration import Entry

@@ -1,0 +1,5 @@
+"""Notifications in the dashboard."""
+
+from greenroom.alerts.dashboard import notifications
+
+PAGES = notifications.PAGES

@@ -13,7 +13,7 @@ from api_rig import Api, create_token
 from dashboard_browser import DashboardBrowser, chromium
 from playwright.sync_api import expect
 
-from greenroom.dashboard.analytics_panels import PANELS
+from greenroom.analytics.dashboard.panels import PANELS
 
 PATIENCE_MS = 60_000
 LABEL = "demo data"

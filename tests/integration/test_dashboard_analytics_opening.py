@@ -10,10 +10,10 @@ import pytest
 from dashboard_rig import DashboardRig
 from live_rig import sale_parts
 
+from greenroom.analytics.dashboard.panels import opening_span
+from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper, RoomPlace
-from greenroom.dashboard.analytics_panels import opening_span
-from greenroom.dashboard.services import ANALYTICS_STORE
 from greenroom.errors import StorageFailed
 
 END_S = 1_700_000_100

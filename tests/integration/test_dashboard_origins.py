@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from structlog.testing import capture_logs
 
+from greenroom.accounts.dashboard.oidc import _address
 from greenroom.dashboard.app import _from_own_page
-from greenroom.dashboard.pages.oidc import _address
 from greenroom.decision.arrival import origin_of
 
 OPS = "https://ops.example.com"

@@ -11,10 +11,10 @@ from typing import Any
 from dashboard_rig import dashboard_in
 from live_rig import sale_parts
 
+from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper, RoomPlace
 from greenroom.dashboard.room_peaks import FRESH_MS, LINE_HIGH, LINE_WIDE, PeakCache
-from greenroom.dashboard.services import ANALYTICS_STORE
 from greenroom.errors import StorageFailed
 
 END_S = 1_700_000_100  # a whole five minutes

@@ -10,7 +10,7 @@ import pytest
 from api_in_process import ApiInProcess, api_in, health_of
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 
-from greenroom.dashboard.services import QUERIES
+from greenroom.analytics.dashboard.parts import QUERIES
 from greenroom.runtime.dashboard import AnalyticsQueries
 
 ZONES = "{ viewer { zones { zoneTag } } }"

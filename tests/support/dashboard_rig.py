@@ -18,7 +18,9 @@ from config_material import one_of_each, room, zone
 
 from greenroom.accounts import passwords
 from greenroom.accounts import people as accounts
+from greenroom.accounts.dashboard.parts import OIDC
 from greenroom.accounts.oidc_provider import OidcProvider
+from greenroom.accounts.sign_in import BrowserFacts
 from greenroom.config.addresses import origin_problems
 from greenroom.configuration.state import (
     ConfigState,
@@ -31,12 +33,10 @@ from greenroom.dashboard import Dashboard
 from greenroom.dashboard.services import (
     DATA_CENTERS,
     DRY_RUNS,
-    OIDC,
     ORIGIN_PROBLEMS,
     TICKET_KEYS,
     ExampleWait,
 )
-from greenroom.dashboard.sign_in import BrowserFacts
 from greenroom.health.view import HEALTH_VIEW
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put

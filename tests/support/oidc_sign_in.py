@@ -12,7 +12,7 @@ from dashboard_rig import DashboardRig, Visitor
 from oidc_rig import CLIENT, RETURN, SECRET, Provider, provider_at
 
 from greenroom.accounts.oidc_provider import OidcProvider
-from greenroom.dashboard.sign_in import HOUR_MS
+from greenroom.accounts.sign_in import HOUR_MS
 from greenroom.model.oidc import OidcEntry, OidcRole, OidcSettings
 from greenroom.model.session import SESSION
 from greenroom.outbound import OutboundPolicy

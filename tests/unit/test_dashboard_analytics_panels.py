@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.analytics.metrics import DIMENSIONS, METRICS
-from greenroom.analytics.question import AnalyticsAnswer, Question
-from greenroom.dashboard.analytics_panels import (
+from greenroom.analytics.dashboard.panels import (
     COMPARISONS,
     DAY_S,
     GLANCE,
@@ -23,6 +21,8 @@ from greenroom.dashboard.analytics_panels import (
     earlier,
     span_of,
 )
+from greenroom.analytics.metrics import DIMENSIONS, METRICS
+from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.model.event import Event
 from greenroom.web.pages.local_times import from_input, local_input
 

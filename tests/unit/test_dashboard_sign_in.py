@@ -12,8 +12,8 @@ from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in, quick_p
 
 from greenroom.accounts import people as accounts
 from greenroom.accounts import tokens
-from greenroom.dashboard.pages.session import safe_path
-from greenroom.dashboard.sign_in import IDLE_MS, LINK_MS, LONGEST_MS
+from greenroom.accounts.dashboard.session import safe_path
+from greenroom.accounts.sign_in import IDLE_MS, LINK_MS, LONGEST_MS
 from greenroom.model.session import LINK, SESSION
 from greenroom.web.failures import FAILURES_MAX, FAILURES_MS
 

@@ -13,15 +13,15 @@ import pytest
 from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in, quick_passwords
 
 from greenroom.accounts import people as accounts
+from greenroom.accounts.sign_in import SECOND_MS
 from greenroom.accounts.totp import (
     STEP_MS,
     totp_code,
     totp_step,
     totp_uri,
 )
+from greenroom.accounts.two_step import TRIES, TRIES_MS
 from greenroom.configuration.store import SqlStore, default_url
-from greenroom.dashboard.sign_in import SECOND_MS
-from greenroom.dashboard.two_step import TRIES, TRIES_MS
 from greenroom.keys.sealed_secrets import SECRETS_FILE
 from greenroom.model.account import RECOVERY_CODES, Account
 from greenroom.model.change import Put

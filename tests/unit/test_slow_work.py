@@ -56,7 +56,7 @@ def test_pages_are_shown_while_a_hundred_passwords_are_judged(tmp_path: Path, mo
 
     with dashboard_in(tmp_path) as rig:
         reader = rig.person("viewer")
-        monkeypatch.setattr("greenroom.dashboard.sign_in.password_fits", judged)
+        monkeypatch.setattr("greenroom.accounts.sign_in.password_fits", judged)
         shown, statuses = rig.run(story(rig, reader))
     assert shown == 200
     assert set(statuses) == {401, 429}

@@ -113,7 +113,7 @@ def remove(
 @accounts.command("link")
 def link(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
     """Print a sign-in link for the dashboard that works once, for 24 hours, and gives all rights."""
-    from greenroom.dashboard import LINK_PATH, make_link
+    from greenroom.accounts.sign_in import LINK_PATH, make_link
 
     with config_service_or_exit(data, store, existing=False) as config_service:
         key = make_link(config_service.store.sessions, config_service.clock.now_ms())

@@ -2,32 +2,27 @@
 module in `pages/`, listed here.
 """
 
+from greenroom.accounts import dashboard as accounts
 from greenroom.alerts import dashboard as alerts
+from greenroom.analytics import dashboard as analytics
 from greenroom.dashboard.pages import (
     about,
-    accounts,
-    analytics,
     audit,
     documentation,
     dry_run,
     events,
     explain,
-    explorer,
     keys,
     lists,
     live,
     live_actions,
-    oidc,
     processes,
     room_meaning,
     rooms,
     rules,
     search,
-    session,
     settings,
-    tokens,
     transfer,
-    two_step,
     undo,
     waiting_page,
     zones,
@@ -36,8 +31,7 @@ from greenroom.health import dashboard as health
 from greenroom.status_page import dashboard as status_page
 
 ROUTES = (
-    *session.PAGES,
-    *oidc.PAGES,
+    *accounts.PAGES,
     *settings.PAGES,
     *search.PAGES,
     *undo.PAGES,
@@ -59,11 +53,7 @@ ROUTES = (
     *explain.PAGES,
     *processes.PAGES,
     *transfer.PAGES,
-    *tokens.PAGES,
     *keys.PAGES,
-    *accounts.PAGES,
-    *two_step.PAGES,
-    *explorer.PAGES,
     *documentation.PAGES,
     *about.PAGES,
 )

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple, Protocol
 
 from anyio import from_thread
 
-from greenroom.accounts.oidc_provider import OidcProvider
-from greenroom.analytics.question import AnalyticsStore
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.state import (
     DataCenterView,
@@ -16,11 +14,8 @@ from greenroom.configuration.state import (
 )
 from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard.room_peaks import PeakCache
-from greenroom.model.oidc import OidcSettings
 from greenroom.model.ticket_key import TicketKey
-from greenroom.ports import SessionStore
-from greenroom.web.pages.parts import PagePart, PageParts
-from greenroom.web.pages.person import Person
+from greenroom.web.pages.parts import PagePart
 from greenroom.web.pages.request import PageRequest
 
 FRESH_MS = 500
@@ -42,11 +37,6 @@ class LiveState:
             state = self._observed.state()
             self._taken = now_ms, state, {room.room.id: room for room in state.rooms}
         return self._taken[1], self._taken[2]
-
-
-class AsksAnalytics(Protocol):
-    def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
-        """Returns status and JSON; `variables` is JSON, or empty. Blocks."""
 
 
 class TicketKeys(Protocol):
@@ -98,26 +88,15 @@ class DryRuns(Protocol):
         """Starts the simulation at the first call."""
 
 
-ANALYTICS_STORE = PagePart[AnalyticsStore]("analytics")
 DATA_CENTERS = PagePart[DataCenterView]("data centers")
 DRY_RUNS = PagePart[DryRuns]("dry runs")
 EXPLAINS = PagePart[Explains]("explains")
 FETCH_LOGO = PagePart[Callable[[str], str]]("fetch logo")
 """(address) -> the picture as a `data:` URL; blocks. Raises GreenroomError with the reason."""
 LIVE = PagePart[LiveState]("live")
-OIDC = PagePart[Callable[[], OidcProvider | None]]("OpenID Connect")
 ORIGIN_PROBLEMS = PagePart[OriginProblems]("origin problems")
 PEAKS = PagePart[PeakCache]("peaks")
-QUERIES = PagePart[AsksAnalytics]("queries")
-SESSIONS = PagePart[SessionStore]("sessions")
 TICKET_KEYS = PagePart[TicketKeys]("ticket keys")
-
-
-def oidc_settings(parts: PageParts) -> OidcSettings | None:
-    """None without a provider."""
-    now = parts.find(OIDC)
-    provider = now() if now else None
-    return provider.settings if provider else None
 
 
 def process_state(page: PageRequest) -> ProcessState:

@@ -5,7 +5,9 @@ No two have a file of the same name. The rows of their pages are in `routes.py`.
 
 PACKAGES = (
     "greenroom.dashboard",
+    "greenroom.accounts.dashboard",
     "greenroom.alerts.dashboard",
+    "greenroom.analytics.dashboard",
     "greenroom.health.dashboard",
     "greenroom.status_page.dashboard",
 )

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.types import ASGIApp
 
+from greenroom.accounts.dashboard.parts import OIDC, oidc_settings
 from greenroom.accounts.oidc_provider import OidcProvider
+from greenroom.accounts.sign_in import LINK_PATH
 from greenroom.alerts.view import NOTIFICATION_VIEW, NotificationView
+from greenroom.analytics.dashboard.parts import ANALYTICS_STORE, QUERIES
 from greenroom.analytics.graphql.datasets import DatasetAnswer
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.api.management import ALL_DATASETS, all_answers
@@ -23,19 +26,15 @@ from greenroom.config.settings import Address, Config
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
-from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard
+from greenroom.dashboard import PREFIX, Dashboard
 from greenroom.dashboard.services import (
-    ANALYTICS_STORE,
     DATA_CENTERS,
     DRY_RUNS,
     EXPLAINS,
     FETCH_LOGO,
-    OIDC,
     ORIGIN_PROBLEMS,
-    QUERIES,
     TICKET_KEYS,
     TicketKeys,
-    oidc_settings,
 )
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError

@@ -26,9 +26,9 @@ from oidc_sign_in import (
 )
 
 from greenroom.accounts.oidc_provider import RETRY_MS, OidcProvider
+from greenroom.accounts.sign_in import HOUR_MS
 from greenroom.config.settings import Address
 from greenroom.dashboard import PREFIX
-from greenroom.dashboard.sign_in import HOUR_MS
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.oidc import OidcRole
 from greenroom.model.session import LINK, SESSION

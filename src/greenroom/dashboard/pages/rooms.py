@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
+from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration import rooms
 from greenroom.dashboard import field_help
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
 from greenroom.dashboard.room_live import STATES, RoomLive, room_live, urgency
-from greenroom.dashboard.services import ANALYTICS_STORE, PEAKS, room_state
+from greenroom.dashboard.services import PEAKS, room_state
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import written

@@ -2,7 +2,7 @@ from zoneinfo import available_timezones
 
 from starlette.responses import Response
 
-from greenroom.dashboard.pages.session import safe_path
+from greenroom.accounts.dashboard.session import safe_path
 from greenroom.web.pages.rendering import THEME_COOKIE, THEMES, ZONE_COOKIE
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import PUBLIC, action, view

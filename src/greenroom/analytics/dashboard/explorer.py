@@ -2,8 +2,7 @@
 
 from starlette.responses import Response
 
-from greenroom.dashboard.assets import installed_assets
-from greenroom.dashboard.services import QUERIES
+from greenroom.analytics.dashboard.parts import QUERIES
 from greenroom.model.account import Role
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import Threads, action, view
@@ -30,7 +29,6 @@ def show(page: PageRequest) -> Response:
     return page.render(
         "explorer.html",
         there=there,
-        library=installed_assets().has("explorer.js"),
         first=FIRST_QUERY,
     )
 

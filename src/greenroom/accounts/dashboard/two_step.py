@@ -3,11 +3,11 @@
 from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
+from greenroom.accounts.dashboard.parts import SIGN_IN, browser_of
+from greenroom.accounts.dashboard.people import own_account
+from greenroom.accounts.dashboard.session import signed_in
 from greenroom.accounts.totp import totp_uri
-from greenroom.dashboard.pages.accounts import own_account
-from greenroom.dashboard.pages.session import signed_in
-from greenroom.dashboard.sign_in import SIGN_IN, browser_of
-from greenroom.dashboard.two_step import enrolment
+from greenroom.accounts.two_step import enrolment
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.model.account import Role, recovery_hash
 from greenroom.web.pages.forms import Faults

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.analytics.question import QuestionRefused, SlowAnswer
-from greenroom.dashboard.analytics_panels import (
+from greenroom.analytics.dashboard.panels import (
     COMPARISONS,
     DEFAULT_SPAN,
     GLANCE,
@@ -24,7 +23,8 @@ from greenroom.dashboard.analytics_panels import (
     opening_span,
     span_of,
 )
-from greenroom.dashboard.services import ANALYTICS_STORE
+from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
+from greenroom.analytics.question import QuestionRefused, SlowAnswer
 from greenroom.errors import StorageFailed
 from greenroom.web.pages.local_times import from_input, local_input
 from greenroom.web.pages.rendering import Viewer

@@ -9,10 +9,10 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
+from greenroom.accounts.dashboard.parts import OIDC, SIGN_IN, browser_of
+from greenroom.accounts.dashboard.session import safe_path, sign_in_form, signed_in
 from greenroom.accounts.oidc_provider import OidcProvider
-from greenroom.dashboard.pages.session import safe_path, sign_in_form, signed_in
-from greenroom.dashboard.services import OIDC
-from greenroom.dashboard.sign_in import OIDC_MS, SIGN_IN, SignedIn, browser_of
+from greenroom.accounts.sign_in import OIDC_MS, SignedIn
 from greenroom.decision.arrival import origin_of
 from greenroom.decision.cookies import OIDC_COOKIE
 from greenroom.web.pages.request import PageRequest

@@ -3,16 +3,8 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
-from greenroom.dashboard.services import oidc_settings
-from greenroom.dashboard.sign_in import (
-    DEVICE_MS,
-    LINK_PATH,
-    LONGEST_MS,
-    SIGN_IN,
-    SecondStep,
-    SignedIn,
-    browser_of,
-)
+from greenroom.accounts.dashboard.parts import SIGN_IN, browser_of, oidc_settings
+from greenroom.accounts.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SecondStep, SignedIn
 from greenroom.decision.cookies import DEVICE_COOKIE, SESSION_COOKIE
 from greenroom.model.account import PASSWORD_LEAST, Role
 from greenroom.web.pages.request import PageRequest

@@ -3,9 +3,9 @@
 from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
-from greenroom.dashboard.pages.session import signed_in
-from greenroom.dashboard.services import SESSIONS
-from greenroom.dashboard.sign_in import SIGN_IN, browser_of, oidc_name
+from greenroom.accounts.dashboard.parts import SESSIONS, SIGN_IN, browser_of
+from greenroom.accounts.dashboard.session import signed_in
+from greenroom.accounts.sign_in import oidc_name
 from greenroom.model.account import PASSWORD_LEAST, ROLES, Account, Role
 from greenroom.model.configuration import Entry
 from greenroom.model.session import SESSION

@@ -20,8 +20,7 @@ import msgspec
 
 from greenroom.accounts import people as accounts
 from greenroom.accounts.passwords import password_fits
-from greenroom.dashboard.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
-from greenroom.decision.cookies import DEVICE_COOKIE
+from greenroom.accounts.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
 from greenroom.model.account import ROLES, Account, Role
 from greenroom.model.configuration import Configuration
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
@@ -31,9 +30,7 @@ from greenroom.ports import SessionStore
 from greenroom.web.authenticator import Credentials, known_token
 from greenroom.web.config_service import ConfigService
 from greenroom.web.failures import StoredFailures, subscriber
-from greenroom.web.pages.parts import PagePart
 from greenroom.web.pages.person import DashboardSession, Person
-from greenroom.web.pages.request import PageRequest
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 HOUR_MS = 3_600_000
@@ -82,12 +79,6 @@ class BrowserFacts(NamedTuple):
     address: str
     agent: str = ""
     device: str = ""
-
-
-def browser_of(page: PageRequest) -> BrowserFacts:
-    client = page.request.client
-    agent = page.request.headers.get("user-agent", "")
-    return BrowserFacts(client.host if client else "", agent, page.cookie(DEVICE_COOKIE))
 
 
 def digest(secret: str) -> str:
@@ -358,9 +349,6 @@ def _too_many(wait_s: int) -> Refused:
 
 def _address(browser: BrowserFacts) -> str:
     return f"address {subscriber(browser.address)}"
-
-
-SIGN_IN = PagePart[SignIn]("sign-in")
 
 
 def make_link(store: SessionStore, now_ms: int) -> str:

@@ -65,7 +65,7 @@ def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
     ("room", "line"),
     [
         ("errors.py", "import greenroom.model.room"),
-        ("pages/__init__.py", "import greenroom.ports"),
+        ("lookups/__init__.py", "import greenroom.outbound"),
         ("attic.py", ""),
         ("gateway/visitor/contracts.py", "if TYPE_CHECKING:\n    import greenroom.gateway.server"),
         ("ledgers/sync/batch.py", "import greenroom.ledgers.redis.link"),

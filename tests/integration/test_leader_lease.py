@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from redis_world import RedisServer
 
+from greenroom.ledgers.coordination import TERM_MS, LeaseTerm
 from greenroom.ledgers.redis import leader_lease as module
 from greenroom.ledgers.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
 from greenroom.ledgers.redis.link import Link
 from greenroom.ledgers.redis.sync_lock import RedisSyncLock
-from greenroom.ports.coordination import TERM_MS, LeaseTerm
 
 LONG_MS = 30_000
 Story = Callable[[RedisLeaderLease], Awaitable[None]]

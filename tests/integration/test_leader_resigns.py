@@ -8,11 +8,11 @@ from pathlib import Path
 
 from redis_world import RedisServer
 
+from greenroom.ledgers.coordination import LeaseTerm
 from greenroom.ledgers.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
 from greenroom.ledgers.redis.link import Link
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
 from greenroom.ledgers.sync.leader_loop import LeaderLoop
-from greenroom.ports.coordination import LeaseTerm
 
 SLOW_S = 0.3
 

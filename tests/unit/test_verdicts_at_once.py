@@ -17,9 +17,9 @@ from visitors import Browser, Site
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.ledgers.memory import MemoryLedger
+from greenroom.ledgers.port import PromptLedger
 from greenroom.model.record import replace
 from greenroom.model.visit import Outcome
-from greenroom.ports import PromptLedger
 
 
 class LedgerElsewhere:

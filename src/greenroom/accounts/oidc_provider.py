@@ -21,6 +21,7 @@ from urllib.parse import quote_plus, urlencode
 
 from greenroom.accounts.oidc_tokens import IdTokenRefused, UnknownKey, verified_claims
 from greenroom.errors import GreenroomError
+from greenroom.model.clock import Clock
 from greenroom.model.oidc import OidcPerson, OidcSettings, claims_wanted, oidc_person
 from greenroom.outbound import (
     Guard,
@@ -35,7 +36,6 @@ from greenroom.outbound import (
 )
 from greenroom.outbound.own_listeners import Listening
 from greenroom.outbound.policy import NEVER, PRIVATE
-from greenroom.ports import Clock
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 LIMITS = RequestLimits(total_s=6.0, connect_s=3.0, body_max=256 * 1024)

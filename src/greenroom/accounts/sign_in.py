@@ -26,12 +26,12 @@ from greenroom.model.configuration import Configuration
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
 from greenroom.model.session import DEVICE, LINK, SECOND, SESSION, USED, SessionRow
 from greenroom.model.token import Token
-from greenroom.ports import SessionStore
 from greenroom.web.authenticator import Credentials, known_token
 from greenroom.web.config_service import ConfigService
 from greenroom.web.failures import StoredFailures, subscriber
 from greenroom.web.pages.person import DashboardSession, Person
 from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.stores import SessionStore
 
 HOUR_MS = 3_600_000
 IDLE_MS = 8 * HOUR_MS

@@ -20,8 +20,8 @@ import structlog
 
 from greenroom.accounts.totp import SECRET_BYTES, STEP_MS, totp_step
 from greenroom.model.account import RECOVERY_CODES, Account, recovery_hash
+from greenroom.model.clock import Clock
 from greenroom.model.sealed import is_sealed, key_of_sealed
-from greenroom.ports import Clock
 from greenroom.web.failures import StoredFailures
 from greenroom.web.refusals import ApiFault, Code, Refused
 

@@ -40,7 +40,7 @@ from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
 from greenroom.health import routes as health_checks
 from greenroom.health.view import HealthView
-from greenroom.ports import Clock, ConfigStore, SessionStore
+from greenroom.model.clock import Clock
 from greenroom.status_page import incident_routes as incident_notes
 from greenroom.status_page import routes as status_pages
 from greenroom.web.access_log import Front
@@ -49,6 +49,7 @@ from greenroom.web.config_service import ConfigService
 from greenroom.web.envelope import broken, no_route, refused
 from greenroom.web.refusals import CODES, Code, Refused
 from greenroom.web.slow_work import SlowWork
+from greenroom.web.stores import ConfigStore, SessionStore
 
 log = structlog.get_logger("greenroom.api")
 

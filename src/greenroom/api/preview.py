@@ -11,8 +11,8 @@ from starlette.responses import Response
 from greenroom.api.app import PREFIX
 from greenroom.configuration.dependencies import WithConfig
 from greenroom.configuration.zones import zone_of
+from greenroom.model.clock import Clock
 from greenroom.pages import template_problems
-from greenroom.ports import Clock
 from greenroom.web.dependencies import Document
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told

@@ -8,12 +8,12 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from greenroom.api.preview import PREVIEW_PATH, Previews
+from greenroom.model.clock import Clock
 from greenroom.model.room import LANGUAGES, METHODS, Room
 from greenroom.model.visit import Held
 from greenroom.pages import compile_page
 from greenroom.pages.preview import EVENTS, PreviewState
 from greenroom.pages.variables import WAIT_MINUTES_MAX
-from greenroom.ports import Clock
 
 BUILT_IN = "built-in"
 """In place of an id, shows the built-in page."""

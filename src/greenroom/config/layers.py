@@ -25,11 +25,11 @@ from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import NO_ORIGIN, Zone, in_zone
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.outbound.own_listeners import Listening
-from greenroom.ports import ConfigStore
 from greenroom.request.cookie_scope import CookieClaims
 from greenroom.request.hosts import KnownHosts, known_hosts
 from greenroom.request.path_readings import PathPolicy
 from greenroom.request.routing import Coverage
+from greenroom.web.stores import ConfigStore
 
 RESOLVE_S = 3.0
 """How long saving a zone waits for the name of its origin."""

@@ -6,9 +6,9 @@ import msgspec
 
 from greenroom.model.change import AuditEntry
 from greenroom.model.zone import ACCOUNT_ID
-from greenroom.ports import ConfigStore
 from greenroom.web.api_schema import ApiSchema, computed
 from greenroom.web.api_shapes import Json, Shown
+from greenroom.web.stores import ConfigStore
 from greenroom.web.time_format import moment as written
 
 CHUNK = 1_000

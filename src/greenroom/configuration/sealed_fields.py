@@ -11,7 +11,24 @@ from typing import Any, Protocol
 from greenroom.errors import GreenroomError, InvalidConfig, StorageFailed
 from greenroom.model.configuration import SEALED_KINDS
 from greenroom.model.sealed import is_sealed
-from greenroom.ports import SecretBox
+
+
+class SecretBox(Protocol):
+    """Seals what the configuration store keeps and greenroom has to read again. Methods block on a
+    disk.
+    """
+
+    def seal(self, secret: str, of: str) -> str:
+        """The secret as it may be stored, bound to the id of its owner. Raises StorageFailed or
+        InvalidConfig.
+        """
+
+    def open(self, sealed: str, of: str) -> str:
+        """Returns unsealed secrets as they are.
+
+        Raises StorageFailed, with the reason, when the key is not here or is not the owner's;
+        InvalidConfig when the keys are unusable.
+        """
 
 
 class FieldSeals(Protocol):

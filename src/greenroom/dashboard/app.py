@@ -37,7 +37,6 @@ from greenroom.decision.arrival import HOST_MAX, origin_of
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
-from greenroom.ports import SessionStore
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.parts import PageParts
 from greenroom.web.pages.person import DashboardSession
@@ -45,6 +44,7 @@ from greenroom.web.pages.request import PREFIX, Form, PageRequest, sent_cookie
 from greenroom.web.pages.routing import PageRoute, RouteReach, Threads
 from greenroom.web.refusals import Refused
 from greenroom.web.slow_work import SlowWork
+from greenroom.web.stores import SessionStore
 
 FORM_MAX = 8 << 20
 """Bytes of a form: a template of one megabyte in which every character is escaped still fits."""

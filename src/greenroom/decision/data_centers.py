@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+from greenroom.ledgers.port import LedgerPort
 from greenroom.model.visit import HOME_BYTES, Outcome, Standing, Ticket
-from greenroom.ports import LedgerPort
 
 
 def home_of(name: str) -> bytes:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from greenroom.admission.ledger.keeping import HELD_MS
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.decision.verdict import Verdict
+from greenroom.ledgers.port import LedgerPort
 from greenroom.model.arrival_kind import ArrivalKind
 from greenroom.model.visit import Arrival, Outcome, Standing, Ticket
-from greenroom.ports import LedgerPort
 from greenroom.request.admissible import kind_of
 
 MARGIN_MS = 250

@@ -16,8 +16,8 @@ from greenroom.admission.draw import (
     receipt,
 )
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.port import DrawStore, LedgerPort
 from greenroom.model.visit import Ticket, make_key
-from greenroom.ports import DrawStore, LedgerPort
 
 
 class DrawStanding(msgspec.Struct, frozen=True):

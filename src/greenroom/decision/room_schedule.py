@@ -17,13 +17,13 @@ from greenroom.decision.native_pass import MakePasses, PassWriter
 from greenroom.decision.prequeue_draw import PrequeueDraw
 from greenroom.decision.shared_table import SharedTable
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.port import DrawStore, LedgerPort, PromptLedger
 from greenroom.model.event import Event
 from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.pages import Page, compile_page
-from greenroom.ports import DrawStore, LedgerPort, PromptLedger
 
 NEVER_MS = 1 << 62
 RETRY_MS = 1_000

@@ -46,6 +46,7 @@ from greenroom.decision.ticket_reader import TicketReader
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.model.answer import Answer
+from greenroom.model.clock import Clock
 from greenroom.model.record import replace
 from greenroom.model.visit import (
     NO_HOME,
@@ -57,7 +58,6 @@ from greenroom.model.visit import (
     Ticket,
     make_key,
 )
-from greenroom.ports import Clock
 from greenroom.request.canonical import Target
 
 STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing.ACTIVE, Standing.WAITING, Standing.GONE

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from greenroom.ledgers.port import LedgerPort
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.line_table import FRESH_MS, LOOK_S, LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival
 from greenroom.pages.builtin import READS_TABLE
-from greenroom.ports import LedgerPort
 from greenroom.request.admissible import UPDATE_HEADER
 
 STALE_MS = 3_000

@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Callable
 
 from greenroom.decision.room_table import RoomTable
-from greenroom.ports import Clock
+from greenroom.model.clock import Clock
 
 REST_MOST_MS = 250
 """A new room table is seen within this time."""

@@ -1,7 +1,8 @@
 """The alert of a changed health check, with the facts of both published generations."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from greenroom.health.rules.condition import NO_FAILURES, Turn
 from greenroom.health.rules.votes import UNHEALTHY, Vote
@@ -13,6 +14,16 @@ from greenroom.model.zone import ACCOUNT_ID
 TYPE = "health_check_status_notification"
 ACCOUNT_NAME = "greenroom"
 STATES: dict[str, AlertState] = {"start": "start", "end": "end"}
+
+
+class AlertSink(Protocol):
+    def put(self, alerts: Sequence[Alert]) -> None:
+        """Keeps all of them or none; when it returns, they survive kill -9 and will be delivered at
+        least once.
+
+        An alert that was put before (`Alert.identity`) is ignored. Blocks on the configuration
+        store: call it in a thread. Raises StorageFailed, having kept nothing.
+        """
 
 
 class Placed(NamedTuple):

@@ -17,7 +17,7 @@ import structlog
 
 from greenroom.errors import AgentRefused, StorageFailed
 from greenroom.health.agent_sessions import AgentSessions
-from greenroom.health.alerts import Placed
+from greenroom.health.alerts import AlertSink, Placed
 from greenroom.health.monitor import AGENTS_MAX, HealthMonitor
 from greenroom.health.previews import PreviewChecks
 from greenroom.health.rules.condition import Condition
@@ -34,7 +34,6 @@ from greenroom.model.probe import (
     ProbeResult,
     Report,
 )
-from greenroom.ports import AlertSink
 
 TERM_MS = 15_000
 RENEW_S = 5.0

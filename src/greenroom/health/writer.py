@@ -12,9 +12,9 @@ import msgspec
 import structlog
 
 from greenroom.errors import StorageFailed
+from greenroom.health.alerts import AlertSink
 from greenroom.health.outcome import Pending
 from greenroom.health.rules.memory import HealthStore
-from greenroom.ports import AlertSink
 
 WRITE_S = 1.0
 

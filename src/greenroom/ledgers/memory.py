@@ -9,7 +9,7 @@ on. So the file never has a hole: it is either complete or not written.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
@@ -17,10 +17,11 @@ from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
 from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack, remember, snapshot
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.port import TableThen, Then, nobody
+from greenroom.model.clock import Clock
 from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import Clock, Journal, TableThen, Then, nobody
 
 HERE = "here"
 
@@ -33,6 +34,17 @@ RETRY_MS = 1_000
 
 SNAPSHOT_RECORDS = 40_000
 """Per payload of a snapshot: just under a megabyte."""
+
+
+class Journal(Protocol):
+    """An append-only record on disk. `append` returns only when the record would survive kill -9 of
+    this process.
+    """
+
+    def append(self, records: bytes) -> None:
+        """Raises StorageFailed, having written nothing that a reader would see, when the disk
+        refuses.
+        """
 
 
 class Gauges(NamedTuple):

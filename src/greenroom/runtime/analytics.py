@@ -24,7 +24,8 @@ from greenroom.configuration.state import AnalyticsState
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.errors import StorageFailed
-from greenroom.ports import Clock, ConfigStore
+from greenroom.model.clock import Clock
+from greenroom.web.stores import ConfigStore
 
 if TYPE_CHECKING:
     from greenroom.simulator.recording import RecordedFigures, RunRecording

@@ -26,11 +26,12 @@ from greenroom.gateway.server import Gateway
 from greenroom.gateway.wire.own_answers import LIVE_TARGET
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.ledgers.draws import DrawFiles
+from greenroom.ledgers.port import DrawStore
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.lookups.confirmed_names import ConfirmedNames
 from greenroom.lookups.places import open_database
+from greenroom.model.clock import Clock
 from greenroom.model.room import Room
-from greenroom.ports import Clock, DrawStore
 from greenroom.request.path_readings import PathPolicies, PathPolicy
 from greenroom.rules import Lookups
 from greenroom.runtime.callbacks import OnError

@@ -42,11 +42,11 @@ from greenroom.gateway.tls import server_context
 from greenroom.health.view import HEALTH_VIEW, HealthView
 from greenroom.keys.ticket_keys import KeyRing, ticket_keys
 from greenroom.model.branding import LOGO_BYTES_MAX
+from greenroom.model.clock import Clock
 from greenroom.model.ticket_key import TicketKey
 from greenroom.model.token import Token
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 from greenroom.outbound.own_listeners import Listening
-from greenroom.ports import Clock, ConfigStore, SessionStore
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dry_runs import DryRunProcesses
@@ -58,6 +58,7 @@ from greenroom.web.client_address import WithClientAddress
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.parts import PageParts
 from greenroom.web.pages.person import Person
+from greenroom.web.stores import ConfigStore, SessionStore
 
 if TYPE_CHECKING:
     from greenroom.analytics.graphql.endpoint import GraphqlEndpoint

@@ -16,7 +16,7 @@ from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.state import StoreState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed, TooNew
 from greenroom.model.configuration import Configuration
-from greenroom.ports import ConfigStore
+from greenroom.web.stores import ConfigStore
 
 POLL_S = 0.4
 """With the time to compile, a change counts within a second everywhere."""

@@ -29,12 +29,12 @@ from greenroom.health.service import HealthService
 from greenroom.health.store import SqlHealthStore, default_url
 from greenroom.health.tls import TlsContexts
 from greenroom.model.alert import Alert
+from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.room import Room
 from greenroom.outbound import Guard
 from greenroom.outbound.own_listeners import Listening
-from greenroom.ports import Clock
 from greenroom.runtime.assemble import origins
 
 LOOK_S = 0.3

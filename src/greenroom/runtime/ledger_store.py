@@ -18,10 +18,10 @@ from greenroom.errors import StorageFailed
 from greenroom.ledgers.journal import Damage
 from greenroom.ledgers.late_journal import LateJournal
 from greenroom.ledgers.memory import SNAPSHOT_RECORDS, MemoryLedger
+from greenroom.ledgers.port import LedgerPort
 from greenroom.ledgers.sync.tick_loop import TickLoop
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
-from greenroom.ports import LedgerPort
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.entropy import Entropy

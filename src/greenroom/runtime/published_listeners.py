@@ -18,7 +18,7 @@ import msgspec
 from greenroom.errors import StorageFailed
 from greenroom.model.session import LISTENERS, SessionRow
 from greenroom.outbound.policy import read_address
-from greenroom.ports import SessionStore
+from greenroom.web.stores import SessionStore
 
 READ_S = 5.0
 """Within this time every process knows a new process's listeners."""

@@ -22,12 +22,12 @@ from greenroom.decision.native_pass import no_pass_because, pass_writer
 from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.ledgers.port import DrawStore
 from greenroom.model.crawler import SEARCH
 from greenroom.model.room import ANY_PASS, Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.pages import template_problems
-from greenroom.ports import DrawStore
 from greenroom.rules import (
     NOTHING_KNOWN,
     BypassRules,

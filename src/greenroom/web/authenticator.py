@@ -6,11 +6,12 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration
 from greenroom.model.token import SCOPES, TOKEN_PREFIX, Token, secret_hash
-from greenroom.ports import Clock, ConfigStore, SessionStore
 from greenroom.web.failures import StoredFailures, subscriber
 from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.stores import ConfigStore, SessionStore
 
 GRANTS: dict[str, tuple[str, ...]] = {
     "read": ("read", "edit"),

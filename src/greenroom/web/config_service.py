@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from greenroom.errors import RevisionConflict
 from greenroom.model.change import Change
+from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration, Entry, EntryIndex, Record
-from greenroom.ports import Clock, ConfigStore
 from greenroom.web.refusals import (
     ApiFault,
     Code,
@@ -21,6 +21,7 @@ from greenroom.web.refusals import (
     refuse_if,
     said,
 )
+from greenroom.web.stores import ConfigStore
 
 ATTEMPTS = 5
 """Plans of one change before it is refused for conflicts."""

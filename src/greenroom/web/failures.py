@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv4Address, ip_address, ip_network
 
+from greenroom.model.clock import Clock
 from greenroom.model.session import FAILED, SessionRow
-from greenroom.ports import Clock, SessionStore
+from greenroom.web.stores import SessionStore
 
 FAILURES_MAX = 20
 """Failures of one address within FAILURES_MS."""

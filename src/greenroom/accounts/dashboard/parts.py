@@ -6,9 +6,9 @@ from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.accounts.sign_in import BrowserFacts, SignIn
 from greenroom.decision.cookies import DEVICE_COOKIE
 from greenroom.model.oidc import OidcSettings
-from greenroom.ports import SessionStore
 from greenroom.web.pages.parts import PagePart, PageParts
 from greenroom.web.pages.request import PageRequest
+from greenroom.web.stores import SessionStore
 
 OIDC = PagePart[Callable[[], OidcProvider | None]]("OpenID Connect")
 SESSIONS = PagePart[SessionStore]("sessions")

@@ -33,7 +33,8 @@ from greenroom.analytics.question import (
     Wanted,
     span_of,
 )
-from greenroom.ports import Clock, ConfigStore
+from greenroom.model.clock import Clock
+from greenroom.web.stores import ConfigStore
 
 SAMPLE_INTERVAL = 1
 """Every minute is kept: nothing is sampled."""

@@ -10,7 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from greenroom.analytics.graphql.datasets import Dataset, DatasetAnswer
-from greenroom.ports import Clock, ConfigStore
+from greenroom.model.clock import Clock
+from greenroom.web.stores import ConfigStore
 
 if TYPE_CHECKING:
     from greenroom.analytics.graphql.endpoint import GraphqlEndpoint

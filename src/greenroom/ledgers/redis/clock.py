@@ -5,7 +5,7 @@ Every answer of a ledger carries its server's time and how far the coordinator's
 it.
 """
 
-from greenroom.ports import Clock
+from greenroom.model.clock import Clock
 
 
 class ServerClock:

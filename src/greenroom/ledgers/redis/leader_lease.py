@@ -8,10 +8,10 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.coordination import TERM_MS, LeaseTerm, SavedState, Submission
 from greenroom.ledgers.redis.call import call_function, pop
 from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import LEADER_LIBRARY
-from greenroom.ports.coordination import TERM_MS, LeaseTerm, SavedState, Submission
 
 TIMEOUT_S = 2.0
 """A silent client is given up: four times the longest wait, and half of what makes a link cut off.

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger_time import Expectation
+from greenroom.ledgers.port import TableThen, Then, nobody
 from greenroom.ledgers.redis.answers import (
     ARRIVE,
     EXPECTED,
@@ -28,7 +29,6 @@ from greenroom.ledgers.redis.library import Library
 from greenroom.ledgers.redis.wire import Command, Unreachable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import TableThen, Then, nobody
 
 CALL_WORK = 60
 """Per call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call stays

@@ -13,6 +13,7 @@ from msgspec import msgpack
 from greenroom.admission.ledger.tally import STAYS_MAX, Taken
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.ledgers.coordination import Borrow
 from greenroom.ledgers.memory import Gauges
 from greenroom.ledgers.redis.batcher import RequestBatcher
 from greenroom.ledgers.redis.clock import ServerClock
@@ -22,7 +23,6 @@ from greenroom.ledgers.redis.library import LEDGER_LIBRARY, Library
 from greenroom.ledgers.redis.sync_batch import arguments_of, report_of
 from greenroom.ledgers.redis.wire import Command, Unreachable, wire
 from greenroom.model.room import Room
-from greenroom.ports import Borrow
 
 TIMEOUT_S = 1.0
 """Longest wait for Redis before the waiting page."""

@@ -9,10 +9,10 @@ import msgspec
 from redis.exceptions import RedisError
 
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.coordination import LOCK_MS, PERMIT_REQUESTS_MAX, PermitRequest
 from greenroom.ledgers.redis.call import call_function, pop
 from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import LEADER_LIBRARY
-from greenroom.ports.coordination import LOCK_MS, PERMIT_REQUESTS_MAX, PermitRequest
 
 ACKNOWLEDGEMENT_MS = 2_000
 """How long a process waits for an acknowledgement."""

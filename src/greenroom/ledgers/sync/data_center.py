@@ -19,12 +19,17 @@ import msgspec
 from greenroom.admission.messages.sync import SyncDown
 from greenroom.admission.sync_schedule import ANSWER_MS, BORROW_MS, SyncSchedule, phase_ms
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.coordination import (
+    LOCK_MS,
+    LeaderLease,
+    LedgerStore,
+    PermitRequest,
+    SyncLock,
+)
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
 from greenroom.ledgers.sync.ending import ended
 from greenroom.ledgers.sync.leader_loop import LeaderLoop
 from greenroom.model.room import Room
-from greenroom.ports import LedgerStore
-from greenroom.ports.coordination import LOCK_MS, LeaderLease, PermitRequest, SyncLock
 
 LOCK_RETRY_S = 0.5
 """Between tries to acquire the lock, or renewals."""

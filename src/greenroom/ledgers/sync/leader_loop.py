@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.coordination import TERM_MS, LeaderLease, LeaseTerm, SavedState
 from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry, LostUnits
 from greenroom.ledgers.sync.ending import ended
 from greenroom.model.room import Room
-from greenroom.ports.coordination import TERM_MS, LeaderLease, LeaseTerm, SavedState
 
 WAIT_S = 0.5
 """A term is renewed at least this often: four times before it ends."""

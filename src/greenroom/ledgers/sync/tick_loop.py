@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from greenroom.ports import Clock
+from greenroom.model.clock import Clock
 
 REST_LEAST_MS, REST_MOST_MS = 10, 250
 """A new room is seen within a quarter of a second, and requests are served in between."""

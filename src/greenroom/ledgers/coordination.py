@@ -1,14 +1,18 @@
-"""How processes agree who coordinates: the leader lease of the whole installation and the sync lock
-of one data center.
+"""How the ledgers of a data center are synced: by which process, and by which coordinator.
+
+The leader lease elects the coordinator of the whole installation, the sync lock the process that
+syncs one data center.
 
 Both are held for a limited time and given up by not being renewed, so a process that dies needs no
 one to clean up after it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
+
+from greenroom.admission.messages.sync import SyncDown, SyncUp
 
 TERM_MS = 2_000
 """Without renewal: shorter than the 4 s after which a data center counts as cut off."""
@@ -120,3 +124,34 @@ class SyncLock(Protocol):
         """Returns the others' requests as soon as there are any, or none after `wait_s`."""
 
     async def acknowledge(self, processes: Collection[str]) -> None: ...
+
+
+class LedgerStore(Protocol):
+    """The ledgers of all rooms of one data center, for the process that keeps them in step with the
+    coordinator.
+
+    Any process that reaches the ledgers may call this; each call is one round trip for all rooms
+    together. None of these raises: a room whose ledger cannot be reached, or is not open, is left
+    out. That is a lost message, and costs utilisation only.
+    """
+
+    async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
+        """Room id -> report, for every room id in `wants`; the number is permits needed because the
+        lease ran dry (0: none).
+        """
+
+    async def farewell(self) -> dict[str, SyncUp]:
+        """Room id -> last report, as the last process stops: the ledgers admit no visitor and renew
+        no session before the next answer.
+
+        Rooms without a fence are left out, and go on as they are.
+        """
+
+    async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
+        """Applies the coordinator's answers, in any order and any number of times."""
+
+
+Borrow = Callable[[str, int], Awaitable[None]]
+"""Asked by a ledger when a room's lease ran dry: (room id, permits wanted). Syncs that room at
+once, one flight per data center, and returns when the answer has been applied, or when there will
+be none. Never raises."""

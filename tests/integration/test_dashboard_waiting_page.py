@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from dashboard_rig import DashboardRig, Visitor
 
-from greenroom.dashboard.services import FETCH_LOGO
+from greenroom.dashboard.parts import FETCH_LOGO
 from greenroom.model.branding import LOGO_BYTES_MAX, Branding, LocalMessage
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room

@@ -7,9 +7,9 @@ import pytest
 from config_material import room, rules
 from dashboard_rig import DashboardRig
 
+from greenroom.configuration.dashboard.parts import EXPLAINS
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.dashboard.live_feed import LiveFeed, LiveWatcher, OriginLastMinute
-from greenroom.dashboard.services import EXPLAINS
 from greenroom.decision.dry_run import dry_run
 from greenroom.decision.explain import Explanation, RoomDefinition, explain
 from greenroom.model.rule import RuleList

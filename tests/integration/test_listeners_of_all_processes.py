@@ -18,7 +18,7 @@ from greenroom.alerts.settings import Sending
 from greenroom.config.load import load_config
 from greenroom.config.settings import Address
 from greenroom.configuration.store import SqlStore, default_url
-from greenroom.dashboard.services import FETCH_LOGO
+from greenroom.dashboard.parts import FETCH_LOGO
 from greenroom.gateway.wire.hop import marked_line
 from greenroom.model.change import Put
 from greenroom.outbound import OutboundPolicy, OutboundRefused

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from greenroom.dashboard.rule_rows import (
+from greenroom.configuration.dashboard.rule_rows import (
     ROW_FIELDS,
     ROW_OPERATORS,
     ConditionRow,

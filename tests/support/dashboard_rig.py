@@ -22,6 +22,7 @@ from greenroom.accounts.dashboard.parts import OIDC
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.accounts.sign_in import BrowserFacts
 from greenroom.config.addresses import origin_problems
+from greenroom.configuration.dashboard.parts import ORIGIN_PROBLEMS
 from greenroom.configuration.state import (
     ConfigState,
     ProcessState,
@@ -30,13 +31,7 @@ from greenroom.configuration.state import (
 )
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard import Dashboard
-from greenroom.dashboard.services import (
-    DATA_CENTERS,
-    DRY_RUNS,
-    ORIGIN_PROBLEMS,
-    TICKET_KEYS,
-    ExampleWait,
-)
+from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, TICKET_KEYS, ExampleWait
 from greenroom.health.view import HEALTH_VIEW
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put

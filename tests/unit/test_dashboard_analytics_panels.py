@@ -133,7 +133,7 @@ def test_a_text_that_is_no_moment_is_none(text: str) -> None:
 
 
 def test_times_of_events_are_named_as_in_the_form() -> None:
-    from greenroom.dashboard.event_forms import OVERRIDES, TIMES
+    from greenroom.configuration.dashboard.event_forms import OVERRIDES, TIMES
     from greenroom.model.event import OVERRIDES as OVERRIDABLE
 
     assert set(OVERRIDES) <= set(OVERRIDABLE)

@@ -17,9 +17,9 @@ from greenroom.configuration import rooms
 from greenroom.configuration.state import Figures, RoomState
 from greenroom.dashboard.assets import Assets
 from greenroom.dashboard.pages.rooms import LABELS, worded
+from greenroom.dashboard.parts import ExampleWait
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_words import example_words, has_example, meaning
-from greenroom.dashboard.services import ExampleWait
 from greenroom.dashboard.slices import PACKAGES
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.configuration import Configuration, Entry

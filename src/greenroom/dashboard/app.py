@@ -26,13 +26,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from greenroom.accounts.dashboard.parts import SESSIONS, SIGN_IN, oidc_settings
 from greenroom.accounts.passwords import AT_ONCE as PASSWORDS_AT_ONCE
 from greenroom.accounts.sign_in import SignIn
+from greenroom.configuration.dashboard.parts import LIVE, LiveState
 from greenroom.configuration.state import Observed
 from greenroom.dashboard.assets import Asset, installed_assets
 from greenroom.dashboard.frame import page_frame
 from greenroom.dashboard.live_feed import FEED, LiveFeed
+from greenroom.dashboard.parts import PEAKS
 from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.dashboard.routes import ROUTES
-from greenroom.dashboard.services import LIVE, PEAKS, LiveState
 from greenroom.decision.arrival import HOST_MAX, origin_of
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed

@@ -2,24 +2,6 @@
 
 from collections.abc import Mapping
 
-ZONE: Mapping[str, str] = {
-    "name": (
-        "What your visitors type, without https://. Rooms of the zone cover it and the hosts"
-        " below it."
-    ),
-    "origin": (
-        "Where greenroom sends visitors who are let in, such as http://127.0.0.1:3000; empty: where"
-        " the configuration file says."
-    ),
-    "limit_floor": "No room of the zone may have a smaller limit.",
-    "session_ceiling": "No room of the zone may have longer sessions.",
-    "always_use_https": (
-        "Browsers then send the visitor's cookie over HTTPS only, also when a payment page sends"
-        " the visitor back."
-    ),
-    "case_insensitive_paths": "/Sale and /sale are the same for every room.",
-    "paused": "Every visitor goes straight to your application.",
-}
 ROOM: Mapping[str, str] = {
     "name": "A short name for you and your colleagues. Visitors do not see it.",
     "host": (

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from greenroom.configuration.dashboard.undo import number_of_change, offered
 from greenroom.dashboard.assets import installed_assets
 from greenroom.dashboard.navigation import NOTICES, ROOM_TABS, current, visible
 from greenroom.dashboard.slices import PACKAGES
 from greenroom.dashboard.tour import tour_of
-from greenroom.dashboard.undo import number_of_change, offered
 from greenroom.web.pages.rendering import environment
 from greenroom.web.pages.request import PageFrame, PageRequest
 

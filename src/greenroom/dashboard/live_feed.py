@@ -19,11 +19,11 @@ import structlog
 
 from greenroom.accounts.sign_in import SignIn
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
+from greenroom.configuration.dashboard.parts import LiveState
 from greenroom.configuration.state import RoomState
 from greenroom.dashboard.live_words import limit_words
 from greenroom.dashboard.room_live import RoomLive, room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
-from greenroom.dashboard.services import LiveState
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from greenroom.dashboard.services import ExampleWait
+from greenroom.dashboard.parts import ExampleWait
 from greenroom.web.pages.rendering import duration
 
 

@@ -5,27 +5,21 @@ module in `pages/`, listed here.
 from greenroom.accounts import dashboard as accounts
 from greenroom.alerts import dashboard as alerts
 from greenroom.analytics import dashboard as analytics
+from greenroom.configuration import dashboard as configuration
 from greenroom.dashboard.pages import (
     about,
-    audit,
     documentation,
     dry_run,
-    events,
-    explain,
     keys,
-    lists,
     live,
     live_actions,
     processes,
     room_meaning,
     rooms,
-    rules,
     search,
     settings,
     transfer,
-    undo,
     waiting_page,
-    zones,
 )
 from greenroom.health import dashboard as health
 from greenroom.status_page import dashboard as status_page
@@ -34,23 +28,17 @@ ROUTES = (
     *accounts.PAGES,
     *settings.PAGES,
     *search.PAGES,
-    *undo.PAGES,
+    *configuration.PAGES,
     *room_meaning.PAGES,
     *rooms.PAGES,
     *waiting_page.PAGES,
-    *rules.PAGES,
     *health.PAGES,
     *alerts.PAGES,
     *status_page.PAGES,
     *live.PAGES,
     *live_actions.PAGES,
     *analytics.PAGES,
-    *events.PAGES,
     *dry_run.PAGES,
-    *lists.PAGES,
-    *zones.PAGES,
-    *audit.PAGES,
-    *explain.PAGES,
     *processes.PAGES,
     *transfer.PAGES,
     *keys.PAGES,

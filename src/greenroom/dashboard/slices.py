@@ -8,6 +8,7 @@ PACKAGES = (
     "greenroom.accounts.dashboard",
     "greenroom.alerts.dashboard",
     "greenroom.analytics.dashboard",
+    "greenroom.configuration.dashboard",
     "greenroom.health.dashboard",
     "greenroom.status_page.dashboard",
 )

@@ -23,19 +23,12 @@ from greenroom.analytics.graphql.datasets import DatasetAnswer
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.api.management import ALL_DATASETS, all_answers
 from greenroom.config.settings import Address, Config
+from greenroom.configuration.dashboard.parts import EXPLAINS, ORIGIN_PROBLEMS
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard import PREFIX, Dashboard
-from greenroom.dashboard.services import (
-    DATA_CENTERS,
-    DRY_RUNS,
-    EXPLAINS,
-    FETCH_LOGO,
-    ORIGIN_PROBLEMS,
-    TICKET_KEYS,
-    TicketKeys,
-)
+from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, FETCH_LOGO, TICKET_KEYS, TicketKeys
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.gateway.tls import server_context

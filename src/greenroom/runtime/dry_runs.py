@@ -17,7 +17,7 @@ from dataclasses import asdict
 from random import Random
 from typing import Any
 
-from greenroom.dashboard.services import DryRunState, ExampleWait
+from greenroom.dashboard.parts import DryRunState, ExampleWait
 from greenroom.errors import InvalidConfig
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.dry_run import DryRunRequest, crowd_of, dry_run

@@ -2,8 +2,8 @@ from importlib.metadata import version
 
 from starlette.responses import Response
 
+from greenroom.configuration.dashboard.parts import process_state
 from greenroom.dashboard.assets import installed_assets
-from greenroom.dashboard.services import process_state
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from greenroom.admission.schedule import effective
-from greenroom.dashboard.services import DRY_RUNS, DryRunState
+from greenroom.dashboard.parts import DRY_RUNS, DryRunState
 from greenroom.errors import InvalidConfig
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry

@@ -3,7 +3,7 @@
 import structlog
 from starlette.responses import Response
 
-from greenroom.dashboard.services import TICKET_KEYS, TicketKeys
+from greenroom.dashboard.parts import TICKET_KEYS, TicketKeys
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.account import Role
 from greenroom.web.pages.request import PageRequest

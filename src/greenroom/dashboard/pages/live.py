@@ -6,12 +6,12 @@ import msgspec
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
+from greenroom.configuration.dashboard.parts import room_state
 from greenroom.dashboard.live_action_table import ACTIONS, LiveAction
 from greenroom.dashboard.live_feed import FEED, UNSEEN, LiveWatcher, live_frame
 from greenroom.dashboard.pages.live_actions import UNDO_LABELS, configured_live, fits, undo_of
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_minutes import MINUTE_S, LiveMinute, last_hour
-from greenroom.dashboard.services import room_state
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view

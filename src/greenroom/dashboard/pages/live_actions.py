@@ -7,12 +7,12 @@ from typing import Any
 from starlette.responses import Response
 
 from greenroom.configuration import events, rooms
+from greenroom.configuration.dashboard.parts import room_state
+from greenroom.configuration.dashboard.undo import GONE, LOOKED_AT, LastChange, last_change
 from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, LiveAction
 from greenroom.dashboard.live_words import LimitPlan, effect_of
 from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.dashboard.room_live import RoomLive, room_live
-from greenroom.dashboard.services import room_state
-from greenroom.dashboard.undo import GONE, LOOKED_AT, LastChange, last_change
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import OVERRIDES, Event

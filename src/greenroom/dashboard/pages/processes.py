@@ -9,7 +9,8 @@ from anyio import from_thread
 from starlette.responses import Response
 
 from greenroom.configuration import data_centers
-from greenroom.dashboard.services import DATA_CENTERS, process_state
+from greenroom.configuration.dashboard.parts import process_state
+from greenroom.dashboard.parts import DATA_CENTERS
 from greenroom.model.account import Role
 from greenroom.web.pages.forms import Faults
 from greenroom.web.pages.request import PageRequest

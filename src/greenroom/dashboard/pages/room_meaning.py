@@ -7,8 +7,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from greenroom.configuration import rooms
+from greenroom.dashboard.parts import DRY_RUNS
 from greenroom.dashboard.room_words import example_words, has_example, meaning
-from greenroom.dashboard.services import DRY_RUNS
 from greenroom.model.account import Role
 from greenroom.model.room import room_problems
 from greenroom.web.pages.forms import document_of, flat

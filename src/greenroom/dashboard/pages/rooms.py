@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration import rooms
+from greenroom.configuration.dashboard.parts import room_state
 from greenroom.dashboard import field_help
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
+from greenroom.dashboard.parts import PEAKS
 from greenroom.dashboard.room_live import STATES, RoomLive, room_live, urgency
-from greenroom.dashboard.services import PEAKS, room_state
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import written

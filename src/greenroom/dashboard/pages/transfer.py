@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from greenroom.dashboard.services import ORIGIN_PROBLEMS
+from greenroom.configuration.dashboard.parts import ORIGIN_PROBLEMS
 from greenroom.model.account import Role
 from greenroom.transfer.export_import import exported, make_true
 from greenroom.web.pages.request import PageRequest

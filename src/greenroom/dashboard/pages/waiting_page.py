@@ -21,7 +21,7 @@ from greenroom.dashboard.page_forms import (
     shown_page,
     starter,
 )
-from greenroom.dashboard.services import FETCH_LOGO
+from greenroom.dashboard.parts import FETCH_LOGO
 from greenroom.errors import GreenroomError
 from greenroom.model.account import Role
 from greenroom.model.room import Room

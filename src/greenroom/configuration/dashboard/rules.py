@@ -9,14 +9,8 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from greenroom.configuration import rules
-from greenroom.configuration.explain_request import (
-    CLIENT,
-    CLIENT_MAX,
-    HEADERS_MAX,
-    URL_MAX,
-    ExplainRequest,
-)
-from greenroom.dashboard.rule_rows import (
+from greenroom.configuration.dashboard.parts import EXPLAINS
+from greenroom.configuration.dashboard.rule_rows import (
     GROUPS_MAX,
     ROW_FIELDS,
     ROW_OPERATORS,
@@ -27,7 +21,13 @@ from greenroom.dashboard.rule_rows import (
     operators_of,
     rows_of,
 )
-from greenroom.dashboard.services import EXPLAINS
+from greenroom.configuration.explain_request import (
+    CLIENT,
+    CLIENT_MAX,
+    HEADERS_MAX,
+    URL_MAX,
+    ExplainRequest,
+)
 from greenroom.decision.explain import Explanation
 from greenroom.model.account import Role
 from greenroom.model.record import replace

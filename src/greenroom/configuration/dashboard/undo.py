@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
+from starlette.responses import Response
 
 from greenroom.configuration import (
     events,
@@ -34,6 +35,8 @@ from greenroom.web.config_service import (
 )
 from greenroom.web.pages.forms import flat, schema_field
 from greenroom.web.pages.person import Person
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import action
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 UNDO_MS = 30 * 60_000
@@ -262,3 +265,15 @@ UNDO_KINDS: Mapping[str, Callable[[Configuration, Person, Sequence[AuditEntry]],
     "list_item": _items_before,
 }
 """Kind of record -> its undo. Removed rooms, zones and lists are not brought back."""
+
+
+def undo(page: PageRequest) -> Response:
+    """Refused unless it still is this person's last change and nothing was changed since."""
+    found = last_change(page.config, page.known, page.person)
+    if found is None or found.number != page.field("number"):
+        raise Refused(ApiFault(Code.CHANGED_MEANWHILE, GONE))
+    page.change(found.plan)
+    return page.redirect(found.path, notice="undone")
+
+
+PAGES = (action("/undo", undo, filtered=True),)

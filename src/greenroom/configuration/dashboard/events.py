@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from greenroom.configuration import events
-from greenroom.configuration.state import DrawState
-from greenroom.dashboard.event_forms import (
+from greenroom.configuration.dashboard.event_forms import (
     TIMES,
     document_of_event,
     fields_of,
@@ -15,8 +14,9 @@ from greenroom.dashboard.event_forms import (
     shown_values,
     values_of,
 )
-from greenroom.dashboard.event_month import MonthEvent, day_of, event_month
-from greenroom.dashboard.services import room_state
+from greenroom.configuration.dashboard.event_month import MonthEvent, day_of, event_month
+from greenroom.configuration.dashboard.parts import room_state
+from greenroom.configuration.state import DrawState
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event

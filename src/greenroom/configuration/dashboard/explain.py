@@ -5,6 +5,7 @@ from typing import Any
 from anyio import from_thread
 from starlette.responses import Response
 
+from greenroom.configuration.dashboard.parts import EXPLAINS
 from greenroom.configuration.explain_request import (
     CLIENT,
     CLIENT_MAX,
@@ -15,7 +16,6 @@ from greenroom.configuration.explain_request import (
     ExplainRequest,
     as_plain,
 )
-from greenroom.dashboard.services import EXPLAINS
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 

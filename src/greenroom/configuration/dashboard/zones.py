@@ -6,8 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from greenroom.configuration import zones
-from greenroom.dashboard import field_help
-from greenroom.dashboard.services import ORIGIN_PROBLEMS
+from greenroom.configuration.dashboard.parts import ORIGIN_PROBLEMS
 from greenroom.model.account import Role
 from greenroom.web.pages.forms import (
     Faults,
@@ -31,6 +30,25 @@ LABELS: Mapping[str, str] = {
     "paused": "Pause all rooms of the zone",
 }
 NEW = {"limit_floor": 1, "session_ceiling": 30}
+
+FIELD_HELP: Mapping[str, str] = {
+    "name": (
+        "What your visitors type, without https://. Rooms of the zone cover it and the hosts"
+        " below it."
+    ),
+    "origin": (
+        "Where greenroom sends visitors who are let in, such as http://127.0.0.1:3000; empty: where"
+        " the configuration file says."
+    ),
+    "limit_floor": "No room of the zone may have a smaller limit.",
+    "session_ceiling": "No room of the zone may have longer sessions.",
+    "always_use_https": (
+        "Browsers then send the visitor's cookie over HTTPS only, also when a payment page sends"
+        " the visitor back."
+    ),
+    "case_insensitive_paths": "/Sale and /sale are the same for every room.",
+    "paused": "Every visitor goes straight to your application.",
+}
 
 
 def table(page: PageRequest) -> Response:
@@ -94,9 +112,7 @@ def _form(
         default = next(one.default for one in zones.ZONE.fields if one.name == name)
         value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
         fields.append(
-            field_view(
-                zones.ZONE, name, value, faults, label=label, told=field_help.ZONE.get(name, "")
-            )
+            field_view(zones.ZONE, name, value, faults, label=label, told=FIELD_HELP.get(name, ""))
         )
     return page.render(
         "zone_form.html", status, fields=fields, id=id, revision=revision, problems=faults.general

@@ -9,7 +9,8 @@ from config_material import room
 from dashboard_rig import DashboardRig
 
 from greenroom.admission.schedule import Effective
-from greenroom.configuration.state import Figures, RoomState
+from greenroom.configuration.state import RoomState
+from greenroom.decision.room_view import Figures
 from greenroom.model.visit import Estimate
 
 FIRST = [

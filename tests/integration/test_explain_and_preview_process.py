@@ -54,6 +54,7 @@ def test_a_running_greenroom_explains_with_what_is_in_its_books(
         "origin": "",
         "held_for_origin": False,
         "newcomers_confirmed": False,
+        "storage_failed": False,
     }
     assert (empty["result"], empty["word"], empty["seats"]) == ("depends", "limits", seats)
     assert not running.visitor().get("/").waiting

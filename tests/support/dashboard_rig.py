@@ -21,6 +21,7 @@ from greenroom.accounts import people as accounts
 from greenroom.accounts.dashboard.parts import OIDC
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.accounts.sign_in import BrowserFacts
+from greenroom.admission.schedule import Effective
 from greenroom.config.addresses import origin_problems
 from greenroom.configuration.dashboard.parts import ORIGIN_PROBLEMS
 from greenroom.configuration.state import (
@@ -32,6 +33,7 @@ from greenroom.configuration.state import (
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard import Dashboard
 from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, TICKET_KEYS, ExampleWait
+from greenroom.decision.room_view import RoomView
 from greenroom.health.view import HEALTH_VIEW
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put
@@ -169,7 +171,13 @@ class DashboardRig:
             NoteFacts(one.id, one.incident, one.title, one.text, one.at_ms)
             for one in self.store.read().incident_notes.records()
         ]
-        return StatusFacts(self.clock.at_ms, (RoomFacts("r1", "r1", "z1"),), (), (), notes)
+        return StatusFacts(
+            self.clock.at_ms,
+            (RoomFacts("r1", "r1", RoomView(Effective(room("r1"))), "z1"),),
+            (),
+            (),
+            notes,
+        )
 
     def run(self, work: Any) -> Any:
         return self._runner.run(work)

@@ -18,13 +18,13 @@ from greenroom.config.addresses import exposure_notes
 from greenroom.config.settings import Address
 from greenroom.configuration.state import (
     ConfigState,
-    Figures,
     ProcessState,
     RoomState,
     StoreState,
     SyncState,
 )
 from greenroom.configuration.status import status
+from greenroom.decision.room_view import Figures
 from greenroom.errors import Problem
 from greenroom.gateway.counts import GAUGES, MEANINGS, Counts
 from greenroom.model.room import Room

@@ -11,7 +11,6 @@ import pytest
 
 from greenroom.admission.schedule import Effective
 from greenroom.analytics.question import AnalyticsAnswer, Question, SlowAnswer
-from greenroom.configuration.state import Figures
 from greenroom.dashboard.live_feed import (
     KEPT,
     KEPT_EVERY_MS,
@@ -22,8 +21,8 @@ from greenroom.dashboard.live_feed import (
     live_frame,
 )
 from greenroom.dashboard.pages.live import table_rows
-from greenroom.dashboard.room_live import RoomLive
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
+from greenroom.decision.room_view import Figures, RoomView
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
@@ -36,7 +35,7 @@ MINUTE = LiveMinute(NOW_MS // 60_000 * 60 - 60, 90, 100, 40, 50, 300, 7, 55, 61.
 
 
 def frame(at_ms: int = NOW_MS, trail: RoomTrail | None = None, **figures: Any) -> LiveFrame:
-    live = RoomLive("open", "Not queueing", "green", Effective(ROOM), Figures(**figures), True)
+    live = RoomView(Effective(ROOM), Figures(**figures))
     return live_frame(live, None, at_ms, trail or RoomTrail())
 
 
@@ -172,7 +171,5 @@ def test_what_the_origin_did_is_that_of_the_last_minute() -> None:
 
 
 def test_a_room_with_other_limits_is_another_frame() -> None:
-    live = RoomLive(
-        "open", "", "green", Effective(replace(ROOM, total_active_users=7)), Figures(), True
-    )
+    live = RoomView(Effective(replace(ROOM, total_active_users=7)))
     assert live_frame(live, None, NOW_MS, RoomTrail()).active_limit == 7

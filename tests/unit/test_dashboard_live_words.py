@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.admission.schedule import Effective, Phase
-from greenroom.configuration.state import Figures
 from greenroom.dashboard.live_words import LimitPlan, clearing_minutes, effect_of, limit_words
-from greenroom.dashboard.room_live import RoomLive
+from greenroom.dashboard.room_live import wait_words
+from greenroom.decision.room_view import Figures, RoomView
 from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
@@ -38,29 +38,28 @@ def room(**changes: Any) -> Room:
     )
 
 
-def live(
-    figures: Figures | None = None, word: str = "open", served: bool = True, **now: Any
-) -> RoomLive:
-    changes = now.pop("room", {})
-    return RoomLive(
-        word, "", "green", Effective(room(**changes), **now), figures or Figures(), served
+def live(figures: Figures | None = None, **now: Any) -> RoomView:
+    changes, view = (
+        now.pop("room", {}),
+        {name: now.pop(name) for name in ("suspended", "served") if name in now},
     )
+    return RoomView(Effective(room(**changes), **now), figures or Figures(), **view)
 
 
-def test_the_wait_of_the_next_one_to_join_is_a_sentence_also_when_it_is_not_known() -> None:
+def test_the_wait_of_a_new_visitor_is_a_sentence_also_when_it_is_not_known() -> None:
     known = Figures(waiting=5, estimate=Estimate(120.0, 300.0, 400.0))
-    assert live(known).wait_words == "The next one to join waits about 5 minutes."
+    assert wait_words(live(known)) == "A new visitor waits about 5 minutes."
     for estimate in (None, Estimate(inf, inf, inf)):
         assert (
-            live(Figures(waiting=5, estimate=estimate)).wait_words
-            == "How long the next one to join waits is not known yet."
+            wait_words(live(Figures(waiting=5, estimate=estimate)))
+            == "How long a new visitor waits is not known yet."
         )
 
 
 @pytest.mark.parametrize(
     ("found", "title"),
     [
-        (live(word="suspended"), "The room is suspended"),
+        (live(suspended=True), "The room is suspended"),
         (live(served=False), "No gateway here serves this room"),
         (live(Figures(storage_failed=True)), "Admissions stopped: storage failed"),
         (live(phase=Phase.PREQUEUE, event=EVENT), "Pre-queue"),
@@ -69,17 +68,17 @@ def test_the_wait_of_the_next_one_to_join_is_a_sentence_also_when_it_is_not_know
         (live(origin_down=True), "The origin is unhealthy"),
         (live(room={"queueing_method": "passthrough"}), "Everyone passes"),
         (live(Figures(active=100, last_minute=50)), "Both limits are reached"),
-        (live(Figures(active=100, last_minute=3)), "The application is full"),
+        (live(Figures(active=100, last_minute=3)), "Your site is full"),
         (
             live(Figures(active=60, last_minute=50)),
             "The limit of new visitors per minute is reached",
         ),
-        (live(Figures(active=60, waiting=5)), "There is room"),
+        (live(Figures(active=60, waiting=5)), "Letting people in"),
         (live(Figures(active=60)), "No limit is reached"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_one_sentence_says_what_decides(found: RoomLive, title: str) -> None:
+def test_one_sentence_says_what_decides(found: RoomView, title: str) -> None:
     assert limit_words(found).title == title
 
 
@@ -87,7 +86,7 @@ def test_one_sentence_says_what_decides(found: RoomLive, title: str) -> None:
     ("figures", "several", "one"),
     [
         ({"last_minute": 50}, "there are 2 free places", "there is 1 free place."),
-        ({"waiting": 5}, "2 places are free", "1 place is free"),
+        ({"waiting": 5}, "2 visitors can come in now", "1 visitor can come in now"),
         ({}, "2 more visitors can", "1 more visitor can"),
     ],
 )

@@ -14,7 +14,7 @@ from config_material import event, room, zone
 
 from greenroom.admission.schedule import Effective, Phase
 from greenroom.configuration import rooms
-from greenroom.configuration.state import Figures, RoomState
+from greenroom.configuration.state import RoomState
 from greenroom.dashboard.assets import Assets
 from greenroom.dashboard.pages.rooms import LABELS, worded
 from greenroom.dashboard.parts import ExampleWait
@@ -22,6 +22,7 @@ from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_words import example_words, has_example, meaning
 from greenroom.dashboard.slices import PACKAGES
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.room_view import Figures
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.web.pages import rendering

@@ -8,8 +8,9 @@ import pytest
 from config_material import event, room, zone
 
 from greenroom.configuration.room_status import status
-from greenroom.configuration.state import DrawState, Figures, RoomState
+from greenroom.configuration.state import DrawState, RoomState
 from greenroom.configuration.status import announced
+from greenroom.decision.room_view import Figures
 from greenroom.model.configuration import Configuration, Entry, EntryIndex
 
 HOUR_MS = 3_600_000

@@ -3,13 +3,21 @@ forms of the same facts.
 """
 
 import re
+from dataclasses import replace
+from math import inf
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from greenroom.admission.schedule import Effective, Phase
+from greenroom.decision.room_view import Figures, RoomView
 from greenroom.model.alert import Incident
 from greenroom.model.alert_types import ALERTS, make
+from greenroom.model.event import Event
+from greenroom.model.room import Room
 from greenroom.model.status_page import PageSettings
+from greenroom.model.visit import Estimate
 from greenroom.status_page.render import CSP, STYLE, atom, document, html
 from greenroom.status_page.view import DAYS, CheckFacts, NoteFacts, RoomFacts, StatusFacts, view
 
@@ -58,30 +66,63 @@ def words(*rooms: RoomFacts, checks: tuple[CheckFacts, ...] = ()) -> list[tuple[
     ]
 
 
+ROOM = Room(id="r1", name="shop", host="a", path="/", total_active_users=9, new_users_per_minute=9)
+OPENS = Event(
+    id="e1", name="sale", event_start_ms=NOW, event_end_ms=NOW + DAY, prequeue_start_ms=NOW - DAY
+)
+
+
+def room_facts(
+    id: str = "r1", name: str = "shop", zone: str = "", suspended: bool = False, **changed: Any
+) -> RoomFacts:
+    figures = {name: changed.pop(name) for name in ("waiting", "storage_failed") if name in changed}
+    wait_s = changed.pop("wait_s", None)
+    estimate = None if wait_s is None else Estimate(wait_s, wait_s, wait_s)
+    stage = {
+        name: changed.pop(name) for name in ("phase", "event", "origin_down") if name in changed
+    }
+    view = RoomView(
+        Effective(replace(ROOM, **changed), **stage),
+        Figures(estimate=estimate, **figures),
+        suspended,
+    )
+    return RoomFacts(id, name, view, zone)
+
+
+PREQUEUE = {"phase": Phase.PREQUEUE, "event": OPENS}
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
         ({}, ("good", "Open")),
-        ({"waiting": True, "wait_s": 61.0}, ("busy", "New visitors wait about 2 minutes")),
-        ({"waiting": True, "wait_s": 5.0}, ("busy", "New visitors wait about 1 minute")),
-        ({"waiting": True}, ("busy", "Visitors are waiting")),
-        ({"waiting": True, "wait_s": float("inf")}, ("busy", "Visitors are waiting")),
-        ({"turns_away": True}, ("busy", "Closed to new visitors at the moment")),
-        ({"holds": True}, ("busy", "All new visitors wait at the moment")),
+        ({"waiting": 3, "wait_s": 61.0}, ("busy", "New visitors wait about 2 minutes")),
+        ({"waiting": 3, "wait_s": 5.0}, ("busy", "New visitors wait about 1 minute")),
+        ({"waiting": 3}, ("busy", "Visitors are waiting")),
+        ({"waiting": 3, "wait_s": inf}, ("busy", "Visitors are waiting")),
+        ({"waiting": 3, "suspended": True}, ("good", "Open")),
+        ({"waiting": 3, "queueing_method": "passthrough"}, ("good", "Open")),
+        ({"queueing_method": "reject"}, ("busy", "Closed to new visitors at the moment")),
+        ({"queue_all": True}, ("busy", "All new visitors wait at the moment")),
+        ({"origin_down": True}, ("busy", "All new visitors wait at the moment")),
         (
-            {"holds": True, "waiting": True, "wait_s": 61.0},
+            {"queue_all": True, "waiting": 3, "wait_s": 61.0},
             ("busy", "All new visitors wait at the moment"),
         ),
+        (PREQUEUE, ("busy", "Lets visitors in from 17 March 2030, 17:46 UTC")),
+        ({**PREQUEUE, "queue_all": True}, ("busy", "All new visitors wait at the moment")),
         (
-            {"holds": True, "opens_ms": NOW},
-            ("busy", "Lets visitors in from 17 March 2030, 17:46 UTC"),
+            {"queue_all": True, "storage_failed": True},
+            ("bad", "Entry is paused; places in line are kept"),
         ),
-        ({"holds": True, "stopped": True}, ("bad", "Entry is paused; places in line are kept")),
-        ({"stopped": True, "waiting": True}, ("bad", "Entry is paused; places in line are kept")),
+        (
+            {"storage_failed": True, "waiting": 3},
+            ("bad", "Entry is paused; places in line are kept"),
+        ),
     ],
 )
 def test_a_room_in_plain_words(changed: dict, expected: tuple) -> None:
-    assert words(RoomFacts("r1", "shop", **changed)) == [expected]
+    assert words(room_facts(**changed)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +135,7 @@ def test_a_check_in_plain_words(status: str, state: str) -> None:
 
 def test_the_worst_line_is_the_headline() -> None:
     bad, good = CheckFacts("c1", "a", "unhealthy"), CheckFacts("c2", "b", "healthy")
-    busy = RoomFacts("r1", "shop", waiting=True)
+    busy = room_facts(waiting=3)
     assert (
         view(EVERYTHING, StatusFacts(NOW, (busy,), (bad, good))).words
         == "Some things are not working"
@@ -122,7 +163,7 @@ def test_ninety_days_ending_today_and_their_sum() -> None:
 def test_a_page_shows_what_was_chosen_for_it() -> None:
     facts = StatusFacts(
         NOW,
-        (RoomFacts("r1", "shop", "a.example"), RoomFacts("r2", "blog", "b.example")),
+        (room_facts(zone="a.example"), room_facts("r2", "blog", "b.example")),
         (CHECK,),
         [incident()],
     )
@@ -161,7 +202,7 @@ def test_what_is_the_operators_business_alone_is_not_on_the_page() -> None:
     row = ALERTS["health_check_status_notification"]
     facts = StatusFacts(
         NOW,
-        (RoomFacts("c1", "shop", waiting=True),),
+        (room_facts("c1", waiting=3),),
         (CHECK,),
         [incident(), incident("i3", kind="greenroom_queueing")],
     )
@@ -222,9 +263,7 @@ def test_the_document_for_programs() -> None:
     found = document(
         view(
             EVERYTHING,
-            StatusFacts(
-                NOW, (RoomFacts("r1", "shop"),), (CHECK,), [incident("i2", NOW - 60_000, None)]
-            ),
+            StatusFacts(NOW, (room_facts(),), (CHECK,), [incident("i2", NOW - 60_000, None)]),
         )
     )
     assert found["status"] == "good"

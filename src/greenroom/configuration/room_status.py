@@ -3,7 +3,8 @@
 import math
 
 from greenroom.admission.schedule import Phase, effective
-from greenroom.configuration.state import Figures, RoomState
+from greenroom.configuration.state import RoomState
+from greenroom.decision.room_view import Figures
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.web.api_schema import ApiSchema, computed

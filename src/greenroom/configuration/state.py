@@ -7,27 +7,9 @@ import msgspec
 from msgspec import structs
 
 from greenroom.admission.schedule import Effective
+from greenroom.decision.room_view import Figures
 from greenroom.errors import Problem
 from greenroom.model.room import Room
-from greenroom.model.visit import Estimate
-
-
-class Figures(msgspec.Struct, frozen=True):
-    """Gauges of one room.
-
-    `last_minute`: admissions of the last 60 seconds. `estimate`: for a visitor who joins now; None
-    if unknown. `storage_failed`: admissions are stopped because the ledger cannot be written.
-    `confirms`: new visitors must show their ticket before they are admitted.
-    """
-
-    active: int = 0
-    waiting: int = 0
-    last_minute: int = 0
-    permits_unused: int = 0
-    estimate: Estimate | None = None
-    journal_bytes: int = 0
-    storage_failed: bool = False
-    confirms: bool = False
 
 
 class DrawState(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 from greenroom.admission.schedule import Phase
 from greenroom.configuration.ended_sessions import end_sessions
 from greenroom.configuration.let_in import let_in
-from greenroom.dashboard.room_live import RoomLive
+from greenroom.decision.room_view import RoomView
 from greenroom.model.account import Role
 from greenroom.model.event import EVENT_LEAST_MS
 from greenroom.web.api_schema import EXTENSION
@@ -38,8 +38,8 @@ class LiveAction(NamedTuple):
     text: str
     done: str
     tone: str
-    offered: Callable[[RoomLive], bool]
-    document: Callable[[RoomLive, Mapping[str, Any]], Json]
+    offered: Callable[[RoomView], bool]
+    document: Callable[[RoomView, Mapping[str, Any]], Json]
     names: tuple[str, ...]
     on_event: bool = False
     role: Role = Role.OPERATOR
@@ -48,11 +48,11 @@ class LiveAction(NamedTuple):
     undoable: bool = True
 
 
-def _limits(_live: RoomLive, form: Mapping[str, Any]) -> Json:
+def _limits(_live: RoomView, form: Mapping[str, Any]) -> Json:
     return {name: read_value(int, (form.get(name) or [""])[-1], present=True) for name in LIMITS}
 
 
-def _extend(live: RoomLive, form: Mapping[str, Any]) -> Json:
+def _extend(live: RoomView, form: Mapping[str, Any]) -> Json:
     minutes = read_value(int, (form.get("minutes") or [""])[-1], present=True)
     if live.now.event is None or not isinstance(minutes, int) or not 1 <= minutes <= EXTEND_MAX:
         raise Refused(
@@ -61,7 +61,7 @@ def _extend(live: RoomLive, form: Mapping[str, Any]) -> Json:
     return {"event_end_time": plain_moment(live.now.event.event_end_ms + minutes * MINUTE_MS)}
 
 
-def _message(_live: RoomLive, form: Mapping[str, Any]) -> Json:
+def _message(_live: RoomView, form: Mapping[str, Any]) -> Json:
     return {EXTENSION: {"branding": {"message": (form.get("message") or [""])[-1].strip()}}}
 
 
@@ -70,7 +70,7 @@ def _let_in(zone_id: str, room_id: str, form: Mapping[str, Any]) -> ConfigChange
     return let_in(zone_id, room_id, count if isinstance(count, int) else None)
 
 
-def _end(live: RoomLive, form: Mapping[str, Any]) -> Json:
+def _end(live: RoomView, form: Mapping[str, Any]) -> Json:
     event = live.now.event
     now_ms = int(form["now_ms"])
     if event is None or live.now.phase is not Phase.RUNNING:

@@ -22,8 +22,9 @@ from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration.dashboard.parts import LiveState
 from greenroom.configuration.state import RoomState
 from greenroom.dashboard.live_words import limit_words
-from greenroom.dashboard.room_live import RoomLive, room_live
+from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
+from greenroom.decision.room_view import RoomView
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
@@ -178,7 +179,7 @@ class RoomTrail:
 
 
 def live_frame(
-    live: RoomLive,
+    live: RoomView,
     state: RoomState | None,
     now_ms: int,
     trail: RoomTrail,
@@ -193,8 +194,8 @@ def live_frame(
     return LiveFrame(
         at_ms=now_ms,
         word=live.word,
-        label=live.label,
-        tone=live.tone,
+        label=live.state.label,
+        tone=live.state.tone,
         active=figures.active,
         active_limit=room.total_active_users,
         minute=figures.last_minute,

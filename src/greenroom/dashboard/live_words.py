@@ -2,11 +2,9 @@
 page.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from greenroom.admission.schedule import Phase
-from greenroom.dashboard.room_live import RoomLive
+from greenroom.decision.room_view import RoomView
 from greenroom.web.pages.rendering import duration, grouped
 
 FULL = 0.97
@@ -27,84 +25,16 @@ class LimitWords(NamedTuple):
     text: str
 
 
-LiveSentence = Callable[[RoomLive], LimitWords | None]
-
-
-def _suspended(live: RoomLive) -> LimitWords | None:
-    if live.word != "suspended":
-        return None
-    return LimitWords(
-        "off",
-        "The room is suspended",
-        "Every visitor goes straight to your application, and nothing is counted.",
-    )
-
-
-def _not_served(live: RoomLive) -> LimitWords | None:
-    return (
-        None
-        if live.served
-        else LimitWords(
-            "off", "No gateway here serves this room", "There are no live figures in this process."
-        )
-    )
-
-
-def _storage(live: RoomLive) -> LimitWords | None:
-    text = (
-        "No visitor is let in: greenroom cannot write down who is inside. Visitors keep their"
-        " places. The log says what failed."
-    )
-    return (
-        LimitWords("held", "Admissions stopped: storage failed", text)
-        if live.figures.storage_failed
-        else None
-    )
-
-
-def _prequeue(live: RoomLive) -> LimitWords | None:
-    if live.now.phase is not Phase.PREQUEUE or live.now.event is None:
-        return None
-    return LimitWords(
-        "held", "Pre-queue", f"No visitor is let in before the event {live.now.event.name} starts."
-    )
-
-
-def _holding(live: RoomLive) -> LimitWords | None:
-    text = (
-        "No new visitor is let in, however much room there is, because all new visitors are held."
-        " Active visitors stay."
-    )
-    return (
-        LimitWords("held", "You hold all new visitors", text) if live.now.room.queue_all else None
-    )
-
-
-def _rejecting(live: RoomLive) -> LimitWords | None:
-    text = "No new visitor is let in: they are told that it is closed. Active visitors stay."
-    return (
-        LimitWords("held", "The room rejects new visitors", text) if live.now.turns_away else None
-    )
-
-
-def _origin(live: RoomLive) -> LimitWords | None:
-    text = (
-        "No new visitor is let in until the health checks find the origin healthy again. Places and"
-        " sessions are kept."
-    )
-    return LimitWords("held", "The origin is unhealthy", text) if live.now.origin_down else None
-
-
-def _passing(live: RoomLive) -> LimitWords | None:
-    text = "Every visitor is let in and counted; the limits do not apply."
-    return LimitWords("off", "Everyone passes", text) if live.now.holds_nobody else None
+NOT_SERVED = LimitWords(
+    "off", "No gateway here serves this room", "There are no live figures in this process."
+)
 
 
 def _some(number: int, one: str, several: str) -> str:
     return one if number == 1 else several.format(grouped(number))
 
 
-def _limits(live: RoomLive) -> LimitWords:
+def _limits(live: RoomView) -> LimitWords:
     figures, room = live.figures, live.now.room
     active = figures.active >= FULL * room.total_active_users
     rate = figures.last_minute >= FULL * room.new_users_per_minute
@@ -116,12 +46,12 @@ def _limits(live: RoomLive) -> LimitWords:
         return LimitWords(
             "both",
             "Both limits are reached",
-            "The application is full, and as many as allowed came in during the last minute.",
+            "Your site is full, and as many visitors as allowed came in during the last minute.",
         )
     if active:
         return LimitWords(
             "active",
-            "The application is full",
+            "Your site is full",
             "The limit of active visitors is reached: the next visitor is let in when a session"
             " ends.",
         )
@@ -129,37 +59,29 @@ def _limits(live: RoomLive) -> LimitWords:
         free = _some(places, "is 1 free place", "are {} free places")
         text = f"The next visitors are let in as the minute moves on; there {free}."
         return LimitWords("rate", "The limit of new visitors per minute is reached", text)
+    now = min(places, entries)
     if figures.waiting:
-        text = "Visitors are being let in: each comes in when the waiting page refreshes next."
         return LimitWords(
             "room",
-            "There is room",
-            f"{text} {_some(places, '1 place is free', '{} places are free')}.",
+            "Letting people in",
+            f"{_some(now, '1 visitor', '{} visitors')} can come in now: each does when the waiting"
+            " page refreshes next.",
         )
-    more = _some(places, "1 more visitor", "{} more visitors")
-    text = (
-        f"{more} can be active at once, and {grouped(entries)} more may come in during this minute."
+    more = _some(now, "1 more visitor", "{} more visitors")
+    limit = "the limit of active visitors" if places <= entries else "the limit per minute"
+    return LimitWords(
+        "room", "No limit is reached", f"{more} can come in now, before {limit} is reached."
     )
-    return LimitWords("room", "No limit is reached", text)
 
 
-REASONS: tuple[LiveSentence, ...] = (
-    _suspended,
-    _not_served,
-    _storage,
-    _rejecting,
-    _prequeue,
-    _holding,
-    _origin,
-    _passing,
-)
-"""In greenroom's own order; the first that applies counts, else the limits."""
-
-
-def limit_words(live: RoomLive) -> LimitWords:
-    return next(
-        (found for reason in REASONS if (found := reason(live)) is not None), None
-    ) or _limits(live)
+def limit_words(live: RoomView) -> LimitWords:
+    state = live.state
+    if not live.served and state.word != "suspended":
+        return NOT_SERVED
+    if not state.title:
+        return _limits(live)
+    text = state.text.format(event=live.event_name)
+    return LimitWords("off" if state.admits else "held", state.title, text)
 
 
 class LimitPlan(NamedTuple):
@@ -167,7 +89,7 @@ class LimitPlan(NamedTuple):
     rate: int
 
 
-def clearing_minutes(live: RoomLive, plan: LimitPlan) -> int | None:
+def clearing_minutes(live: RoomView, plan: LimitPlan) -> int | None:
     """Minutes until all who wait now are admitted, if no more come; None: more than a day.
 
     Sessions end as fast as now: in a full room as many as were admitted during the last minute,
@@ -190,7 +112,7 @@ def clearing_minutes(live: RoomLive, plan: LimitPlan) -> int | None:
     return None
 
 
-def effect_of(live: RoomLive, plan: LimitPlan) -> list[str]:
+def effect_of(live: RoomView, plan: LimitPlan) -> list[str]:
     room, figures = live.now.room, live.figures
     now = LimitPlan(room.total_active_users, room.new_users_per_minute)
     said = []

@@ -17,6 +17,7 @@ from greenroom.admission.decide import (
 )
 from greenroom.admission.schedule import Effective, Phase, effective
 from greenroom.decision.explain_answer import answer_words, cookie_words, notes_words
+from greenroom.decision.room_view import EMPTY, STORAGE_FAILED, RoomView
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.fields import specs
@@ -64,6 +65,7 @@ class Seats(msgspec.Struct, frozen=True):
     newcomers_confirmed: bool = (
         False  # new visitors have to show their ticket before they are let in
     )
+    storage_failed: bool = False
 
 
 class RouteSeen(msgspec.Struct, frozen=True):
@@ -415,48 +417,39 @@ _WORDS = {
 
 
 def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
-    if now.room.queue_all:
-        return "waiting", "queue_all", "queue_all holds all new visitors."
-    if now.phase is Phase.PREQUEUE:
-        how = (
-            "places are drawn at the start"
-            if now.event and now.event.shuffle_at_event_start
-            else "the line keeps its order"
-        )
-        return (
-            "waiting",
-            "prequeue",
-            f"The pre-queue is open: all new visitors are held until the start; {how}.",
-        )
-    if now.origin_down and not now.turns_away:
-        return (
-            "waiting",
-            "origin",
-            (
-                "The origin is unhealthy, and on_unhealthy_origin holds all new visitors until it"
-                " is well."
-            ),
-        )
-    return _by_method(now.room, ledgers)
+    failed = ledgers is not None and ledgers.storage_failed
+    state = RoomView(now, STORAGE_FAILED if failed else EMPTY).state
+    if state.word == "passthrough":
+        return "origin", "passthrough", _HELD["passthrough"]
+    if state.admits:
+        return _by_limits(now.room, ledgers)
+    how = (
+        "places are drawn at the start"
+        if now.event and now.event.shuffle_at_event_start
+        else "the line keeps its order"
+    )
+    return "waiting", state.reason, _HELD[state.reason].format(how=how)
 
 
-def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
+_HELD = {
+    "storage": "Admissions are stopped: greenroom cannot write down who is inside.",
+    "queue_all": "queue_all holds all new visitors.",
+    "prequeue": "The pre-queue is open: all new visitors are held until the start; {how}.",
+    "reject": (
+        "The queueing method is reject: new visitors see that the site is closed, and there is no"
+        " line."
+    ),
+    "origin": (
+        "The origin is unhealthy, and on_unhealthy_origin holds all new visitors until it is well."
+    ),
+    "passthrough": (
+        "The queueing method is passthrough: all visitors go to the origin and are counted."
+    ),
+}
+
+
+def _by_limits(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
     method = room.queueing_method
-    if method == "passthrough":
-        return (
-            "origin",
-            "passthrough",
-            "The queueing method is passthrough: all visitors go to the origin and are counted.",
-        )
-    if method == "reject":
-        return (
-            "waiting",
-            "reject",
-            (
-                "The queueing method is reject: new visitors see that the site is closed, and there"
-                " is no line."
-            ),
-        )
     limits = f"{room.total_active_users} active, {room.new_users_per_minute} a minute"
     if ledgers is None and room.confirm_newcomers is True:
         return _confirms(room)

@@ -10,7 +10,8 @@ from enum import IntEnum
 
 import msgspec
 
-from greenroom.admission.schedule import Effective, Phase
+from greenroom.admission.schedule import Effective
+from greenroom.decision.room_view import EMPTY, STORAGE_FAILED, RoomView
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival, Outcome, Ticket, arrival_ms_of
 
@@ -90,15 +91,8 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
             return "placeless"
         if self.decided is not Decided.HELD or self.effective is None:
             return ""
-        if self.outcome is not None and self.outcome.storage_failed:
-            return "storage"
-        if self.effective.phase is Phase.PREQUEUE:
-            return "prequeue"
-        if self.effective.room.queue_all:
-            return "queue_all"
-        if self.effective.turns_away:
-            return "reject"
-        return "origin" if self.effective.origin_down else "limits"
+        failed = self.outcome is not None and self.outcome.storage_failed
+        return RoomView(self.effective, STORAGE_FAILED if failed else EMPTY).state.reason
 
 
 Observer = Callable[[DecisionEvent], None]

@@ -9,13 +9,14 @@ import structlog
 from greenroom.admission.schedule import Effective, effective
 from greenroom.config.settings import Config
 from greenroom.config.shared import Shared
-from greenroom.configuration.state import DrawState, Figures, RoomState
+from greenroom.configuration.state import DrawState, RoomState
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.explain import Seats
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.observer import Observer, observed_by
 from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.room_table import RoomTable
+from greenroom.decision.room_view import Figures
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.errors import StorageFailed
@@ -108,6 +109,7 @@ def seats(state: RoomState) -> Seats:
         state.origin,
         bool(state.now and state.now.origin_down),
         figures.confirms,
+        figures.storage_failed,
     )
 
 

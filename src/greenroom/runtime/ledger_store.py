@@ -13,7 +13,8 @@ import structlog
 
 from greenroom.admission.records import RECORD, SESSION, LedgerMemory, remember, stand_ins
 from greenroom.analytics.collector.sampler import RoomLook, wait_seconds
-from greenroom.configuration.state import Figures, SyncState
+from greenroom.configuration.state import SyncState
+from greenroom.decision.room_view import Figures
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.journal import Damage
 from greenroom.ledgers.late_journal import LateJournal

@@ -12,7 +12,8 @@ from redis.exceptions import RedisError
 from greenroom.admission.ledger.tally import Taken
 from greenroom.analytics.collector.sampler import RoomLook, wait_seconds
 from greenroom.config.shared import Shared
-from greenroom.configuration.state import Figures, SyncState, TripState
+from greenroom.configuration.state import SyncState, TripState
+from greenroom.decision.room_view import Figures
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.memory import Gauges
 from greenroom.ledgers.redis.clock import ServerClock

@@ -4,9 +4,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from greenroom.admission.schedule import Phase
+from greenroom.admission.schedule import Effective
 from greenroom.config.settings import Config
 from greenroom.configuration.state import RoomState
+from greenroom.decision.room_view import RoomView
 from greenroom.model.status_page import PageSettings
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.health import ProcessHealth
@@ -130,20 +131,9 @@ def status_preview(
 
 
 def _room(state: RoomState, config: Config) -> RoomFacts:
-    figures, room, now = state.figures, state.room, state.now
-    waits_for_start = now is not None and now.phase is Phase.PREQUEUE and not now.room.queue_all
-    zone = config.zones.get(room.id)
-    return RoomFacts(
-        id=room.id,
-        name=room.name,
-        zone=zone.name if zone else "",
-        waiting=figures.waiting > 0 and not room.suspended,
-        wait_s=figures.estimate.p50_s if figures.estimate else None,
-        turns_away=bool(now and now.turns_away) and not room.suspended,
-        holds=bool(now and now.ledger_room.queue_all) and not room.suspended,
-        opens_ms=now.event.event_start_ms if waits_for_start and now and now.event else None,
-        stopped=figures.storage_failed,
-    )
+    room, zone = state.room, config.zones.get(state.room.id)
+    view = RoomView(state.now or Effective(room), state.figures, room.suspended)
+    return RoomFacts(room.id, room.name, view, zone.name if zone else "")
 
 
 def open_status_pages(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+from greenroom.decision.room_view import RoomView
 from greenroom.model.alert import Incident
 from greenroom.model.status_page import PageSettings
 
@@ -37,17 +38,10 @@ class CheckFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
-    """`holds`: every new visitor waits, even while there are none; `opens_ms`: until then."""
-
     id: str
     name: str
+    view: RoomView
     zone: str = ""
-    waiting: bool = False
-    wait_s: float | None = None
-    turns_away: bool = False
-    holds: bool = False
-    opens_ms: int | None = None
-    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,23 +183,16 @@ def _day(day: date, known: Mapping[str, tuple[int, int]]) -> Day:
 
 
 def _room_line(found: RoomFacts) -> StatusLine:
-    if found.stopped:
-        return StatusLine(found.name, BAD, "Entry is paused; places in line are kept")
-    if found.turns_away:
-        return StatusLine(found.name, BUSY, "Closed to new visitors at the moment")
-    if found.holds and found.opens_ms is not None:
-        return StatusLine(found.name, BUSY, f"Lets visitors in from {moment(found.opens_ms)}")
-    if found.holds:
-        return StatusLine(found.name, BUSY, "All new visitors wait at the moment")
-    if not found.waiting:
-        return StatusLine(found.name, GOOD, "Open")
-    minutes = (
-        None
-        if found.wait_s is None or not math.isfinite(found.wait_s)
-        else max(1, math.ceil(found.wait_s / 60))
-    )
-    if minutes is None:
+    state = found.view.state
+    if state.public:
+        event = found.view.now.event
+        words = state.public.format(opens=moment(event.event_start_ms) if event else "the start")
+        level = BAD if state.word == "storage" else GOOD if state.admits else BUSY
+        return StatusLine(found.name, level, words)
+    wait_s = found.view.wait_s
+    if wait_s is None or not math.isfinite(wait_s):
         return StatusLine(found.name, BUSY, "Visitors are waiting")
+    minutes = max(1, math.ceil(wait_s / 60))
     return StatusLine(
         found.name, BUSY, f"New visitors wait about {minutes} minute{'s' if minutes > 1 else ''}"
     )

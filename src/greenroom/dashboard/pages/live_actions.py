@@ -12,10 +12,12 @@ from greenroom.configuration.dashboard.undo import GONE, LOOKED_AT, LastChange, 
 from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, LiveAction
 from greenroom.dashboard.live_words import LimitPlan, effect_of
 from greenroom.dashboard.pages.rooms import LABELS
-from greenroom.dashboard.room_live import RoomLive, room_live
+from greenroom.dashboard.room_live import room_live
+from greenroom.decision.room_view import RoomView
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import OVERRIDES, Event
+from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.web.config_service import ConfigChange
 from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
@@ -34,7 +36,7 @@ UNDO_LABELS = {
 }
 
 
-def fits(one: LiveAction, live: RoomLive, entry: Entry[Room]) -> bool:
+def fits(one: LiveAction, live: RoomView, entry: Entry[Room]) -> bool:
     """Whether this can be done now."""
     if one.name in ("suspend", "resume"):
         return (
@@ -78,11 +80,11 @@ def do(page: PageRequest) -> Response:
     return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}/live", notice="done")
 
 
-def configured_live(page: PageRequest) -> RoomLive:
+def configured_live(page: PageRequest) -> RoomView:
     """With the settings of the newest configuration: gateways follow it a moment later."""
     live = room_live(page.known, page.room, room_state(page, page.room.id), page.now_ms)
     configured = room_live(page.known, page.room, None, page.now_ms)
-    return live._replace(now=configured.now, word=configured.word)
+    return replace(live, now=configured.now)
 
 
 def _wanted(page: PageRequest) -> LiveAction:
@@ -92,7 +94,7 @@ def _wanted(page: PageRequest) -> LiveAction:
     return one
 
 
-def _planned(page: PageRequest, one: LiveAction, live: RoomLive) -> tuple[str, str, ConfigChange]:
+def _planned(page: PageRequest, one: LiveAction, live: RoomView) -> tuple[str, str, ConfigChange]:
     """Returns kind and id of what changes, and the change."""
     document = one.document(live, {**page.form, "now_ms": page.now_ms})
     event = _event_of(one, live)
@@ -109,7 +111,7 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomLive) -> tuple[str, s
     return "room", page.room.id, rooms.change(page.zone.id, page.room.id, document, whole=False)
 
 
-def _event_of(one: LiveAction, live: RoomLive) -> Event | None:
+def _event_of(one: LiveAction, live: RoomView) -> Event | None:
     """None: the action changes the room."""
     event = live.now.event
     if event is None or one.on_event:
@@ -148,7 +150,7 @@ def _asked(
     )
 
 
-def _fields(page: PageRequest, one: LiveAction, live: RoomLive, faults: Faults) -> list[FieldView]:
+def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) -> list[FieldView]:
     if one.name == "limits":
         values = {name: page.field(name) or getattr(live.now.room, name) for name in LIMITS}
         return [

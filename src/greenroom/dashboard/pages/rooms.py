@@ -11,7 +11,8 @@ from greenroom.configuration.dashboard.parts import room_state
 from greenroom.dashboard import field_help
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
 from greenroom.dashboard.parts import PEAKS
-from greenroom.dashboard.room_live import STATES, RoomLive, room_live, urgency
+from greenroom.dashboard.room_live import room_live, urgency, wait_words
+from greenroom.decision.room_view import ROOM_STATES, RoomView
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import written
@@ -134,7 +135,7 @@ class RoomTableRow(NamedTuple):
 
     entry: Entry[Room]
     zone: Zone
-    live: RoomLive
+    live: RoomView
 
 
 def table(page: PageRequest) -> Response:
@@ -161,7 +162,7 @@ def table(page: PageRequest) -> Response:
         sorts=SORTS.items(),
         asked={"q": page.query("q"), "zone": zone_id, "state": state, "sort": sort},
         zones=page.person.zones(page.known),
-        states=[(word, label) for word, label, _, _ in STATES],
+        states=[(row.word, row.label) for row in ROOM_STATES],
         any_rooms=any(True for _ in page.person.rooms(page.known)),
     )
 
@@ -199,7 +200,7 @@ _ORDERS: Mapping[str, Any] = {
 
 
 def show(page: PageRequest) -> Response:
-    entry = page.room
+    entry, live = page.room, _live(page, page.room)
     shown = flat(rooms.show(page.known, entry, page.now_ms))
     state = room_state(page, entry.id)
     return page.render(
@@ -207,7 +208,8 @@ def show(page: PageRequest) -> Response:
         lost=state.requests.get("ticket_lost", 0) if state else 0,
         entry=entry,
         zone=page.zone,
-        live=_live(page, entry),
+        live=live,
+        wait_words=wait_words(live),
         said=sentences(shown),
         example=example_of(page, shown),
         shown=worded(shown),
@@ -246,7 +248,7 @@ def _worded(name: str, value: Any) -> Any:
     return WORDS[name].get(written(value), value) if name in WORDS else value
 
 
-def _live(page: PageRequest, entry: Entry[Room]) -> RoomLive:
+def _live(page: PageRequest, entry: Entry[Room]) -> RoomView:
     return room_live(page.known, entry, room_state(page, entry.id), page.now_ms)
 
 

@@ -1,0 +1,168 @@
+"""A room's figures at a moment, and what its visitors meet then: one table for every place that
+says it to operators, visitors and programs.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from greenroom.admission.schedule import Effective, Phase
+from greenroom.model.visit import Estimate
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """Gauges of one room.
+
+    `last_minute`: admissions of the last 60 seconds. `estimate`: for a new visitor; None if
+    unknown. `storage_failed`: admissions are stopped because the ledger cannot be written.
+    `confirms`: new visitors must show their ticket before they are admitted.
+    """
+
+    active: int = 0
+    waiting: int = 0
+    last_minute: int = 0
+    permits_unused: int = 0
+    estimate: Estimate | None = None
+    journal_bytes: int = 0
+    storage_failed: bool = False
+    confirms: bool = False
+
+
+EMPTY = Figures()
+STORAGE_FAILED = Figures(storage_failed=True)
+
+
+class RoomView(msgspec.Struct, frozen=True):
+    """`now` has the settings in force; `served`: this process has figures of the room."""
+
+    now: Effective
+    figures: Figures = EMPTY
+    suspended: bool = False  # the room, or its zone is paused
+    served: bool = True
+
+    @property
+    def state(self) -> "StateRow":
+        return room_state(self)
+
+    @property
+    def word(self) -> str:
+        return self.state.word
+
+    @property
+    def wait_s(self) -> float | None:
+        """Of a new visitor; None: unknown."""
+        return self.figures.estimate.p50_s if self.figures.estimate else None
+
+    @property
+    def event_name(self) -> str:
+        return self.now.event.name if self.now.event else ""
+
+
+class StateRow(NamedTuple):
+    """`word` names the state, `reason` why a visitor is held in it, both for programs; `tone` is
+    red, yellow, blue, green or gray. `title` and `text` are the operator's; `public` is the
+    visitor's. An empty text: figures decide, and the words with them.
+    """
+
+    word: str
+    applies: Callable[[RoomView], bool]
+    label: str
+    tone: str
+    reason: str = "limits"
+    title: str = ""
+    text: str = ""
+    public: str = ""
+    admits: bool = True  # new visitors may be admitted
+
+
+ROOM_STATES: tuple[StateRow, ...] = (
+    StateRow(
+        "suspended",
+        lambda it: it.suspended,
+        "Suspended",
+        "gray",
+        title="The room is suspended",
+        text="Every visitor goes straight to your application, and nothing is counted.",
+        public="Open",
+    ),
+    StateRow(
+        "storage",
+        lambda it: it.figures.storage_failed,
+        "Admissions stopped: storage failed",
+        "red",
+        "storage",
+        "Admissions stopped: storage failed",
+        "No visitor is let in: greenroom cannot write down who is inside. Visitors keep their"
+        " places. The log says what failed.",
+        "Entry is paused; places in line are kept",
+        admits=False,
+    ),
+    StateRow(
+        "holding",
+        lambda it: it.now.room.queue_all,
+        "Holding all new visitors",
+        "yellow",
+        "queue_all",
+        "You hold all new visitors",
+        "No new visitor is let in, however much room there is, because all new visitors are held."
+        " Active visitors stay.",
+        "All new visitors wait at the moment",
+        admits=False,
+    ),
+    StateRow(
+        "prequeue",
+        lambda it: it.now.phase is Phase.PREQUEUE,
+        "Pre-queue",
+        "blue",
+        "prequeue",
+        "Pre-queue",
+        "No visitor is let in before the event {event} starts.",
+        "Lets visitors in from {opens}",
+        admits=False,
+    ),
+    StateRow(
+        "rejecting",
+        lambda it: it.now.turns_away,
+        "Rejecting new visitors",
+        "red",
+        "reject",
+        "The room rejects new visitors",
+        "No new visitor is let in: they are told that it is closed. Active visitors stay.",
+        "Closed to new visitors at the moment",
+        admits=False,
+    ),
+    StateRow(
+        "origin",
+        lambda it: it.now.origin_down,
+        "Holding: the origin is unhealthy",
+        "red",
+        "origin",
+        "The origin is unhealthy",
+        "No new visitor is let in until the health checks find the origin healthy again. Places"
+        " and sessions are kept.",
+        "All new visitors wait at the moment",
+        admits=False,
+    ),
+    StateRow(
+        "passthrough",
+        lambda it: it.now.holds_nobody,
+        "Passing everyone",
+        "gray",
+        title="Everyone passes",
+        text="Every visitor is let in and counted; the limits do not apply.",
+        public="Open",
+    ),
+    StateRow("queueing", lambda it: it.figures.waiting > 0, "Queueing", "yellow"),
+    StateRow("open", lambda _: True, "Not queueing", "green", public="Open"),
+)
+"""The first that applies counts: what stops admissions stands before what merely slows them.
+`queue_all` stands before a pre-queue because it goes on when the event starts.
+"""
+
+FAULTS = ("storage", "origin")
+"""States that keep visitors out although no one has chosen so."""
+
+
+def room_state(view: RoomView) -> StateRow:
+    return next(row for row in ROOM_STATES if row.applies(view))

@@ -280,7 +280,7 @@ filters = st.recursive(
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     start=moments,
     end=moments,

@@ -1,4 +1,4 @@
-"""Eight thousand visitors with cookie jars against 200 inside and 240 a minute, through the real
+"""Four thousand visitors with cookie jars against 100 inside and 120 a minute, through the real
 reception, seen from outside only.
 
 Everything a real visit has but the sockets: requests with headers, sealed tickets that come back,
@@ -18,7 +18,7 @@ from visitors import Browser, Site
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 
-VISITORS, INSIDE, MINUTE = 8_000, 200, 240
+VISITORS, INSIDE, MINUTE = 4_000, 100, 120
 ARRIVING_MS = 10 * 60_000
 SESSION_MS = 60_000
 COME, TRY, BROWSE, RELOAD, NOISE, TICK = range(6)

@@ -6,6 +6,7 @@ import pytest
 from dashboard_rig import DashboardRig, Visitor
 
 from greenroom.model.health_check import HealthCheck
+from greenroom.model.notification import AlertPolicy
 
 NEW = "/zones/z2/health/new"
 GOOD = {
@@ -91,7 +92,7 @@ def test_a_policy_is_made_with_its_destinations_and_filters(
         "/notifications/policies/new",
         **POLICY,
         emails="a@example.com\nb@example.com",
-        filters="status = Unhealthy",
+        **{"filter-status": "Unhealthy", "filter-limit": "5"},
     )
     assert made.status_code == 303, made.text
     policy = next(
@@ -103,7 +104,7 @@ def test_a_policy_is_made_with_its_destinations_and_filters(
     assert policy.record.filters == {"status": ("Unhealthy",)}
     shown = operator.get(f"/notifications/policies/{policy.id}/edit").text
     assert "a@example.com\nb@example.com</textarea>" in shown
-    assert "status = Unhealthy" in shown
+    assert '<option value="Unhealthy" selected>' in shown
     assert (
         operator.post(f"/notifications/policies/{policy.id}/step", step="remove").status_code == 303
     )
@@ -114,7 +115,11 @@ def test_a_policy_is_made_with_its_destinations_and_filters(
     ("wrong", "said"),
     [
         ({"emails": "nowhere"}, "nowhere"),
-        ({"emails": "a@example.com", "filters": "moon = full"}, "moon"),
+        ({"emails": "a@example.com", "filter-status": "full"}, "full"),
+        ({}, "choose at least one destination"),
+        ({"webhook": "0" * 32}, "choose at least one destination"),
+        ({"new_url": "ftp://x"}, "must begin with https"),
+        ({"new_url": "http://[1"}, "not a web address"),
         ({"name": ""}, "name"),
     ],
 )
@@ -126,6 +131,61 @@ def test_a_policy_that_cannot_work_is_refused(
     assert answer.status_code == 400
     assert said in answer.text
     assert len(dashboard.store.read().alert_policies) == before
+
+
+def policies(dashboard: DashboardRig, name: str = "Down") -> list[AlertPolicy]:
+    known = dashboard.store.read()
+    return [one for one in known.alert_policies.records() if one.name == name]
+
+
+def test_a_destination_is_added_with_its_policy(dashboard: DashboardRig, operator: Visitor) -> None:
+    new, url = "/notifications/policies/new", "https://chat.example.com/hook"
+    before = len(dashboard.store.read().webhooks)
+    refused = operator.post(new, **{**POLICY, "name": "", "new_url": url})
+    assert refused.status_code == 400
+    assert f'value="{url}"' in refused.text
+    assert len(dashboard.store.read().webhooks) == before, "added for a policy that was refused"
+    assert operator.post(new, **POLICY, new_url=url).status_code == 303
+    (policy,) = policies(dashboard)
+    (hook,) = policy.webhook_ids
+    assert dashboard.store.read().webhooks[hook].record.url == url
+    assert dashboard.store.read().webhooks[hook].record.name == "chat.example.com"
+
+
+def test_a_policy_that_tells_nobody_is_not_shown_as_on(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
+    url = "https://chat.example.com/hook"
+    operator.post("/notifications/policies/new", **POLICY, new_url=url)
+    (policy,) = policies(dashboard)
+    assert "Tells nobody" not in operator.get("/notifications").text
+    operator.post(f"/notifications/webhooks/{policy.webhook_ids[0]}/remove")
+    assert "Tells nobody" in operator.get("/notifications").text
+
+
+def test_filters_are_chosen_by_name(dashboard: DashboardRig, operator: Visitor) -> None:
+    room = next(iter(dashboard.store.read().rooms.values()))
+    shown = operator.get("/notifications/policies/new").text
+    assert f'<option value="{room.id}">{room.record.name}</option>' in shown
+    form = {**POLICY, "alert_type": "greenroom_queueing", "emails": "a@example.com"}
+    made = operator.post(
+        "/notifications/policies/new",
+        **form,
+        **{"filter-waiting_room_id": room.id, "filter-status": "Healthy"},
+    )
+    assert made.status_code == 303, made.text
+    (policy,) = policies(dashboard)
+    assert policy.filters == {"waiting_room_id": (room.id,)}, "a filter of another type was kept"
+    edited = operator.get(f"/notifications/policies/{policy.id}/edit").text
+    assert f'<option value="{room.id}" selected>{room.record.name}</option>' in edited
+
+
+def test_a_refused_address_stays_in_its_field(operator: Visitor) -> None:
+    refused = operator.post("/notifications/webhooks", name="Team", url="ftp://files.example")
+    assert refused.status_code == 400
+    assert 'name="url" value="ftp://files.example"' in refused.text
+    assert 'value="Team"' in refused.text
+    assert '<p class="problem">a URL must begin with' in refused.text
 
 
 def test_secrets_of_destinations_are_taken_and_never_shown(

@@ -1,8 +1,9 @@
 """Notifications: policies, destinations, silences, and what was sent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -30,7 +31,7 @@ from greenroom.web.config_service import ChangeContext, ConfigChange, opaque_id
 from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import Threads, action, view
-from greenroom.web.refusals import Refused
+from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.time_format import milliseconds, plain_moment
 
 POLICY_PATH = "/notifications/policies/{policy_id}"
@@ -43,6 +44,23 @@ POLICY_LABELS: Mapping[str, str] = {
     "description": "Note",
     "enabled": "Switched on",
 }
+FILTER_LABELS: Mapping[str, str] = {
+    "zones": "Zones",
+    "waiting_room_id": "Waiting rooms",
+    "health_check_id": "Health checks",
+    "data_center": "Data centers",
+}
+FILTERS = tuple(dict.fromkeys(name for row in ALERTS.values() for name in row.filters))
+
+
+class FilterChoice(NamedTuple):
+    """`options`: (value, text, chosen); a filter without options is typed into a text field."""
+
+    name: str
+    label: str
+    options: Sequence[tuple[str, str, bool]]
+    text: str
+    told: Sequence[str]
 
 
 def table(page: PageRequest) -> Response:
@@ -74,7 +92,7 @@ def new_policy(page: PageRequest) -> Response:
 
 
 def create_policy(page: PageRequest) -> Response:
-    return _saved(page, alert_policies.create(_policy(page)))
+    return _saved(page, alert_policies.create)
 
 
 def edit_policy(page: PageRequest) -> Response:
@@ -84,10 +102,12 @@ def edit_policy(page: PageRequest) -> Response:
 
 def save_policy(page: PageRequest) -> Response:
     entry = alert_policies.policy_of(page.known, page.path("policy_id"))
-    plan = alert_policies.change(entry.id, _policy(page))
-    return _saved(
-        page, unchanged_since("alert_policy", entry.id, page.field("revision"), plan), entry
-    )
+
+    def make(document: Json) -> ConfigChange:
+        plan = alert_policies.change(entry.id, document)
+        return unchanged_since("alert_policy", entry.id, page.field("revision"), plan)
+
+    return _saved(page, make, entry)
 
 
 def policy_step(page: PageRequest) -> Response:
@@ -112,7 +132,7 @@ def add_webhook(page: PageRequest) -> Response:
             page.config, page.person.author, _view(page), None, document
         )
     except Refused as refused:
-        return _shown(page, [fault.message for fault in refused.faults], refused.status)
+        return _shown(page, status=refused.status, hook=Faults(refused.faults))
     return page.redirect("/notifications", notice="untested" if problem else "created")
 
 
@@ -164,7 +184,13 @@ def _done(page: PageRequest, plan: ConfigChange, notice: str) -> Response:
     return page.redirect("/notifications", notice=notice)
 
 
-def _shown(page: PageRequest, problems: Sequence[str] = (), status: int = 200) -> Response:
+def _shown(
+    page: PageRequest,
+    problems: Sequence[str] = (),
+    status: int = 200,
+    hook: Faults | None = None,
+) -> Response:
+    """`hook`: why a chat or web address was refused; its form then keeps what was sent."""
     running, now_ms = _view(page), page.now_ms
     states = running.states()
     quiet = [silences.show(entry) for entry in page.known.silences.values()]
@@ -184,8 +210,14 @@ def _shown(page: PageRequest, problems: Sequence[str] = (), status: int = 200) -
         names=_names(page),
         channels=[(name, row.published) for name, row in CHANNELS.items()],
         hours=SILENCE_HOURS,
-        problems=problems,
-        sent=page.form,
+        problems=[*problems, *_general(hook)],
+        hook_problems=hook.of if hook else {},
+        refused=hook is not None,
+        nowhere={
+            entry.id
+            for entry in page.known.alert_policies.values()
+            if not _reaches(page, alert_policies.show(entry)["mechanisms"])
+        },
     )
 
 
@@ -204,24 +236,136 @@ def _policy(page: PageRequest) -> Json:
         "mechanisms": {
             name: [{"id": value} for value in values] for name, values in listed.items() if values
         },
-        "filters": _filters(page.field("filters")),
+        "filters": _filters(page),
     }
 
 
-def _filters(text: str) -> Json:
-    """`name = value, value` on each line."""
-    pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
-    return {
-        name.strip(): [value.strip() for value in values.split(",") if value.strip()]
-        for name, _, values in pairs
+def _filters(page: PageRequest) -> Json:
+    """Those of the chosen type of alert; the form has the filters of all types."""
+    row = ALERTS.get(page.field("alert_type"))
+    found = {}
+    for name in row.filters if row else ():
+        sent = page.form.get(f"filter-{name}", ())
+        # text fields take several values between commas; ids, and the words of a choice, have none
+        values = sent if _has_options(name) else [one for text in sent for one in text.split(",")]
+        found[name] = [value.strip() for value in values if value.strip()]
+    return {name: values for name, values in found.items() if values}
+
+
+def _has_options(name: str) -> bool:
+    return name in ("zones", "waiting_room_id", "health_check_id") or any(
+        name in row.filters and row.filters[name].choices for row in ALERTS.values()
+    )
+
+
+def _filter_choice(page: PageRequest, name: str, chosen: Sequence[str]) -> FilterChoice:
+    rows = [row for row in ALERTS.values() if name in row.filters]
+    bound = any(row.filters[name].bound for row in rows)
+    told = [
+        f"{row.display_name}: {row.filters[name].help}" if bound else row.display_name
+        for row in rows
+    ]
+    label = FILTER_LABELS.get(name, name.replace("_", " ").capitalize())
+    if not _has_options(name):
+        return FilterChoice(name, label, (), ", ".join(chosen), told)
+    offered = dict(_named(page, name)) or {
+        one: one for row in rows for one in row.filters[name].choices
     }
+    # rooms may be named in a filter too; what is not there any more stays until it is taken off
+    options = [(value, text, value in chosen or text in chosen) for value, text in offered.items()]
+    known = {*offered, *offered.values()}
+    gone = [
+        (value, f"{value} (not there any more)", True) for value in chosen if value not in known
+    ]
+    return FilterChoice(name, label, [*options, *gone], "", told)
+
+
+def _named(page: PageRequest, name: str) -> Iterable[tuple[str, str]]:
+    """(id, name) of what this filter may name, by name."""
+    indexes: Mapping[str, Any] = {
+        "zones": page.known.zones,
+        "waiting_room_id": page.known.rooms,
+        "health_check_id": page.known.health_checks,
+    }
+    entries = indexes[name].values() if name in indexes else ()
+    return sorted(((one.id, one.record.name) for one in entries), key=lambda pair: pair[1])
+
+
+def _general(faults: Faults | None) -> list[str]:
+    """Faults of no field of the form for a chat or web address."""
+    shown = ("name", "url", "secret", "channel")
+    return (
+        [text for name, texts in faults.of.items() if name not in shown for text in texts]
+        if faults
+        else []
+    )
+
+
+def _reaches(page: PageRequest, mechanisms: Mapping[str, Any]) -> bool:
+    """Whether there is a destination: one that was removed tells nobody."""
+    known: Mapping[str, Any] = {
+        "webhooks": page.known.webhooks,
+        "pagerduty": page.known.pagerduty_services,
+    }
+    return any(
+        kind not in known or item["id"] in known[kind]
+        for kind, items in mechanisms.items()
+        for item in items
+    )
+
+
+def _with_destination(
+    page: PageRequest, document: Json, make: Callable[[Json], ConfigChange]
+) -> Json:
+    """Adds the chat or web address that the form names; refuses a policy that tells nobody."""
+    address = page.field("new_url").strip()
+    mechanisms = document["mechanisms"]
+    if not address:
+        if document["enabled"] and not _reaches(page, mechanisms):
+            page.config.trial(make(document))  # every other fault comes first
+            raise Refused(
+                ApiFault(
+                    Code.INVALID,
+                    "mechanisms: choose at least one destination, or add one: nobody would be told",
+                    "/mechanisms",
+                )
+            )
+        return document
+    hooks = list(mechanisms.get("webhooks", ()))
+
+    def with_hook(id: str) -> Json:
+        return {**document, "mechanisms": {**mechanisms, "webhooks": [*hooks, {"id": id}]}}
+
+    page.config.trial(make(with_hook(opaque_id())))  # a refused policy adds nothing
+    try:
+        name = page.field("new_name").strip() or urlsplit(address).hostname or address
+        added, _ = alert_destinations.keep(
+            page.config, page.person.author, _view(page), None, {"name": name, "url": address}
+        )
+    except ValueError:
+        raise Refused(ApiFault(Code.INVALID, "new_url: not a web address", "/new_url")) from None
+    except Refused as refused:
+        raise Refused(
+            *(
+                fault._replace(
+                    pointer=f"/new_{field}", message=fault.message.removeprefix(f"{field}: ")
+                )
+                if (field := fault.pointer.strip("/")) in ("name", "url")
+                else fault
+                for fault in refused.faults
+            ),
+            status=refused.status,
+        ) from refused
+    return with_hook(added["id"])
 
 
 def _saved(
-    page: PageRequest, plan: ConfigChange, entry: Entry[AlertPolicy] | None = None
+    page: PageRequest,
+    make: Callable[[Json], ConfigChange],
+    entry: Entry[AlertPolicy] | None = None,
 ) -> Response:
     try:
-        page.change(plan)
+        page.change(make(_with_destination(page, _policy(page), make)))
     except Refused as refused:
         return _policy_form(page, _policy(page), Faults(refused.faults), entry, refused.status)
     return page.redirect("/notifications", notice="saved" if entry else "created")
@@ -250,8 +394,9 @@ def _policy_form(
         chosen=chosen,
         webhooks=list(page.known.webhooks.values()),
         services=list(page.known.pagerduty_services.values()),
-        filters="\n".join(f"{name} = {', '.join(listed)}" for name, listed in filters.items()),
-        alerts=ALERTS,
+        filters=[_filter_choice(page, name, filters.get(name, ())) for name in FILTERS],
+        filtered=bool(filters),
+        new_problems={name: faults.take(f"new_{name}") for name in ("name", "url")},
         mail_ready=_view(page).mail_ready,
         mechanism_problems=faults.take("mechanisms"),
         filter_problems=faults.take("filters"),
@@ -283,9 +428,9 @@ PAGES = (
     view("/notifications", table),
     view("/notifications/history", history),
     view("/notifications/policies/new", new_policy, Role.OPERATOR),
-    action("/notifications/policies/new", create_policy),
+    action("/notifications/policies/new", create_policy, threads=Threads.OUTBOUND),
     view(f"{POLICY_PATH}/edit", edit_policy, Role.OPERATOR),
-    action(f"{POLICY_PATH}/edit", save_policy),
+    action(f"{POLICY_PATH}/edit", save_policy, threads=Threads.OUTBOUND),
     action(f"{POLICY_PATH}/step", policy_step),
     action("/notifications/webhooks", add_webhook, threads=Threads.OUTBOUND),
     action("/notifications/webhooks/{webhook_id}/remove", remove_webhook),

@@ -8,7 +8,6 @@ import pytest
 
 from greenroom.configuration import rooms, zones
 from greenroom.configuration.dashboard import zones as zone_pages
-from greenroom.dashboard.field_help import ROOM
 from greenroom.dashboard.pages import rooms as room_pages
 from greenroom.health import checks as health_checks
 from greenroom.health.dashboard import checks as health
@@ -22,7 +21,7 @@ def _shown() -> list[tuple[str, str, str]]:
     """(field, label, help) of the forms of zones, rooms and health checks."""
     tables = (
         (zones.ZONE, zone_pages.LABELS, zone_pages.FIELD_HELP),
-        (rooms.ROOM, room_pages.LABELS, ROOM),
+        (rooms.ROOM, room_pages.LABELS, room_pages.FIELD_HELP),
         (health_checks.HEALTH_CHECK, health.LABELS, FIELD_HELP),
     )
     found = [

@@ -12,12 +12,12 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 import structlog
 
 from greenroom.alerts.delivery import DeliveryOutcome
 from greenroom.alerts.rules.outbox import Due, next_try_ms
+from greenroom.alerts.store import SqlOutbox
 from greenroom.alerts.store_outage import StoreOutage
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
@@ -38,21 +38,6 @@ FORGET_S = 600.0
 log = structlog.get_logger(__name__)
 
 
-class SenderOutbox(Protocol):
-    """The part of the outbox that the sender needs. All methods block and raise StorageFailed."""
-
-    def watch(
-        self, changed: Callable[[], None]
-    ) -> Callable[[], None]: ...  # described where they are made
-    def due(self, now_ms: int) -> list[Due]: ...
-    def lease(self) -> tuple[str, int]: ...
-    def take(self, holder: str, seen: tuple[str, int]) -> bool: ...
-    def beat(self, holder: str, *, last: bool = False) -> bool: ...
-    def finish(self, holder: str, due: Due, now_ms: int, problem: str = "") -> bool: ...
-    def postpone(self, holder: str, due: Due, now_ms: int, retry_ms: int) -> bool: ...
-    def forget(self, now_ms: int) -> None: ...
-
-
 Attempt = Callable[[Due, Configuration], Awaitable[DeliveryOutcome]]
 
 
@@ -61,7 +46,7 @@ class NotificationSender:
 
     def __init__(
         self,
-        outbox: SenderOutbox,
+        outbox: SqlOutbox,
         read: Callable[[], Configuration],
         attempt: Attempt,
         now_ms: Callable[[], int],

@@ -1,13 +1,13 @@
 """Raises alerts about this process: one picture a second, judged by pure rules."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 import structlog
 
 from greenroom.alerts.rules.conditions import Picture, conditions, speaks_for
 from greenroom.alerts.rules.tracker import Tracker
+from greenroom.alerts.store import SqlOutbox
 from greenroom.alerts.store_outage import StoreOutage
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
@@ -19,20 +19,13 @@ UNSENT_MAX = 10_000
 log = structlog.get_logger(__name__)
 
 
-class Store(Protocol):
-    """The part of the outbox that the watcher needs. Methods block and raise StorageFailed."""
-
-    def put(self, found: Sequence[Alert], now_ms: int) -> int: ...  # described in alerts.store
-    def open_incidents(self) -> list[Alert]: ...
-
-
 class Watcher:
     """`look` takes a picture in the event loop."""
 
     def __init__(
         self,
         look: Callable[[], Picture],
-        store: Store,
+        store: SqlOutbox,
         now_ms: Callable[[], int],
         rest: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(LOOK_S),
     ) -> None:

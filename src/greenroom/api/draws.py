@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -11,18 +11,9 @@ from starlette.routing import BaseRoute, Route
 from greenroom.configuration.state import Observed
 from greenroom.configuration.status import announced
 from greenroom.errors import StorageFailed
+from greenroom.ledgers.draws import DrawFiles
 
 VERIFY_PAGE = "verify_draw.html"
-
-
-class PublishedDraws(Protocol):
-    """Methods raise StorageFailed."""
-
-    def listed(self) -> list[str]:
-        """Ids, newest first."""
-
-    def file(self, draw_id: str) -> bytes | None:
-        """As it is to be published."""
 
 
 def verify_page() -> str:
@@ -30,7 +21,7 @@ def verify_page() -> str:
     return (resources.files("greenroom.pages") / VERIFY_PAGE).read_text("utf-8")
 
 
-def draw_routes(observed: Observed, draws: PublishedDraws) -> list[BaseRoute]:
+def draw_routes(observed: Observed, draws: DrawFiles) -> list[BaseRoute]:
     """`/draws`, `/draws/<id>.json` and `/draws/verify`."""
 
     async def index(_request: Request) -> Response:

@@ -3,24 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from greenroom.health.previews import PreviewChecks
 from greenroom.health.rules.condition import Condition
 from greenroom.health.rules.memory import EventQuestion, Uptime
 from greenroom.health.rules.roster import Agent
-from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import AgentOrders, AgentReport, CheckEvent
 from greenroom.web.pages.parts import PagePart
-
-
-class PreviewView(Protocol):
-    """Checks that are tried and not saved. Belongs to the event loop."""
-
-    def add(self, check: HealthCheck, zone_id: str) -> int:
-        """Returns when the preview began."""
-
-    def get(self, check_id: str, zone_id: str) -> tuple[int, HealthCheck] | None:
-        """When it began, and the check; None when the zone has no such preview."""
-
-    def remove(self, check_id: str) -> None: ...
 
 
 class HealthStates(Protocol):
@@ -35,7 +23,7 @@ class HealthStates(Protocol):
 
 class HealthView(HealthStates, Protocol):
     @property
-    def previews(self) -> PreviewView: ...
+    def previews(self) -> PreviewChecks: ...
 
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
         """Takes a report; returns orders. Raises AgentRefused. Belongs to the event loop."""

@@ -4,10 +4,11 @@ import socket
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 
+from greenroom.alerts.store import SqlOutbox
 from greenroom.config.layers import file_records
 from greenroom.config.settings import Address, Config
 from greenroom.configuration.state import HealthState
@@ -53,12 +54,8 @@ class Layers(NamedTuple):
     """Both together."""
 
 
-class AlertOutbox(Protocol):
-    def put(self, found: Sequence[Alert], now_ms: int) -> int: ...
-
-
 class OutboxSink:
-    def __init__(self, outbox: AlertOutbox, clock: Clock) -> None:
+    def __init__(self, outbox: SqlOutbox, clock: Clock) -> None:
         self._outbox = outbox
         self._clock = clock
 
@@ -73,7 +70,7 @@ class ProcessHealth:
         self,
         layers: Callable[[], Layers],
         data: Path,
-        outbox: AlertOutbox,
+        outbox: SqlOutbox,
         clock: Clock,
         listening: Listening,
     ) -> None:

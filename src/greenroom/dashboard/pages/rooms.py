@@ -8,7 +8,6 @@ from starlette.responses import Response
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration import rooms
 from greenroom.configuration.dashboard.parts import room_state
-from greenroom.dashboard import field_help
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
 from greenroom.dashboard.parts import PEAKS
 from greenroom.dashboard.room_live import room_live, urgency, wait_words
@@ -75,6 +74,28 @@ LABELS: Mapping[str, str] = {
     "line_table": "Shared table of the line, for very large rooms",
 }
 """In the order of the review."""
+
+FIELD_HELP: Mapping[str, str] = {
+    "name": "A short name for you and your colleagues. Visitors do not see it.",
+    "host": (
+        "What visitors type, without https:// and port. *.example.com covers every host below it."
+    ),
+    "path": "/ covers the whole site, /tickets that page and all below it.",
+    "total_active_users": "How many visitors may be in your application at the same time.",
+    "queueing_method": "Who is let in next.",
+    "queue_all": "Everyone who comes waits; visitors who are inside stay.",
+    "suspended": "Every visitor goes straight to your application, and nothing is counted.",
+    "queueing_status_code": (
+        "200 suits browsers; 429 tells programs and search engines to come back later."
+    ),
+    "default_template_language": "Of the built-in page.",
+    "cookie_suffix": "Needed with more hosts and paths. It follows _ in the name of the cookie.",
+    "case_insensitive_paths": "/Sale and /sale are the same.",
+    "on_unhealthy_origin": (
+        "What happens to new visitors while the health checks of your application fail."
+    ),
+}
+"""Where the help of the API's field speaks to programmers or repeats the label."""
 
 UNITS: Mapping[str, str] = {name: schema_field(rooms.ROOM, name).rule.unit for name in LABELS}
 """Units of numbers, else empty."""
@@ -391,7 +412,7 @@ def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
         value,
         faults,
         label=LABELS[name],
-        told=field_help.ROOM.get(name, ""),
+        told=FIELD_HELP.get(name, ""),
         words=WORDS.get(name),
     )
 

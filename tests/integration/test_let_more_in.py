@@ -60,6 +60,26 @@ def test_other_changes_keep_it(dashboard: DashboardRig) -> None:
     assert room_of(dashboard).let_in == 7
 
 
+def test_changed_limits_do_not_keep_what_is_let_in_for_a_minute(dashboard: DashboardRig) -> None:
+    dashboard.put((replace(room_of(dashboard), suspended=False), "z2"))
+    before, visitor = limits(room_of(dashboard)), dashboard.person("operator")
+    dashboard.config.change("ada", use_case.let_in("z2", "r2", 7))
+    asked = visitor.get(f"{LIVE}/do/limits").text
+    for name, value in zip(("total_active_users", "new_users_per_minute"), before, strict=True):
+        assert f'name="{name}" id="f-{name}" value="{value}"' in asked
+    assert "7 extra visitors" in asked
+    form = {
+        "revision": str(dashboard.store.read().rooms["r2"].revision),
+        "total_active_users": str(before[0]),
+        "new_users_per_minute": str(before[1] - 1),
+    }
+    shown = html.unescape(visitor.post(f"{LIVE}/do/limits", **form).text)
+    assert f"Active visitors at once: {before[0]} (unchanged)" in shown
+    assert f"New visitors per minute: {before[1]} → {before[1] - 1}" in shown
+    assert visitor.post(f"{LIVE}/do/limits", step="save", **form).status_code == 303
+    assert limits(room_of(dashboard)) == (before[0], before[1] - 1)
+
+
 @pytest.mark.parametrize("count", ["0", "-1", "many", "", "100001"])
 def test_a_wrong_number_is_refused_beside_its_field(dashboard: DashboardRig, count: str) -> None:
     visitor, known = dashboard.person("operator"), dashboard.store.read()

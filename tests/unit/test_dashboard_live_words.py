@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.admission.schedule import Effective, Phase
+from greenroom.dashboard.live_action_table import ACTIONS
 from greenroom.dashboard.live_words import LimitPlan, clearing_minutes, effect_of, limit_words
+from greenroom.dashboard.pages.live import load
 from greenroom.dashboard.room_live import wait_words
 from greenroom.decision.room_view import Figures, RoomView
 from greenroom.model.event import Event
@@ -151,8 +153,45 @@ def test_the_preview_tells_how_much_sooner_the_line_is_empty() -> None:
 def test_lower_limits_say_that_visitors_who_are_inside_stay() -> None:
     said = " ".join(effect_of(live(Figures(active=100)), LimitPlan(40, 40)))
     assert "Those who are inside stay" in said
-    assert "your application can serve" not in said
+    assert "your site can handle" not in said
 
 
 def test_figures_without_an_estimate_do_not_break_the_words() -> None:
     assert limit_words(live(msgspec.structs.replace(Figures(), waiting=3))).binds == "room"
+
+
+def test_the_smaller_limit_says_how_many_can_come_in() -> None:
+    found = Figures(active=80, waiting=9, last_minute=47)
+    assert limit_words(live(found)).text.startswith("3 visitors can come in now")
+    found = Figures(active=80, last_minute=47)
+    assert (
+        "3 more visitors can come in now, before the limit per minute"
+        in limit_words(live(found)).text
+    )
+    found = Figures(active=95, last_minute=3)
+    assert "before the limit of active visitors" in limit_words(live(found)).text
+
+
+def test_a_plan_that_changes_nothing_is_not_told_as_a_change() -> None:
+    found = live(Figures(active=100, waiting=300, last_minute=20))
+    said = " ".join(effect_of(found, LimitPlan(100, 50)))
+    assert "as with the current limits" in said
+    assert "instead of" not in said
+
+
+def test_a_key_opens_one_action_whatever_is_offered() -> None:
+    opposites: dict[str, list[str]] = {}
+    for one in ACTIONS.values():
+        opposites.setdefault(one.key, []).append(one.name)
+    shared = sorted(names for names in opposites.values() if len(names) > 1)
+    assert shared == [["hold", "release"], ["reject", "accept"], ["suspend", "resume"]]
+    for found in (live(), live(room={"queue_all": True}), live(suspended=True)):
+        offered = [one.key for one in ACTIONS.values() if one.offered(found)]
+        assert len(offered) == len(set(offered))
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [(0, ""), (19, ""), (20, "full"), (21, "over"), (36, "over")]
+)
+def test_a_bar_shows_a_limit_that_is_reached_or_passed(value: int, name: str) -> None:
+    assert load(value, 20) == name

@@ -29,10 +29,12 @@ class LiveAction(NamedTuple):
 
     `names`: fields that change, in the current event if it overrides them or `on_event` says so,
     else in the room. `plan`: the change for (zone, room, form), where it is no change of fields.
-    `typed`: the room's name confirms it.
+    `typed`: the room's name confirms it. `key` opens it, and never another action, whatever is
+    offered; an action and its opposite share one.
     """
 
     name: str
+    key: str
     label: str
     title: str
     text: str
@@ -87,6 +89,7 @@ ACTIONS: Mapping[str, LiveAction] = {
     for one in (
         LiveAction(
             "limits",
+            "1",
             "Change limits",
             "Change the limits",
             "Visitors who are inside stay, also when the limits are lower. Those who wait keep"
@@ -99,12 +102,11 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "let-in",
+            "2",
             "Let more visitors in now",
             "Let more visitors in now",
-            "Both limits are higher by this number for one minute, so that as many more of those"
-            " who wait come in. Afterwards the limits are as before. No visitor is sent away then:"
-            " as many more than the limit may be inside until others have left. Make sure that your"
-            " application can serve them.",
+            "Raises both limits for one minute, then restores them. Nobody is removed afterwards."
+            " Make sure your site can handle it.",
             "Let them in",
             "primary",
             lambda live: live.word in ("queueing", "open"),
@@ -115,6 +117,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "hold",
+            "3",
             "Hold everybody",
             "Hold all new visitors",
             "From now on every new visitor waits, however much room there is. Visitors who are"
@@ -127,6 +130,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "release",
+            "3",
             "Let visitors in again",
             "Let visitors in again",
             "New visitors are let in again as the limits allow, in the order in which they wait.",
@@ -138,6 +142,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "reject",
+            "4",
             "Reject new visitors",
             "Reject new visitors",
             "From now on new visitors are told that it is closed, also those who wait now. Visitors"
@@ -150,6 +155,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "accept",
+            "4",
             "Accept visitors again",
             "Accept visitors again",
             "New visitors are let in as the limits allow; the others wait, first come, first"
@@ -162,6 +168,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "message",
+            "5",
             "Tell waiting visitors",
             "Tell waiting visitors something",
             "The message is shown on the waiting page, to those who wait from the next refresh on."
@@ -174,6 +181,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "extend",
+            "6",
             "Extend the event",
             "Extend the event",
             "The settings of the event stay in force for longer.",
@@ -186,6 +194,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "end-event",
+            "7",
             "End the event",
             "End the event now",
             "The room goes back to its own settings at once. Visitors keep their places and"
@@ -199,6 +208,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "end-sessions",
+            "8",
             "End all sessions",
             "End all sessions of the room",
             "Every visitor who is inside counts as a new one from their next request on, and waits"
@@ -215,6 +225,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "suspend",
+            "9",
             "Suspend the room",
             "Suspend the room",
             "Every visitor goes straight to your application from now on, also all who wait, and"
@@ -227,6 +238,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         ),
         LiveAction(
             "resume",
+            "9",
             "Resume the room",
             "Resume the room",
             "The limits apply again. Visitors whose sessions have ended meanwhile join the line"

@@ -131,15 +131,16 @@ def effect_of(live: RoomView, plan: LimitPlan) -> list[str]:
         )
     if figures.waiting:
         before, after = clearing_minutes(live, now), clearing_minutes(live, plan)
+        sooner = _minutes(before) != _minutes(after)
         said.append(
             "If no more people come and visits stay as long as now, the line of"
-            f" {grouped(figures.waiting)} is empty after {_minutes(after)} instead of"
-            f" {_minutes(before)}."
+            f" {grouped(figures.waiting)} is empty after {_minutes(after)}"
+            + (f" instead of {_minutes(before)}." if sooner else ", as with the current limits.")
         )
     else:
         said.append("No one waits at the moment.")
     if plan.active > now.active or plan.rate > now.rate:
-        said.append("Make sure that your application can serve so many: greenroom does not know.")
+        said.append("Make sure your site can handle this load.")
     return said
 
 

@@ -19,12 +19,12 @@ const FORMATS = {
   minute_limit: (it) => written(it.minute_limit),
   waiting: (it) => written(it.waiting),
   wait: (it) => (it.waiting ? duration(it.wait_s) : "none"),
-  wait_most: (it) => (it.wait_most_s ? `19 of 20 wait at most ${duration(it.wait_most_s)}` : ""),
+  wait_most: (it) => (it.wait_most_s ? `p95 ${duration(it.wait_most_s)}` : ""),
   arrivals: (it) => measured(it.arrivals),
   abandoned: (it) => measured(it.abandoned),
   waited_p50: (it) => (it.waited_p50_s === null ? "no one waited" : duration(it.waited_p50_s)),
   waited_p95: (it) => (it.waited_p95_s === null ? "no one waited" : duration(it.waited_p95_s)),
-  origin: (it) => it.origin || "no checks",
+  origin: (it) => it.origin || "No health check",
   origin_errors: (it) => measured(it.origin_errors),
   origin_mean: (it) => (it.origin_mean_s === null ? "measuring" : `${(it.origin_mean_s * 1000).toFixed(1)} ms`),
   title: (it) => it.title,
@@ -41,6 +41,7 @@ function show(frame) {
   }
   for (const element of shares) {
     const name = element.dataset.liveShare;
+    element.className = frame[name] > frame[`${name}_limit`] ? "over" : frame[name] >= frame[`${name}_limit`] ? "full" : "";
     element.value = frame[`${name}_limit`] ? Math.min(100, Math.round((100 * frame[name]) / frame[`${name}_limit`])) : 0;
   }
   if (frame.label !== shown.label || frame.tone !== shown.tone) {
@@ -151,6 +152,7 @@ const large = document.getElementById("live-large");
 const hint = document.querySelector(".live-keys");
 large.hidden = false;
 if (hint) hint.hidden = false;
+for (const key of document.querySelectorAll(".live-key")) key.hidden = false;
 
 function enlarge() {
   const on = document.body.classList.toggle("live-is-large");

@@ -38,6 +38,7 @@ def show(page: PageRequest) -> Response:
         now_ms=now_ms,
         live=live,
         frame=frame,
+        load=load,
         frame_json=msgspec.json.encode(frame).decode(),
         offered=_offered(page),
         undo_labels=UNDO_LABELS,
@@ -46,6 +47,11 @@ def show(page: PageRequest) -> Response:
         demo=any(minute.generated for minute in trail.minutes),
         recording=page.part(ANALYTICS_STORE) is not None,
     )
+
+
+def load(value: int, limit: int) -> str:
+    """The class of a bar: over its limit, at it, or below."""
+    return "over" if value > limit else "full" if value >= limit else ""
 
 
 def _offered(page: PageRequest) -> list[LiveAction]:

@@ -2,10 +2,12 @@
 audit log.
 """
 
+import dataclasses
 from typing import Any
 
 from starlette.responses import Response
 
+from greenroom.admission.schedule import effective
 from greenroom.configuration import events, rooms
 from greenroom.configuration.dashboard.parts import room_state
 from greenroom.configuration.dashboard.undo import GONE, LOOKED_AT, LastChange, last_change
@@ -72,7 +74,9 @@ def do(page: PageRequest) -> Response:
                 page,
                 one,
                 Faults(),
-                effect_of(live, LimitPlan(*(int(page.field(name)) for name in LIMITS))),
+                effect_of(
+                    own_limits(page, live), LimitPlan(*(int(page.field(name)) for name in LIMITS))
+                ),
             )
         page.change(careful)
     except Refused as refused:
@@ -85,6 +89,16 @@ def configured_live(page: PageRequest) -> RoomView:
     live = room_live(page.known, page.room, room_state(page, page.room.id), page.now_ms)
     configured = room_live(page.known, page.room, None, page.now_ms)
     return replace(live, now=configured.now)
+
+
+def own_limits(page: PageRequest, live: RoomView) -> RoomView:
+    """Without what is let in for a minute: that is not what a change of the limits replaces."""
+    room = live.now.room
+    if page.now_ms >= room.let_in_until_ms:
+        return live
+    record = dataclasses.replace(page.room.record, let_in=0)
+    planned = (event.record for event in page.known.events.of(record.id))
+    return replace(live, now=effective(record, planned, page.now_ms))
 
 
 def _wanted(page: PageRequest) -> LiveAction:
@@ -143,6 +157,8 @@ def _asked(
         live=live,
         fields=fields,
         effect=effect,
+        own=own_limits(page, live).now.room,
+        let_in_now=page.now_ms < page.room.record.let_in_until_ms,
         problems=faults.general,
         revision=page.field("revision") or (str(entry.revision) if entry else ""),
         event=event,
@@ -152,7 +168,8 @@ def _asked(
 
 def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) -> list[FieldView]:
     if one.name == "limits":
-        values = {name: page.field(name) or getattr(live.now.room, name) for name in LIMITS}
+        own = own_limits(page, live).now.room
+        values = {name: page.field(name) or getattr(own, name) for name in LIMITS}
         return [
             field_view(rooms.ROOM, name, values[name], faults, label=LIMIT_LABELS[name])
             for name in LIMITS

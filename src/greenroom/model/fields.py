@@ -62,45 +62,67 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
     """Returns the first problem. `kind` is a plain type; for a union only `choices` count."""
     if value is None:
         return None if rule.nullable else Problem(pointer, "must not be null")
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        if isinstance(kind, UnionType):
-            return Problem(pointer, _one_of(rule, value))
-        if value == "":
-            return Problem(pointer, f"must be {_NAMES.get(kind, kind.__name__)}, and is empty")
-        return Problem(pointer, f"must be {_NAMES.get(kind, kind.__name__)}, not {_shown(value)}")
-    if rule.sealed and isinstance(value, str) and is_sealed(value):
-        return None
-    if isinstance(value, str) and not value.isascii() and re.search("[\ud800-\udfff]", value):
-        return Problem(
-            pointer,
-            "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or"
-            " sent",
-        )
-    if rule.choices and value not in rule.choices:
-        return Problem(pointer, _one_of(rule, value))
-    size = value if isinstance(value, int) else len(value) if hasattr(value, "__len__") else None
-    measured = (
-        "" if isinstance(value, int) else " characters" if isinstance(value, str) else " entries"
+    reason = _wrong_kind(value, kind, rule)
+    if not reason and not (rule.sealed and isinstance(value, str) and is_sealed(value)):
+        reason = next(filter(None, (check(value, rule) for check in _CHECKS)), "")
+    return Problem(pointer, reason) if reason else None
+
+
+def _wrong_kind(value: Any, kind: type | UnionType, rule: Spec) -> str:
+    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return ""
+    if isinstance(kind, UnionType):
+        return _one_of(rule, value)
+    name = _NAMES.get(kind, kind.__name__)
+    return (
+        f"must be {name}, and is empty" if value == "" else f"must be {name}, not {_shown(value)}"
     )
+
+
+def _not_text(value: Any, _: Spec) -> str:
+    if isinstance(value, str) and not value.isascii() and re.search("[\ud800-\udfff]", value):
+        return (
+            "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or"
+            " sent"
+        )
+    return ""
+
+
+def _no_choice(value: Any, rule: Spec) -> str:
+    return _one_of(rule, value) if rule.choices and value not in rule.choices else ""
+
+
+def _wrong_size(value: Any, rule: Spec) -> str:
+    if isinstance(value, int):
+        size, measured = value, ""
+    elif hasattr(value, "__len__"):
+        size, measured = len(value), " characters" if isinstance(value, str) else " entries"
+    else:
+        return ""
     if size == 0 and rule.low == 1 and measured:
-        return Problem(pointer, "must not be empty")
-    if size is not None and rule.low is not None and size < rule.low:
-        return Problem(
-            pointer, f"must be at least {rule.low}{measured}{_unit(rule)}, not {_shown(size)}"
-        )
-    if size is not None and rule.high is not None and size > rule.high:
-        return Problem(
-            pointer, f"must be at most {rule.high}{measured}{_unit(rule)}, not {_shown(size)}"
-        )
+        return "must not be empty"
+    unit = f"{measured} {rule.unit}" if rule.unit else measured
+    if rule.low is not None and size < rule.low:
+        return f"must be at least {rule.low}{unit}, not {_shown(size)}"
+    if rule.high is not None and size > rule.high:
+        return f"must be at most {rule.high}{unit}, not {_shown(size)}"
+    return ""
+
+
+def _several_lines(value: Any, rule: Spec) -> str:
     if rule.one_line and isinstance(value, str) and not is_printable(value):
-        return Problem(
-            pointer, f"must be one line without control characters, not {_shown(printable(value))}"
-        )
+        return f"must be one line without control characters, not {_shown(printable(value))}"
+    return ""
+
+
+def _other_pattern(value: Any, rule: Spec) -> str:
     if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
-        return Problem(
-            pointer, f"must {rule.pattern_words or f'match {rule.pattern}'}, not {_shown(value)}"
-        )
-    return None
+        return f"must {rule.pattern_words or f'match {rule.pattern}'}, not {_shown(value)}"
+    return ""
+
+
+_CHECKS = (_not_text, _no_choice, _wrong_size, _several_lines, _other_pattern)
+"""In this order; each gives a reason, or nothing."""
 
 
 def plain_type(annotation: Any) -> Any:
@@ -125,10 +147,6 @@ _NAMES = {
 
 def _one_of(rule: Spec, value: Any) -> str:
     return f"must be one of {', '.join(map(written, rule.choices))}, not {_shown(value)}"
-
-
-def _unit(rule: Spec) -> str:
-    return f" {rule.unit}" if rule.unit else ""
 
 
 def _shown(value: Any) -> str:

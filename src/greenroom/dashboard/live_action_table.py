@@ -63,8 +63,21 @@ def _extend(live: RoomView, form: Mapping[str, Any]) -> Json:
     return {"event_end_time": plain_moment(live.now.event.event_end_ms + minutes * MINUTE_MS)}
 
 
-def _message(_live: RoomView, form: Mapping[str, Any]) -> Json:
-    return {EXTENSION: {"branding": {"message": (form.get("message") or [""])[-1].strip()}}}
+def _message(live: RoomView, form: Mapping[str, Any]) -> Json:
+    """A language that is left blank gets the message of all the others, not its former own."""
+
+    def sent(name: str) -> str:
+        return str((form.get(name) or [""])[-1]).strip()
+
+    document: Json = {"branding": {"message": sent("message")}}
+    languages = [one.language for one in live.now.room.branding_messages]
+    if languages:
+        document["branding_messages"] = [
+            {"language": language, "text": text}
+            for language in languages
+            if (text := sent(f"message_{language}"))
+        ]
+    return {EXTENSION: document}
 
 
 def _let_in(zone_id: str, room_id: str, form: Mapping[str, Any]) -> ConfigChange:
@@ -170,9 +183,10 @@ ACTIONS: Mapping[str, LiveAction] = {
             "message",
             "5",
             "Tell waiting visitors",
-            "Tell waiting visitors something",
-            "The message is shown on the waiting page, to those who wait from the next refresh on."
-            " An empty text removes it. Languages with a message of their own keep it.",
+            "Post a message",
+            "The message is shown on the waiting page from its next refresh, in every language. It"
+            " replaces the messages shown now; leave it blank to remove them. Undo brings them"
+            " back.",
             "Show the message",
             "primary",
             lambda live: not live.now.room.custom_page_html,

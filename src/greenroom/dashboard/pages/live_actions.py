@@ -13,10 +13,12 @@ from greenroom.configuration.dashboard.parts import room_state
 from greenroom.configuration.dashboard.undo import GONE, LOOKED_AT, LastChange, last_change
 from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, LiveAction
 from greenroom.dashboard.live_words import LimitPlan, effect_of
+from greenroom.dashboard.page_forms import LANGUAGE_NAMES
 from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.dashboard.room_live import room_live
 from greenroom.decision.room_view import RoomView
 from greenroom.model.account import Role
+from greenroom.model.branding import LocalMessage
 from greenroom.model.configuration import Entry
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.record import replace
@@ -35,6 +37,7 @@ UNDO_LABELS = {
     "suspended": "Suspended",
     "event_end_ms": "End of the event",
     "branding": "Message, or another part of the theme",
+    "branding_messages": "Messages in other languages",
 }
 
 
@@ -179,17 +182,18 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) 
             "One line of at most 500 characters, such as: The sale lasts until midnight, and there"
             " is enough for everyone."
         )
-        value = page.field("message") if "message" in page.form else live.now.room.branding.message
-        return [
-            FieldView(
-                name="message",
-                label="Message",
-                kind="text",
-                value=value,
-                help=told,
-                problems=faults.take("branding"),
-            )
-        ]
+        room = live.now.room
+        value = page.field("message") if "message" in page.form else room.branding.message
+        every = FieldView(
+            name="message",
+            label="Message",
+            kind="text",
+            value=value,
+            help=told,
+            problems=faults.take("branding"),
+        )
+        wrong = faults.take("branding_messages")
+        return [every, *(_local_message(page, own, wrong) for own in room.branding_messages)]
     if one.name == "extend":
         told = "How much longer the event lasts."
         value = page.field("minutes") or "30"
@@ -228,6 +232,19 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) 
             )
         ]
     return []
+
+
+def _local_message(page: PageRequest, own: LocalMessage, problems: tuple[str, ...]) -> FieldView:
+    """Blank unless it was sent: an urgent message must reach every language."""
+    name = f"message_{own.language}"
+    return FieldView(
+        name=name,
+        label=f"Message in {LANGUAGE_NAMES[own.language]}",
+        kind="text",
+        value=page.field(name),
+        help=f"Shown now: “{own.text}” Leave blank to show the message above instead.",
+        problems=problems if page.field(name) else (),
+    )
 
 
 def undo_of(page: PageRequest) -> LastChange | None:

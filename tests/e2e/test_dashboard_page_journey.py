@@ -26,7 +26,7 @@ def test_a_page_is_themed_in_arabic_and_visitors_get_it(rig: LiveRig, browser: B
         page.goto(f"{rig.path}/page")
         steps = page.evaluate("history.length")
         page.get_by_label("Name of your site").fill("متجر")
-        page.get_by_label("Colour").fill("#ffcc00")
+        page.get_by_label("Colour", exact=True).fill("#ffcc00")
         expect(page.locator("#shades")).to_contain_text("Light: #896e00")
         page.get_by_label("Language of message 1").select_option("ar-EG")
         page.get_by_label("Text of message 1").fill("حتى منتصف الليل")

@@ -265,3 +265,33 @@ def test_the_script_is_told_lines_and_shades(dashboard: DashboardRig) -> None:
         ("light", True),
         ("dark", False),
     ]
+
+
+def test_an_upload_survives_a_save_that_another_field_refuses(dashboard: DashboardRig) -> None:
+    visitor = dashboard.person("operator")
+    refused = sent(dashboard, visitor, logo=LOGO, accent_color="red")
+    assert refused.status_code == 400
+    assert "New logo, not saved yet" in refused.text
+    carried = re.search(r'name="logo" value="([^"]*)"', refused.text)
+    assert carried
+    assert sent(dashboard, visitor, logo=html.unescape(carried[1])).status_code == 303
+    assert room_of(dashboard).branding.logo == LOGO
+    assert 'name="logo" value=""' in visitor.get(PAGE).text
+
+
+def test_a_logo_to_be_removed_stays_so_when_another_field_is_refused(
+    dashboard: DashboardRig,
+) -> None:
+    visitor = dashboard.person("operator")
+    assert sent(dashboard, visitor, logo=LOGO).status_code == 303
+    refused = sent(dashboard, visitor, drop_logo="true", accent_color="red").text
+    assert re.search(r'name="drop_logo" value="true" checked', refused)
+    assert 'name="logo" value=""' in refused
+
+
+def test_a_half_typed_colour_keeps_the_preview(dashboard: DashboardRig) -> None:
+    visitor = dashboard.person("operator")
+    assert sent(dashboard, visitor).status_code == 303
+    shown = sent(dashboard, visitor, f"{PAGE}/preview", accent_color="#12", message="Soon.")
+    assert shown.status_code == 200
+    assert "Soon." in shown.text

@@ -173,3 +173,9 @@ def test_what_the_origin_did_is_that_of_the_last_minute() -> None:
 def test_a_room_with_other_limits_is_another_frame() -> None:
     live = RoomView(Effective(replace(ROOM, total_active_users=7)))
     assert live_frame(live, None, NOW_MS, RoomTrail()).active_limit == 7
+
+
+@pytest.mark.parametrize(("active", "tone"), [(0, "green"), (36, "yellow")])
+def test_a_full_room_is_not_green_while_no_one_waits_yet(active: int, tone: str) -> None:
+    live = RoomView(Effective(replace(ROOM, total_active_users=20)), Figures(active=active))
+    assert live_frame(live, None, 0, RoomTrail()).tone == tone

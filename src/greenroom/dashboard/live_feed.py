@@ -52,6 +52,10 @@ MINUTE_MS = RECENT_MS = 60_000
 log = structlog.get_logger("greenroom.dashboard")
 
 
+AT_LIMIT = ("active", "rate", "both")
+"""What binds while the next visitor would wait, although no one does yet."""
+
+
 class LiveFrame(msgspec.Struct, frozen=True):
     """One moment of a room. Times are Unix milliseconds, lengths seconds; None: unknown."""
 
@@ -186,6 +190,7 @@ def live_frame(
     origin: OriginLastMinute = UNSEEN,
 ) -> LiveFrame:
     figures, room, event = live.figures, live.now.room, live.now.event
+    tone = live.state.tone
     said, last = limit_words(live), trail.minutes[-1] if trail.minutes else None
     waited = next(
         (one for one in reversed(trail.minutes[-5:]) if one.waited_p50_s is not None), None
@@ -195,7 +200,7 @@ def live_frame(
         at_ms=now_ms,
         word=live.word,
         label=live.state.label,
-        tone=live.state.tone,
+        tone="yellow" if said.binds in AT_LIMIT and tone == "green" else tone,
         active=figures.active,
         active_limit=room.total_active_users,
         minute=figures.last_minute,

@@ -41,6 +41,24 @@ function chooseLogo() {
 
 chooseLogo();
 
+// A colour picker beside the field, which alone can be empty.
+function pickColour() {
+  const field = form.querySelector("#f-accent_color");
+  if (!field) return;
+  const picker = Object.assign(document.createElement("input"), { type: "color", className: "form-control form-control-color" });
+  picker.setAttribute("aria-label", "Pick a colour");
+  const follow = () => { if (/^#[0-9a-f]{6}$/i.test(field.value.trim())) picker.value = field.value.trim(); };
+  picker.addEventListener("input", () => {
+    field.value = picker.value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  field.addEventListener("input", follow);
+  field.after(picker);
+  follow();
+}
+
+pickColour();
+
 function preview() {
   const frame = fresh();
   if (button) return form.requestSubmit(button);

@@ -28,6 +28,7 @@ from greenroom.model.room import Room
 from greenroom.pages import compile_page, template_problems
 from greenroom.pages.preview import SHOWN_STATES, THEMES, in_theme, preview_policy, still
 from greenroom.pages.variables import TEMPLATE_VARIABLES
+from greenroom.web.api_schema import EXTENSION
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ConfigChange
 from greenroom.web.pages.forms import Faults, flat, unchanged_since
@@ -74,7 +75,11 @@ def save(page: PageRequest) -> Response:
 
 def preview(page: PageRequest) -> Response:
     """Saves nothing."""
-    plan = rooms.change(page.zone.id, page.room.id, _document(page), whole=False)
+    document = _document(page)
+    branding = document[EXTENSION]["branding"]
+    if branding["accent_color"] and not shades(branding["accent_color"]):
+        branding["accent_color"] = page.room.record.branding.accent_color  # half typed, or wrong
+    plan = rooms.change(page.zone.id, page.room.id, document, whole=False)
     try:
         room = page.config.trial(_becoming(plan))
     except Refused as refused:
@@ -167,6 +172,9 @@ def _form(
         own=bool(values.get("own", values["custom_page_html"])),
         branding=branding,
         fields=fields,
+        logo=entry.record.branding.logo,
+        uploaded=_uploaded(entry.record, branding["logo"], wrong_logo),
+        dropped=bool(page.field("drop_logo")),
         logo_faults=wrong_logo,
         logo_url=page.field("logo_url"),
         by_address=page.part(FETCH_LOGO) is not None,
@@ -183,6 +191,11 @@ def _form(
         variables=TEMPLATE_VARIABLES,
         revision=page.field("revision") or str(entry.revision),
     )
+
+
+def _uploaded(room: Room, logo: str, wrong: tuple[str, ...]) -> str:
+    """A logo that was sent and not saved: another field was wrong. The form sends it again."""
+    return logo if logo != room.branding.logo and not wrong else ""
 
 
 PAGES = (

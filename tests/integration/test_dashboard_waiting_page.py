@@ -243,6 +243,23 @@ def test_a_room_of_the_file_is_shown_on_every_tab_and_changed_on_none(
         assert not re.search(r'class="btn btn-primary"[^>]*>(Review|Save)', text), tab
 
 
+def test_a_new_room_is_not_offered_in_a_zone_of_the_file(
+    dashboard: DashboardRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = dashboard.store.read
+    visitor = dashboard.person("operator")
+    offered = set(re.findall(r'/zones/(\w+)/rooms/new"', visitor.get("/rooms").text))
+    assert {"z1", "z2"} <= offered
+
+    def with_file() -> Configuration:
+        known = read()
+        return known.changed(known.revision, [replace(known.zones["z1"], read_only=True)])
+
+    monkeypatch.setattr(dashboard.store, "read", with_file)
+    left = set(re.findall(r'/zones/(\w+)/rooms/new"', visitor.get("/rooms").text))
+    assert left == offered - {"z1"}
+
+
 def test_an_example_is_put_into_the_template_and_not_saved(dashboard: DashboardRig) -> None:
     before = room_of(dashboard)
     answer = sent(dashboard, dashboard.person("operator"), step="starter", starter="countdown")

@@ -160,6 +160,7 @@ class RoomTableRow(NamedTuple):
 
 
 def table(page: PageRequest) -> Response:
+    zones = page.person.zones(page.known)
     text, zone_id, state = page.query("q").strip().lower(), page.query("zone"), page.query("state")
     sort = page.query("sort") if page.query("sort") in SORTS else next(iter(SORTS))
     rows = [row for row in _rows(page, zone_id) if _fits(row, text, state)]
@@ -182,7 +183,8 @@ def table(page: PageRequest) -> Response:
         sort=sort,
         sorts=SORTS.items(),
         asked={"q": page.query("q"), "zone": zone_id, "state": state, "sort": sort},
-        zones=page.person.zones(page.known),
+        zones=zones,
+        own_zones=[zone for zone in zones if not zone.read_only],
         states=[(row.word, row.label) for row in ROOM_STATES],
         any_rooms=any(True for _ in page.person.rooms(page.known)),
     )

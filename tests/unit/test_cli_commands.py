@@ -127,6 +127,10 @@ def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
     assert (
         "note: room shop: no cookie can be shared by a.example.com, a.example.net" in result.output
     )
+    assert (
+        "note: room shop: new_users_per_minute: must be at most total_active_users, 10; the API"
+        " refuses such a room\n" in result.output
+    )
     assert "session_duration" not in result.output
     assert "None" not in result.output, "what was not written is not shown"
 

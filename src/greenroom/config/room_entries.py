@@ -17,7 +17,7 @@ from greenroom.errors import Problem
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.event import Event, line_table_problems
 from greenroom.model.fields import NAME_WORDS, check_value, spec, specs
-from greenroom.model.room import CookieAttributes, Room, Route, room_problems
+from greenroom.model.room import CookieAttributes, Room, Route, limits_apart, room_problems
 from greenroom.model.rule import Rule
 from greenroom.request.cookie_scope import cookie_scope, crosses_sites, scope_clashes
 from greenroom.request.routing import route_prefix, unreachable
@@ -124,9 +124,16 @@ def read_rooms(
     if len(read.rooms) == len(raw):
         read.problems += scope_clashes(read.rooms)
         read.notes += [
-            f"room {room.name}: {note}" for room in read.rooms for note in _cookie_notes(room)
+            f"room {room.name}: {note}"
+            for room in read.rooms
+            for note in (*_cookie_notes(room), *_limit_notes(room))
         ]
     return read
+
+
+def _limit_notes(room: Room) -> list[str]:
+    reason = limits_apart(room.total_active_users, room.new_users_per_minute)
+    return [f"{reason}; the API refuses such a room"] if reason else []
 
 
 def _room_values(

@@ -11,7 +11,14 @@ from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.cors_origin import CORS_ORIGIN
 from greenroom.model.event import Event, draws_by
-from greenroom.model.room import OPERATED, CookieAttributes, Room, Route, room_problems
+from greenroom.model.room import (
+    OPERATED,
+    CookieAttributes,
+    Room,
+    Route,
+    limits_apart,
+    room_problems,
+)
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
 from greenroom.request.routing import Coverage, unreachable
@@ -252,15 +259,10 @@ def limit_faults(
 
 
 def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
-    if (
-        wrong & {"new_users_per_minute", "total_active_users"}
-        or values["new_users_per_minute"] <= values["total_active_users"]
-    ):
+    if wrong & {"new_users_per_minute", "total_active_users"}:
         return []
-    reason = (
-        f"new_users_per_minute: must be at most total_active_users, {values['total_active_users']}"
-    )
-    return [ApiFault(Code.INVALID, reason, "/new_users_per_minute")]
+    reason = limits_apart(values["total_active_users"], values["new_users_per_minute"])
+    return [ApiFault(Code.INVALID, reason, "/new_users_per_minute")] if reason else []
 
 
 def _zone_faults(

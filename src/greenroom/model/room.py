@@ -327,6 +327,15 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
     return problems + _branding_problems(values, wrong, pointer)
 
 
+def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:
+    """Why Cloudflare refuses these limits together, and so the API, `apply` and the dashboard; empty
+    when it does not. In files they are a note: files always could have them.
+    """
+    if new_users_per_minute <= total_active_users:
+        return ""
+    return f"new_users_per_minute: must be at most total_active_users, {total_active_users}"
+
+
 def _branding_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
     problems = []
     branding = values.get("branding")

@@ -47,55 +47,39 @@ class Link:
 
     def __init__(self, url: str, pointer: str = "redis") -> None:
         """Raises InvalidConfig with `pointer`."""
-        problems: list[str] = []
         parts = _URL.match(url)
-        if not parts:
+        scheme, kind = _form(parts["scheme"]) if parts else ("", "")
+        if not parts or not scheme:
             raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
-        scheme, _, kind = parts["scheme"].lower().partition("+")
-        netloc, path = parts["hosts"], parts["path"]
-        if (
-            scheme not in ("redis", "rediss", "unix")
-            or kind not in ("", "sentinel", "cluster")
-            or (scheme == "unix" and kind)
-        ):
-            raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
-        login, _, hosts = netloc.rpartition("@")
-        user, _, password = login.partition(":")
-        options: dict[str, Any] = dict(parse_qsl(parts["query"], keep_blank_values=True))
-        if options.keys() - OPTIONS:
-            problems.append(f"has unknown options: {', '.join(sorted(options.keys() - OPTIONS))}")
-        if "ssl_check_hostname" in options:
-            options["ssl_check_hostname"] = options["ssl_check_hostname"].lower() in (
-                "1",
-                "true",
-                "yes",
-            )
-        self._kind, self._hosts = kind, list[tuple[str, int]]()
-        self._options: dict[str, Any] = {
-            "username": unquote(user) or None,
-            "password": unquote(password) or None,
-            "protocol": 2,
-        } | options
+        problems: list[str] = []
+        login, _, hosts = parts["hosts"].rpartition("@")
+        path = parts["path"]
+        steps = [unquote(step) for step in path.strip("/").split("/") if step]
+        self._kind, self._hosts, self._service = kind, list[tuple[str, int]](), ""
+        self._options = _options(login, parts["query"], problems)
         if scheme == "rediss":
             self._options["ssl"] = True
-        steps = [unquote(step) for step in path.strip("/").split("/") if step]
         if scheme == "unix":
             self._options["unix_socket_path"] = unquote(path)
+            steps = []
             problems += [] if path else ["must name a socket file: unix:///run/redis.sock"]
         else:
-            self._hosts = [
-                _address(one, SENTINEL_PORT if kind == "sentinel" else PORT, problems)
-                for one in hosts.split(",")
-            ]
-        self._service = steps.pop(0) if kind == "sentinel" and steps else ""
-        if kind == "sentinel" and not self._service:
-            problems.append(
-                "must name the service behind the Sentinels: redis+sentinel://host:26379/mymaster"
+            port = SENTINEL_PORT if kind == "sentinel" else PORT
+            self._hosts = [_address(one, port, problems) for one in hosts.split(",")]
+        if kind == "sentinel":
+            self._service = steps.pop(0) if steps else ""
+            problems += (
+                []
+                if self._service
+                else [
+                    "must name the service behind the Sentinels:"
+                    " redis+sentinel://host:26379/mymaster"
+                ]
             )
         if not kind and len(self._hosts) > 1:
             problems.append("names several hosts: use redis+sentinel:// or redis+cluster://")
-        database = steps[0] if steps and scheme != "unix" else options.get("db", "0")
-        if not str(database).isdigit() or (kind == "cluster" and int(database)):
+        database = str(steps[0] if steps else self._options.get("db", "0"))
+        if not database.isdigit() or (kind == "cluster" and int(database)):
             problems.append("the database must be a number, and 0 in a cluster")
         if problems:
             raise InvalidConfig([Problem(pointer, reason) for reason in problems])
@@ -124,6 +108,30 @@ class Link:
         )
 
         return connect(self._kind, self._hosts, self._service, self._options, timeout_s)
+
+
+def _form(written: str) -> tuple[str, str]:
+    """Scheme, and sentinel, cluster or empty; two empty ones when there is no such form."""
+    scheme, _, kind = written.lower().partition("+")
+    known = scheme == "unix" and not kind
+    known = known or (scheme in ("redis", "rediss") and kind in ("", "sentinel", "cluster"))
+    return (scheme, kind) if known else ("", "")
+
+
+def _options(login: str, query: str, problems: list[str]) -> dict[str, Any]:
+    """For the client; those of the query win."""
+    asked: dict[str, Any] = dict(parse_qsl(query, keep_blank_values=True))
+    if asked.keys() - OPTIONS:
+        problems.append(f"has unknown options: {', '.join(sorted(asked.keys() - OPTIONS))}")
+    if "ssl_check_hostname" in asked:
+        asked["ssl_check_hostname"] = asked["ssl_check_hostname"].lower() in ("1", "true", "yes")
+    user, _, password = login.partition(":")
+    return {
+        "username": unquote(user) or None,
+        "password": unquote(password) or None,
+        "protocol": 2,
+        **asked,
+    }
 
 
 def _address(text: str, port: int, problems: list[str]) -> tuple[str, int]:

@@ -41,8 +41,10 @@ class Notifications:
         now_ms: Callable[[], int],
         look: Look,
         listening: Listening = tuple,
+        learn_listeners: Callable[[], object] = lambda: None,
     ) -> None:
-        """Make it inside the event loop. Nothing is sent to `listening`, greenroom's own listeners.
+        """Make it inside the event loop. Nothing is sent to `listening`, greenroom's own listeners;
+        `learn_listeners` blocks until those of processes that have just started are among them.
 
         `look` returns the process's present state; it is called in the event loop.
         """
@@ -54,6 +56,7 @@ class Notifications:
         self._now_ms = now_ms
         self.state = NotificationState()
         self._look = lambda: self._picture(taker, *look())
+        self._learn_listeners = learn_listeners
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery(
             Guard(config.sending.outbound, listening=listening), now_ms, config.sending.mail_server
@@ -116,6 +119,7 @@ class Notifications:
 
     def test(self, webhook: Webhook) -> str:
         """Call it in a thread."""
+        self._learn_listeners()
         calling = self._delivery.call(webhook, Message(None, webhook_name=webhook.name))
         waiting = asyncio.run_coroutine_threadsafe(calling, self._loop)
         try:

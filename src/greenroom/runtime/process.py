@@ -247,6 +247,7 @@ class Process:
             self._clock.now_ms,
             lambda: self._known(asked=False),
             published.everywhere,
+            published.everywhere_now,
         )
         follower = self._follower = StoreFollower(
             store, store.name, ConfigCopy(data.config_copy, seals), self._clock.now_ms

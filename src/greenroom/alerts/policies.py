@@ -256,8 +256,10 @@ def delete(policy_id: str) -> ConfigChange:
 
 def send_test(
     known: Configuration, policy_id: str, view: NotificationView, at: ChangeContext
-) -> None:
-    """Sends the example of the policy's alert type to all its destinations, marked as a test."""
+) -> str:
+    """Sends the example of the policy's alert type to all its destinations, marked as a test; gives
+    its correlation id.
+    """
     policy = policy_of(known, policy_id).record
     row = ALERTS.get(policy.alert_type)
     if row is None:
@@ -278,6 +280,7 @@ def send_test(
         data=made.data,
     )
     view.put_test(policy, test)
+    return test.correlation_id
 
 
 def warnings(known: Configuration, document: Any) -> list[str]:

@@ -89,6 +89,24 @@ class SqlOutbox:
             )
         self.told()
 
+    def test_problems(self, correlation_id: str) -> list[tuple[str, str]] | None:
+        """(id of the destination, what went wrong) of a test; None while one was not tried."""
+        waiting = (
+            select(outbox.c.destination, outbox.c.attempts)
+            .join(alerts, alerts.c.number == outbox.c.alert)
+            .where(alerts.c.correlation_id == correlation_id)
+        )
+        given_up = select(history.c.mechanism, history.c.problem).where(
+            history.c.correlation_id == correlation_id, history.c.problem != ""
+        )
+        with self._transaction() as connection:
+            left = connection.execute(waiting).all()
+            found = [(row.mechanism, row.problem) for row in connection.execute(given_up)]
+        if not all(row.attempts for row in left):
+            return None
+        again = "it did not take the message, and greenroom tries again; the log says why"
+        return found + [(Destination.of(row.destination).id, again) for row in left]
+
     def told(self) -> None:
         """Notifies watchers."""
         for changed in tuple(self._watchers):

@@ -42,6 +42,11 @@ class NotificationView(Protocol):
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
         """Sends an alert to all destinations, despite filters, interval and silences."""
 
+    def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
+        """(id of the destination, what went wrong at the first attempt) of a test; waits for it,
+        some seconds at most.
+        """
+
 
 NOTIFICATION_VIEW = PagePart[NotificationView]("notifications")
 
@@ -78,3 +83,7 @@ class NoNotifications:
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
         del policy, alert
+
+    def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
+        del correlation_id
+        return []

@@ -79,7 +79,7 @@ NOTICES: Mapping[str, str] = {
     "published": "Published. The status page shows it within ten seconds.",
     "removed": "Removed.",
     "revoked": "Revoked.",
-    "tested": "The test is on its way. See what was sent.",
+    "tested": "Every destination took the test.",
     "untested": "Created, but its test failed: see the log.",
     "silent": "Silenced.",
     "signed-out": "You are signed out.",

@@ -1,6 +1,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import time
 from collections.abc import Callable
 from random import SystemRandom
 
@@ -28,6 +29,9 @@ Look = Callable[[], tuple[ProcessState, Config, Configuration]]
 
 COUNT_S = 5.0
 """Between two counts of waiting messages, for the metrics."""
+
+FIRST_ATTEMPT_S = 10.0
+"""The dashboard waits so long for the first answer to the test of a policy."""
 
 TEST_S = 20.0
 """The API call that saves a webhook waits for its test."""
@@ -145,3 +149,12 @@ class Notifications:
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
         self.outbox.put_test(policy, alert, self._now_ms())
+
+    def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
+        """Call it in a thread."""
+        end_s = time.monotonic() + FIRST_ATTEMPT_S
+        while (found := self.outbox.test_problems(correlation_id)) is None:
+            if time.monotonic() >= end_s:
+                return [("", "no answer yet: greenroom is still trying")]
+            time.sleep(0.1)
+        return found

@@ -20,6 +20,7 @@ from greenroom.alerts import (
     silences,
 )
 from greenroom.alerts.rules.channels.table import CHANNELS
+from greenroom.alerts.rules.matching import destinations
 from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
 from greenroom.alerts.view import NOTIFICATION_VIEW, NoNotifications, NotificationView
 from greenroom.model.account import Role
@@ -112,10 +113,21 @@ def save_policy(page: PageRequest) -> Response:
 
 def policy_step(page: PageRequest) -> Response:
     """Sends a test, or removes the policy."""
-    policy_id = alert_policies.policy_of(page.known, page.path("policy_id")).id
+    entry = alert_policies.policy_of(page.known, page.path("policy_id"))
+    policy_id = entry.id
     if page.field("step") == "test":
+        if not destinations(entry.record):
+            return _shown(page, ["This policy has no destination."])
         at = ChangeContext(page.now_ms, opaque_id)
-        alert_policies.send_test(page.known, policy_id, _view(page), at)
+        view = _view(page)
+        sent = alert_policies.send_test(page.known, policy_id, view, at)
+        names = _names(page)
+        problems = [
+            f"Test of {names.get(one, one)}: {problem}." if one else f"Test: {problem}."
+            for one, problem in view.test_problems(sent)
+        ]
+        if problems:
+            return _shown(page, problems)
         return page.redirect("/notifications", notice="tested")
     page.change(alert_policies.delete(policy_id))
     return page.redirect("/notifications", notice="removed")
@@ -431,7 +443,7 @@ PAGES = (
     action("/notifications/policies/new", create_policy, threads=Threads.OUTBOUND),
     view(f"{POLICY_PATH}/edit", edit_policy, Role.OPERATOR),
     action(f"{POLICY_PATH}/edit", save_policy, threads=Threads.OUTBOUND),
-    action(f"{POLICY_PATH}/step", policy_step),
+    action(f"{POLICY_PATH}/step", policy_step, threads=Threads.OUTBOUND),
     action("/notifications/webhooks", add_webhook, threads=Threads.OUTBOUND),
     action("/notifications/webhooks/{webhook_id}/remove", remove_webhook),
     action("/notifications/pagerduty", add_pagerduty),

@@ -30,6 +30,7 @@ from browser_heads import HOST, LINE, browsers, cookie_line, navigating
 from greenroom.analytics.collector.decisions import recording
 from greenroom.analytics.recorder import Recorder
 from greenroom.decision.decision_counts import DecisionCounts
+from greenroom.decision.lost_tickets import LostTickets
 from greenroom.decision.observer import observed_by
 from greenroom.decision.room_schedule import compile_room
 from greenroom.decision.room_table import RoomTable
@@ -124,9 +125,8 @@ def rooms(folder: Path, limit: int, clock: Stepping) -> tuple[MemoryLedger, Gate
         draws=DrawFiles(folder),
         on_error=print,
     )
-    observe = observed_by(
-        [recording(Recorder("bench", "here", clock.now_ms()), DecisionCounts())], print
-    )
+    counting = recording(Recorder("bench", "here", clock.now_ms()), DecisionCounts())
+    observe = observed_by([LostTickets(lambda *_: None).behind(counting)], print)
     service = DecisionService(
         RoomTable([compiled]),
         Sealer(KeyRing(folder / "keys.json", clock.now_ms()), take.take),

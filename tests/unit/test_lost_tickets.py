@@ -49,6 +49,19 @@ def test_three_updates_of_a_client_without_a_ticket_are_told_once(watch: Watch) 
     assert watch.told == [("192.0.2.1", True)]
 
 
+def test_who_observes_first_hears_of_every_decision(watch: Watch) -> None:
+    heard: list[DecisionEvent] = []
+    observe = watch.lost.behind(heard.append)
+    events = [
+        DecisionEvent(NOW_MS, Decided.HELD, watch.room, arrival(), ticket)
+        for ticket in (TICKET, None, None, None)
+    ]
+    for event in events:
+        observe(event)
+    assert heard == events
+    assert watch.told == [("192.0.2.1", True)]
+
+
 def test_a_second_client_is_counted_and_not_logged_until_ten_minutes_later(watch: Watch) -> None:
     for client in ("192.0.2.1", "192.0.2.2"):
         for _ in range(3):

@@ -7,7 +7,7 @@ come without one, the cookie is lost on the way: nobody who has no place was the
 from collections.abc import Callable
 
 from greenroom.admission.schedule import Effective
-from greenroom.decision.observer import DecisionEvent
+from greenroom.decision.observer import DecisionEvent, Observer
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival
 from greenroom.request.admissible import UPDATE_HEADER
@@ -52,9 +52,20 @@ class LostTickets:
         """(room, client) -> (when its first update without a ticket came, how many came)."""
         self._said_ms: dict[str, int] = {}
 
+    def behind(self, first: Observer) -> Observer:
+        """Both as one observer: a second one would cost each request of a visitor with a ticket."""
+        observe = self.observe
+
+        def both(event: DecisionEvent) -> None:
+            first(event)
+            if event.ticket is None:
+                observe(event)
+
+        return both
+
     def observe(self, event: DecisionEvent) -> None:
         if event.ticket is not None:
-            return  # as nearly always
+            return
         arrival, effective = event.arrival, event.effective
         if arrival and effective and arrival.header(UPDATE_HEADER) is not None:
             self._count(effective, arrival, event.at_ms)

@@ -392,8 +392,8 @@ class Process:
             table = compiler.table(
                 self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True
             )
-            lost = LostTickets(self._ticket_lost)
-            observers = [self._analytics.observer(self._counts), lost.observe]
+            counting = self._analytics.observer(self._counts)
+            observers = [LostTickets(self._ticket_lost).behind(counting)]
             decision = self._decision = assemble.decision_service(
                 table, ring, self._clock, self._on_error, observers
             )

@@ -1,7 +1,8 @@
 """Notices rooms whose tickets do not come back, and says what is probably wrong.
 
 A waiting page that asks for an update has had a ticket. When several such updates of one client
-come without one, the cookie is lost on the way: nobody who has no place was there before.
+come without one, the cookie is lost on the way, or a program pretends to be the page: so this is
+said to operators, and changes nothing about admission.
 """
 
 from collections.abc import Callable

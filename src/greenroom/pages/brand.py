@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from greenroom.model.branding import Branding, LocalMessage
+from greenroom.model.room import Room
 
 GROUNDS = {"light": "#f7f6f2", "dark": "#101513"}
 """`--paper` of page.css."""
@@ -21,27 +21,36 @@ STEPS = 100
 
 
 class Brand(NamedTuple):
-    """For one language. `title` follows every title as it is; the others are HTML and CSS."""
+    """What a room's settings put on its page in one language. Each field but `title` is HTML or CSS,
+    and fills the hole of its name in page.html and alone.html; `title` follows every title as it is.
+    """
 
     title: str = ""
-    head: str = ""
+    brand: str = ""
     message: str = ""
     help_url: str = ""
-    css: str = ""
+    accent: str = ""
 
     def title_in(self, json: bool) -> str:
         """The end of a title, escaped for its place."""
         return msgspec.json.encode(self.title).decode()[1:-1] if json else escape(self.title)
 
+    def holes(self) -> dict[str, str]:
+        found = self._asdict()
+        del found["title"]
+        return found
+
 
 NO_BRAND = Brand()
 
 
-def brand_of(branding: Branding, messages: tuple[LocalMessage, ...], language: str) -> Brand:
+def brand_of(room: Room, language: str) -> Brand:
+    branding = room.branding
     name, logo = branding.site_name, branding.logo
     picture = f'<img src="{logo}" alt="{"" if name else "Logo"}">' if logo else ""
     message = next(
-        (local.text for local in messages if local.language == language), branding.message
+        (local.text for local in room.branding_messages if local.language == language),
+        branding.message,
     )
     return Brand(
         f" · {name}" if name else "",

@@ -227,8 +227,7 @@ def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str)
         grouping = "always" if len(words.number(1_234)) > 4 else "min2"
         script += f' data-table="{escape(table)}" data-grouping={grouping}'
     return {
-        "brand": brand.head,
-        "message": brand.message,
+        **brand.holes(),
         "help": _help(words, brand),
         "tag": words.tag,
         "dir": words.dir,
@@ -315,7 +314,7 @@ def _help(words: Language, brand: Brand) -> str:
 
 
 def _style(brand: Brand) -> str:
-    return source("page.css") + (source("brand.css") + brand.css if brand != NO_BRAND else "")
+    return source("page.css") + (source("brand.css") + brand.accent if brand != NO_BRAND else "")
 
 
 @lru_cache(256)
@@ -338,7 +337,7 @@ def alone(
         "link": link and f"<div id=acts>{link}</div>",
     }
     fixed |= {
-        "brand": brand.head,
+        **brand.holes(),
         "title": texts["title"] + brand.title_in(False),
         "heading": texts["heading"],
         "lead": lead,

@@ -6,7 +6,6 @@ import msgspec
 
 from greenroom.admission.decide import LINE_TABLE_QUERY
 from greenroom.model.answer import AnswerHeaders
-from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.room import Room
 from greenroom.model.visit import Held
 from greenroom.pages.accept_encoding import takes_gzip
@@ -66,44 +65,30 @@ class Page:
     """The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
     __slots__ = (
-        "_asked", "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_table", "_template", "brand", "cors_origins",
+        "_asked", "_built_in", "_packed_headers", "_room", "_spoken", "_template", "brand", "cors_origins",
         "follows", "html_headers", "json_headers", "language",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        language: str,
-        template: Template | None,
-        follows: bool = False,
-        branding: tuple[Branding, tuple[LocalMessage, ...]] = (Branding(), ()),
-        framed_by: str = "",
-        table: str = "",
-        cors_origins: tuple[str, ...] = (),
-    ) -> None:
-        """`follows`: visitors get their browser's language instead of `language`.
-
-        `framed_by`: as `Room.frame_ancestors`. `table`: the line table's URL, seen from the page;
-        empty: none. `cors_origins`: origins whose scripts may read the page.
-        """
+    def __init__(self, room: Room, template: Template | None, language: str) -> None:
+        """`template`: the room's, compiled; None for the built-in page."""
         self.language = language
-        self._branding = branding
-        brand = self.brand = brand_of(*branding, language)
+        self._room = room
+        brand = self.brand = brand_of(room, language)
+        table = _table_of(room)
         self._built_in = built_in(language, brand, table)
-        self._table = table
         self._template = template
-        self.follows = follows
+        self.follows = room.follow_accept_language
         self._spoken: dict[str, Page] = {}
         self._asked: dict[bytes | None, Page] = {}  # by the header
-        self._framed_by = framed_by
-        self.cors_origins = cors_origins
+        self.cors_origins = room.cors_origins
         own = (
             CUSTOM_HEADERS
             if template
             else _varying(headers_of(brand, bool(table)), b"Accept-Encoding")
         )
-        shown = _framed(own, framed_by or "'none'")
+        shown = _framed(own, room)
         self.html_headers, self.json_headers = shown, JSON_HEADERS
-        if follows:
+        if self.follows:
             self.json_headers = _varying(JSON_HEADERS, b"Accept-Language")
             self.html_headers = shown if template else _varying(shown, b"Accept-Language")
         self._packed_headers = _packed(self.html_headers)
@@ -117,29 +102,18 @@ class Page:
         wanted = asked_for(accept_language) if self.follows and accept_language else ""
         page = self if not wanted or wanted == self.language else self._spoken.get(wanted)
         if page is None:
-            page = self._spoken[wanted] = self._in(wanted)
+            page = self._spoken[wanted] = Page(self._room, self._template, wanted)
         if accept_language is None or len(accept_language) <= HEADER_MAX:
             if len(self._asked) >= HEADERS_REMEMBERED:
                 self._asked.clear()
             self._asked[accept_language] = page
         return page
 
-    def _in(self, language: str) -> "Page":
-        return Page(
-            language,
-            self._template,
-            self.follows,
-            self._branding,
-            self._framed_by,
-            self._table,
-            self.cors_origins,
-        )
-
     def brand_in(self, language: str) -> Brand:
-        return self.brand if language == self.language else brand_of(*self._branding, language)
+        return self.brand if language == self.language else brand_of(self._room, language)
 
     def farewell_headers(self) -> AnswerHeaders:
-        return _framed(headers_of(self.brand), self._framed_by or "'none'")
+        return _framed(headers_of(self.brand), self._room)
 
     @property
     def custom(self) -> bool:
@@ -222,9 +196,13 @@ def _packed(headers: AnswerHeaders) -> AnswerHeaders:
     return headers.plus((b"Content-Encoding", b"gzip"))
 
 
+def _framed(headers: AnswerHeaders, room: Room) -> AnswerHeaders:
+    """Only the sites that the room names may show it in a frame."""
+    return _framed_by(headers, room.frame_ancestors or "'none'")
+
+
 @lru_cache(maxsize=256)
-def _framed(headers: AnswerHeaders, sites: str) -> AnswerHeaders:
-    """Only these sites may show it in a frame."""
+def _framed_by(headers: AnswerHeaders, sites: str) -> AnswerHeaders:
     allowed = b"frame-ancestors " + sites.encode()
     policy = headers.get(_POLICY)
     if policy is None:
@@ -248,14 +226,8 @@ def _with_form(headers: AnswerHeaders, kept: bool) -> AnswerHeaders:
 def compile_page(room: Room) -> Page:
     """A template that cannot be used (template_problems) gives the built-in page, never an error."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
-    branding, own = (
-        (room.branding, room.branding_messages),
-        template if isinstance(template, Template) else None,
-    )
-    language, follows = room.default_template_language, room.follow_accept_language
-    return Page(
-        language, own, follows, branding, room.frame_ancestors, _table_of(room), room.cors_origins
-    )
+    own = template if isinstance(template, Template) else None
+    return Page(room, own, room.default_template_language)
 
 
 def _table_of(room: Room) -> str:

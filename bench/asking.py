@@ -45,7 +45,6 @@ from greenroom.decision.service import DecisionService
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.proxies.service import ProxyQuestions
 from greenroom.proxies.spoe.connection import SpoeAgent
@@ -60,6 +59,7 @@ from greenroom.proxies.spoe.questions import SpoeQuestions
 from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.runtime.embedded import AppRequests
 from greenroom.runtime.entropy import Entropy
+from greenroom.settings.limits import Limits
 
 AT_ONCE = 32
 """Questions that HAProxy sends in one write when it is busy."""

@@ -40,12 +40,12 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.connection import OriginConnection
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.visitor.connection import VisitorConnection
-from greenroom.gateway.wire.limits import Limits
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.room import Room
 from greenroom.runtime.entropy import Entropy
+from greenroom.settings.limits import Limits
 
 CONNECTIONS = 64
 INSIDE = 2_000

@@ -23,7 +23,6 @@ from greenroom.config.alert_entries import AlertPolicyEntry, PagerdutyServiceEnt
 from greenroom.config.event_entries import TIMES, EventExtra
 from greenroom.config.health_check_entries import HealthCheckExtra
 from greenroom.config.room_entries import Extra
-from greenroom.config.settings import SECTIONS, OriginEntry, Server
 from greenroom.gateway.counts import Counts
 from greenroom.model.alert_types import ALERTS, example
 from greenroom.model.crawler import Crawler
@@ -44,6 +43,7 @@ from greenroom.model.status_page import PageSettings
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
 from greenroom.rules import FIELDS, FUNCTIONS
 from greenroom.rules.functions import FunctionSpec
+from greenroom.settings.process import SECTIONS, OriginEntry, Server
 from greenroom.web.api_schema import EXTENSION, ApiSchema
 from greenroom.web.refusals import CODES
 

@@ -11,6 +11,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "greenroom"
 PURE_ROOMS = (
     "errors",
     "model",
+    "settings",
     "request",
     "rules",
     "admission",

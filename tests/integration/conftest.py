@@ -28,9 +28,9 @@ from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.server import Gateway
-from greenroom.gateway.wire.limits import Limits
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
+from greenroom.settings.limits import Limits
 
 PATIENCE_S = 40
 TICKET = b"__cfwaitingroom=sealed; Path=/; HttpOnly"

@@ -10,9 +10,9 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from greenroom.config.load import load_config
-from greenroom.config.settings import Address
 from greenroom.runtime.dashboard import control_listeners
 from greenroom.runtime.listener import bind, bound
+from greenroom.settings.process import Address
 
 FOREIGN = (
     "evil.example",

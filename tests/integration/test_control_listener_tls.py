@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from greenroom.config.addresses import exposure_notes
+from greenroom.config.config import Config
 from greenroom.config.load import load_config
-from greenroom.config.settings import Address, Config
 from greenroom.errors import InvalidConfig
 from greenroom.runtime.dashboard import control_listeners
 from greenroom.runtime.listener import bind, bound
+from greenroom.settings.process import Address
 
 
 def write(folder: Path, authority: trustme.CA) -> None:

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from greenroom.decision.verdict import Forward
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.websocket import accept_of
 from greenroom.model.visit import Ticket
+from greenroom.settings.limits import Limits
 
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
 HELLO = (

@@ -16,7 +16,6 @@ from starlette.responses import PlainTextResponse
 
 from greenroom.alerts.settings import Sending
 from greenroom.config.load import load_config
-from greenroom.config.settings import Address
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard.parts import FETCH_LOGO
 from greenroom.gateway.wire.hop import marked_line
@@ -25,6 +24,7 @@ from greenroom.outbound import OutboundPolicy, OutboundRefused
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.dashboard import Running, control_listeners, open_dashboard
 from greenroom.runtime.listener import bind, bound
+from greenroom.settings.process import Address
 
 OUTBOUND = '[outbound]\nports = []\nallow = ["127.0.0.0/8"]\n'
 HERE = ("127.0.0.1", "localhost", "127.1", "[::ffff:127.0.0.1]")

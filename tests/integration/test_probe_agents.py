@@ -14,7 +14,6 @@ from starlette.applications import Starlette
 from greenroom.api.app import under_prefix
 from greenroom.api.management import management_api
 from greenroom.config.addresses import origin_problems
-from greenroom.config.settings import Address
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.health.agent import ProbeAgent, ReportFailed
 from greenroom.health.agent_link import AgentLink
@@ -26,6 +25,7 @@ from greenroom.model.change import Put
 from greenroom.model.health_check import REGIONS
 from greenroom.model.probe import AgentReport, CheckEvent, ProbeReport
 from greenroom.runtime.listener import AppListener, bind, bound
+from greenroom.settings.process import Address
 from greenroom.web.authenticator import make_token
 
 Story = Callable[[Path], Awaitable[None]]

@@ -12,7 +12,6 @@ from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.answer import Answer
@@ -22,6 +21,7 @@ from greenroom.proxies.service import ProxyQuestions
 from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.request.canonical import Refusal
 from greenroom.request.path_readings import PathPolicies, PathPolicy
+from greenroom.settings.limits import Limits
 
 POLICY = ForwardedPolicy([ip_network("10.0.0.0/8")])
 LIMITS = Limits()

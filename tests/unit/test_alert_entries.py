@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from greenroom.config.config import Config
 from greenroom.config.layers import file_records, with_alerting
 from greenroom.config.load import read_config
-from greenroom.config.settings import Config
 from greenroom.errors import InvalidConfig
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy, PagerdutyService, Webhook

@@ -8,8 +8,8 @@ import pytest
 from config_texts import GOOD, problems
 
 from greenroom.config.load import read_config
-from greenroom.config.settings import Server
 from greenroom.model.fields import specs
+from greenroom.settings.process import Server
 
 NUL = '"a\\u0000b.svg"'
 FILES = {

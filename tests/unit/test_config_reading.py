@@ -8,15 +8,15 @@ import pytest
 from config_texts import GOOD, only_problem, problems, with_room
 
 from greenroom.config.load import Overrides, config_of, default_data, load_config, read_config
-from greenroom.config.settings import Address, Log
 from greenroom.config.source import FileSource, load_stamped
 from greenroom.errors import InvalidConfig
 from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.wire.limits import Limits
 from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room, Route
 from greenroom.runtime.assemble import forwarded_policy
 from greenroom.runtime.data_dir import CannotStart, DataDir
+from greenroom.settings.limits import Limits
+from greenroom.settings.process import Address, Log
 
 
 def test_a_small_file_gets_the_documented_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from greenroom.api.metrics import (
     gateway_rows,
 )
 from greenroom.config.addresses import exposure_notes
-from greenroom.config.settings import Address
 from greenroom.configuration.state import (
     ConfigState,
     ProcessState,
@@ -29,6 +28,7 @@ from greenroom.errors import Problem
 from greenroom.gateway.counts import GAUGES, MEANINGS, Counts
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
+from greenroom.settings.process import Address
 
 ROOM = Room(
     id="i", name="shop", host="shop.example.com", total_active_users=5, new_users_per_minute=7

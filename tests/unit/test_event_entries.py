@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from greenroom.cli.show import event_lines
+from greenroom.config.config import Config
 from greenroom.config.event_entries import KEYS
 from greenroom.config.load import read_config
-from greenroom.config.settings import Config
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
 

@@ -14,9 +14,9 @@ from greenroom.gateway.wire.answer_head import (
     visitor_lines,
 )
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, ChunkedBody, LengthBody, chunk
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.websocket import accept_of, valid_key
 from greenroom.model.fields import specs
+from greenroom.settings.limits import Limits
 
 pieces = st.lists(st.binary(min_size=1, max_size=60), max_size=8)
 extensions = st.sampled_from([b"", b";a", b" ;a=b", b'; a="b c"'])

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from config_material import event, full_room, room, rules, zone
 
+from greenroom.config.config import Config
 from greenroom.config.layers import FILE_ZONE_ID, CompileFaults, LayeredStore, merged
 from greenroom.config.load import read_config
-from greenroom.config.settings import Config
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Put, Remove, applied
 from greenroom.model.configuration import Configuration

@@ -3,8 +3,8 @@
 import asyncio
 import threading
 
+from greenroom.config.config import Config
 from greenroom.config.load import read_config
-from greenroom.config.settings import Config
 from greenroom.config.source import Stamp
 from greenroom.runtime.reload import Reloader
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from config_material import event, room
 
+from greenroom.config.config import Config
 from greenroom.config.load import read_config
-from greenroom.config.settings import Config
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.rule import Rule, RuleList

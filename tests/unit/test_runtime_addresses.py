@@ -9,7 +9,7 @@ from greenroom.config.addresses import (
     network_problems,
     origin_problems,
 )
-from greenroom.config.settings import Address
+from greenroom.settings.process import Address
 
 LISTENERS = {"listen": Address("0.0.0.0", 8080), "control": Address("127.0.0.1", 8081)}
 

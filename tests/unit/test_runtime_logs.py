@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from greenroom.config.settings import Log
 from greenroom.runtime.logs import ERRORS_PER_MINUTE, SECRET_KEYS, ErrorLog, set_up_logs
+from greenroom.settings.process import Log
 
 
 @pytest.fixture(autouse=True)

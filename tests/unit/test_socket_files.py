@@ -19,19 +19,20 @@ from typing import Any
 import pytest
 
 from greenroom.config.addresses import origin_problems
+from greenroom.config.config import Config
 from greenroom.config.layers import zone_origin_problems
 from greenroom.config.load import read_config
-from greenroom.config.settings import Address, Config
 from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.socket_ends import SOCKET_PEER, socket_ends
 from greenroom.errors import InvalidConfig
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.shares import Shares
-from greenroom.gateway.wire.limits import Limits
 from greenroom.model.visit import Arrival
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.socket_file import listen_on_file
+from greenroom.settings.limits import Limits
+from greenroom.settings.process import Address
 from greenroom.web.client_address import WithClientAddress
 
 ROOM = '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'

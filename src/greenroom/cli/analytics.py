@@ -27,8 +27,8 @@ from greenroom.analytics.question import (
 from greenroom.cli.control_connection import control_connection
 from greenroom.cli.explain import TOKEN_VARIABLES
 from greenroom.cli.show import complain, say
-from greenroom.config.settings import Server
 from greenroom.errors import StorageFailed
+from greenroom.settings.process import Server
 
 analytics = typer.Typer(
     name="analytics", help="Show and export what happened in a room.", no_args_is_help=True

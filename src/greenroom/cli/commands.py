@@ -46,14 +46,15 @@ from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
 from greenroom.config.addresses import store_url
+from greenroom.config.config import Config
 from greenroom.config.load import Overrides, load_config
-from greenroom.config.settings import Config, Server
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
 from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.data_dir import CannotStart
+from greenroom.settings.process import Server
 
 BAD_CONFIG, CANNOT_START = 1, 2
 """Exit codes: what was written is wrong; the machine refuses (also wrong usage)."""

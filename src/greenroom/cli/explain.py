@@ -13,9 +13,9 @@ import typer
 
 from greenroom.cli.control_connection import control_connection
 from greenroom.cli.show import complain, complain_of, say
-from greenroom.config.settings import Server
 from greenroom.configuration.explain_request import CLIENT, ExplainRequest, as_plain
 from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.settings.process import Server
 
 BAD_CONFIG, CANNOT_ASK = 1, 2
 ASK_PATH = "/client/v4/explain"

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from greenroom.config.addresses import store_shown
+from greenroom.config.config import Config
 from greenroom.config.layers import served_hosts
-from greenroom.config.settings import Address, Config, Server
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
@@ -18,6 +18,7 @@ from greenroom.model.fields import specs
 from greenroom.model.printable import printable
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import Rule
+from greenroom.settings.process import Address, Server
 from greenroom.web.time_format import plain_moment
 
 TOLD = (

@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from greenroom.config.settings import SOCKET_FILE, Address, Server
 from greenroom.decision.arrival import IS_NAME, read_host
 from greenroom.errors import Problem
 from greenroom.gateway.wire.forwarded_head import NEVER_KEPT
 from greenroom.model.printable import is_printable
 from greenroom.model.room import HOST
 from greenroom.outbound.policy import unwrapped
+from greenroom.settings.process import SOCKET_FILE, Address, Server
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,5})")
 HEADER_NAME_MAX = 100

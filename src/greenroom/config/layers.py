@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from greenroom.config.addresses import loop_problems, origin_problems
-from greenroom.config.settings import Address, Config, UnitFault
+from greenroom.config.config import Config, UnitFault
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import ZONE_POLICY
@@ -29,6 +29,7 @@ from greenroom.request.cookie_scope import CookieClaims
 from greenroom.request.hosts import KnownHosts, known_hosts
 from greenroom.request.path_readings import PathPolicy
 from greenroom.request.routing import Coverage
+from greenroom.settings.process import Address
 from greenroom.web.stores import ConfigStore
 
 RESOLVE_S = 3.0

@@ -28,6 +28,7 @@ from greenroom.config.addresses import (
     trusted_header_problems,
 )
 from greenroom.config.alert_entries import read_alerting
+from greenroom.config.config import ORIGINS_MAX, Config
 from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.health_check_entries import read_health_checks
 from greenroom.config.native_pass_entries import read_pass_keys
@@ -36,16 +37,6 @@ from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.room_entries import foreign_form_notes, read_rooms
 from greenroom.config.rule_entries import read_lists
-from greenroom.config.settings import (
-    ORIGINS_MAX,
-    SECTIONS,
-    SOCKET_FILE,
-    Address,
-    Config,
-    OriginEntry,
-    Server,
-    Tls,
-)
 from greenroom.config.shared import read_shared
 from greenroom.config.status_page_entries import read_status_pages
 from greenroom.config.template_entries import read_text
@@ -55,6 +46,7 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.lookups.places import UnusableDatabase, open_database
 from greenroom.model.fields import specs
 from greenroom.model.room import host_problems
+from greenroom.settings.process import SECTIONS, SOCKET_FILE, Address, OriginEntry, Server, Tls
 
 FILE_MAX = 64 * 1024 * 1024
 """60 templates of the largest size; a mistyped path to something huge is refused."""

@@ -1,32 +1,14 @@
 """Reads `[native_pass]`: the keys of passes that proxies verify by themselves."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from greenroom.decision.native_pass import PassKeys, no_pass_because
 from greenroom.errors import Problem
-from greenroom.model.fields import spec
 from greenroom.model.room import ANY_PASS, Room
+from greenroom.settings.process import NativePass
 
 FILE_MAX = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NativePass:
-    """Keys for rooms with `native_pass`. Paths are relative to the file's directory."""
-
-    secret_file: str = spec(
-        "file with the secret that greenroom and the proxy share, for hs256 and secure_link: 32"
-        " characters or more",
-        "",
-        high=4096,
-    )
-    key_file: str = spec(
-        "PEM file with the private key for es256, on P-256; the proxy has the public key",
-        "",
-        high=4096,
-    )
 
 
 def read_pass_keys(

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from greenroom.alerts.mail import LOCAL, MailServer
-from greenroom.alerts.settings import NotificationSettings, Outbound, Sending
+from greenroom.alerts.settings import Sending
 from greenroom.config.toml_lines import step
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.outbound import OutboundPolicy
+from greenroom.settings.process import NotificationSettings, Outbound
 
 PASSWORD_MAX = 1_000
 """Characters; a longer first line is not the password that was meant."""
@@ -87,7 +88,7 @@ def _outbound(section: Outbound | None, problems: list[Problem]) -> OutboundPoli
     if wrong:
         return OutboundPolicy()
     try:
-        return section.policy()
+        return OutboundPolicy(section.schemes, section.ports, section.allow, section.deny)
     except InvalidConfig as invalid:
         names = {"allowed": "allow", "denied": "deny"}
         for problem in invalid.problems:

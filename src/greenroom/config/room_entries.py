@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from greenroom.config.config import ROOMS_MAX
 from greenroom.config.event_entries import read_events
 from greenroom.config.logo_entries import with_logo
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.rule_entries import read_rules
-from greenroom.config.settings import ROOMS_MAX
 from greenroom.config.template_entries import FILE_KEY, read_template
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem

@@ -2,14 +2,10 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.ledgers.redis.link import Link
-
-NAME_PATTERN, NAME_MAX = r"[A-Za-z0-9_.-]+", 63
-
-NAME = f"letters, digits, `.`, `_` and `-`, at most {NAME_MAX} of them"
+from greenroom.settings.process import NAME, NAME_MAX, NAME_PATTERN, Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +22,7 @@ class Shared:
         return f"{self.redis} (data center {self.data_center}, all of them in {self.global_redis})"
 
 
-class SharedKeys(Protocol):
-    """The keys of `settings.Server` for shared ledgers."""
-
-    @property
-    def redis(self) -> str:
-        """Empty: ledgers are in this process."""
-
-    @property
-    def global_redis(self) -> str: ...
-
-    @property
-    def datacenter(self) -> str: ...
-
-    @property
-    def datacenters(self) -> tuple[str, ...]: ...
-
-    @property
-    def datacenter_fence_seconds(self) -> int:
-        """Without contact for so long a data center stops admitting; 0 disables it."""
-
-
-def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
+def read_shared(server: Server, problems: list[Problem]) -> Shared | None:
     """None: ledgers are this process's own, or something is wrong."""
     found: list[Problem] = []
     name, names = server.datacenter, server.datacenters or (server.datacenter,)

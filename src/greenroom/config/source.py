@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from greenroom.config.config import Config
 from greenroom.config.load import Overrides, config_of, load_config
-from greenroom.config.settings import Config
 from greenroom.errors import InvalidConfig
 
 Stamp = tuple[tuple[str, int, int, int, int], ...]

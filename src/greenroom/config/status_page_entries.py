@@ -2,10 +2,10 @@ from typing import Any
 
 from greenroom.config.addresses import address_of, address_problems
 from greenroom.config.records import read_record
-from greenroom.config.settings import Address
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.model.status_page import PAGES_MAX, PageSettings, name_problems
+from greenroom.settings.process import Address
 
 
 def read_status_pages(

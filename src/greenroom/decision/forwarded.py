@@ -13,25 +13,13 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 import msgspec
 
 from greenroom.request.path_readings import PathPolicies
+from greenroom.settings.process import TRUSTED_HEADERS
 
 HOPS_MAX = 16
 """Most entries read from the right: no real chain of proxies is longer."""
 
 ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
 """Cached addresses (parsing costs 2 us) and their longest: about 1 MB."""
-
-TRUSTED_HEADERS = (
-    "X-Forwarded-Prefix",
-    "X-Forwarded-Port",
-    "X-Forwarded-Ssl",
-    "X-Script-Name",
-    "CF-Connecting-IP",
-    "True-Client-IP",
-)
-"""What proxies tell applications about the visitor's way, besides what is rewritten for the origin.
-Applications strip the path of X-Script-Name and X-Forwarded-Prefix from the request's: from a
-visitor it would ask for another page than the one matched.
-"""
 
 _PREFIX_FORM = re.compile(rb"(/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]{1,64}){1,8}/?")
 """Of a path that a proxy takes off: what may stand in a cookie's Path and in links as it is."""

@@ -25,10 +25,10 @@ from greenroom.gateway.visitor.decision_batch import DecisionBatch
 from greenroom.gateway.visitor.late_tries import LateTries
 from greenroom.gateway.visitor.open_streams import OpenStreams
 from greenroom.gateway.wire.header_lines import Varying
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.question_heads import ReadHead
 from greenroom.gateway.wire.request_head import read_head
 from greenroom.model.answer import Answer
+from greenroom.settings.limits import Limits
 
 SWEEP_S = 0.5
 """How often deadlines are looked at, so every time limit is met within half a second. 50,000

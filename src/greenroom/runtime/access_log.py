@@ -13,8 +13,8 @@ from urllib.parse import quote
 import msgspec
 import structlog
 
-from greenroom.config.settings import Log
 from greenroom.gateway.request_record import RequestRecord
+from greenroom.settings.process import Log
 
 FLUSH_S = 0.25
 LINES_MAX = 50_000

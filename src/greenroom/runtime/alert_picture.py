@@ -17,7 +17,7 @@ from greenroom.alerts.rules.conditions import (
     RoomPicture,
 )
 from greenroom.alerts.rules.matching import bounds
-from greenroom.config.settings import Config
+from greenroom.config.config import Config
 from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.errors import Problem
 from greenroom.model.configuration import Configuration

@@ -18,13 +18,14 @@ from greenroom.analytics.rollup import SLOT_MS
 from greenroom.analytics.store.engine import Engine
 from greenroom.analytics.store.keeper import Keeper, Retention, RoomPlace
 from greenroom.config.addresses import ANALYTICS_OFF, store_shown
-from greenroom.config.settings import AnalyticsRetention, Config
+from greenroom.config.config import Config
 from greenroom.config.shared import Shared
 from greenroom.configuration.state import AnalyticsState
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.errors import StorageFailed
 from greenroom.model.clock import Clock
+from greenroom.settings.process import AnalyticsRetention
 from greenroom.web.stores import ConfigStore
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import structlog
 
 from greenroom.admission.schedule import Effective, effective
-from greenroom.config.settings import Config
+from greenroom.config.config import Config
 from greenroom.config.shared import Shared
 from greenroom.configuration.state import DrawState, RoomState
 from greenroom.decision.data_centers import DataCenters

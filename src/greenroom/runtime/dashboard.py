@@ -22,7 +22,7 @@ from greenroom.analytics.dashboard.parts import ANALYTICS_STORE, QUERIES
 from greenroom.analytics.graphql.datasets import DatasetAnswer
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.api.management import ALL_DATASETS, all_answers
-from greenroom.config.settings import Address, Config
+from greenroom.config.config import Config
 from greenroom.configuration.dashboard.parts import EXPLAINS, ORIGIN_PROBLEMS
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.state import DataCenterView, Observed
@@ -45,6 +45,7 @@ from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dry_runs import DryRunProcesses
 from greenroom.runtime.listener import AppListener
 from greenroom.runtime.rebinding import OwnNamesOnly
+from greenroom.settings.process import Address
 from greenroom.status_page.dashboard.preview import INCIDENTS, STATUS_PREVIEW, StatusPreview
 from greenroom.web.authenticator import Caller
 from greenroom.web.client_address import WithClientAddress

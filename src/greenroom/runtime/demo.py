@@ -15,7 +15,6 @@ from greenroom.analytics.rollup import Part
 from greenroom.analytics.store.keeper import RoomPlace
 from greenroom.config.addresses import address_of, address_problems
 from greenroom.config.layers import FILE_ZONE_ID
-from greenroom.config.settings import SOCKET_FILE, Address, AnalyticsRetention, Server
 from greenroom.config.source import OptionSource
 from greenroom.configuration.status import status
 from greenroom.demo.browser import Browser
@@ -31,6 +30,7 @@ from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import set_up_logs
 from greenroom.runtime.process import Process
 from greenroom.runtime.serve import run_in_loop
+from greenroom.settings.process import SOCKET_FILE, Address, AnalyticsRetention, Server
 from greenroom.simulator.history import history
 
 ROOM = {

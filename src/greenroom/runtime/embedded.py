@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from greenroom.config.settings import Config
+from greenroom.config.config import Config
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.decision.arrival import (
     USUAL_LIMITS,

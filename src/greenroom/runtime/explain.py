@@ -2,9 +2,9 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from greenroom.config.config import Config
 from greenroom.config.layers import merged, served_hosts
 from greenroom.config.load import load_config
-from greenroom.config.settings import Config
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.configuration.store import SqlStore, default_url, store_exists
 from greenroom.decision.dry_run import dry_run

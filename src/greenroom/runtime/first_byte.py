@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from greenroom.gateway.wire.limits import Limits
+from greenroom.settings.limits import Limits
 
 MakeProtocol = Callable[[], asyncio.Protocol]
 

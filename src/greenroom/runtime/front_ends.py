@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from greenroom.config.settings import Config
+from greenroom.config.config import Config
 from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.service import DecisionService
 from greenroom.gateway.origin.guard import OriginGuard
@@ -20,7 +20,6 @@ from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tls import server_context
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.outbound.own_listeners import Listening
 from greenroom.proxies.service import ProxyQuestions
@@ -33,6 +32,7 @@ from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.first_byte import ProtocolsByFirstByte
 from greenroom.runtime.parts import Listeners
+from greenroom.settings.limits import Limits
 
 Progress = Callable[[int], None]
 

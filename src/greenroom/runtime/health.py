@@ -9,8 +9,8 @@ from typing import NamedTuple
 import structlog
 
 from greenroom.alerts.store import SqlOutbox
+from greenroom.config.config import Config
 from greenroom.config.layers import file_records
-from greenroom.config.settings import Address, Config
 from greenroom.configuration.state import HealthState
 from greenroom.decision.room_table import RoomTable
 from greenroom.health.alerts import Placed
@@ -37,6 +37,7 @@ from greenroom.model.room import Room
 from greenroom.outbound import Guard
 from greenroom.outbound.own_listeners import Listening
 from greenroom.runtime.assemble import origins
+from greenroom.settings.process import Address
 
 LOOK_S = 0.3
 """Between two looks for a changed configuration."""

@@ -10,11 +10,11 @@ from typing import Any, cast
 import uvicorn
 from starlette.types import ASGIApp
 
-from greenroom.config.settings import Address
 from greenroom.runtime.app_connection import AppConnection, AppConnectionLimits, connections_most
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.lingering import LingeringApp
 from greenroom.runtime.socket_file import MODE, listen_on_file
+from greenroom.settings.process import Address
 
 CLOSING_S = 2
 """For answers under way when greenroom ends."""

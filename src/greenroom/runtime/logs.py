@@ -13,8 +13,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from greenroom.config.settings import Log
 from greenroom.model.printable import printable
+from greenroom.settings.process import Log
 
 SECRET_KEYS = frozenset(
     {"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"}

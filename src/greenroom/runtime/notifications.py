@@ -13,8 +13,8 @@ from greenroom.alerts.rules.outbox import Dispatch
 from greenroom.alerts.sender import NotificationSender
 from greenroom.alerts.store import SqlOutbox
 from greenroom.alerts.watcher import Watcher
+from greenroom.config.config import Config
 from greenroom.config.layers import with_alerting
-from greenroom.config.settings import Config
 from greenroom.configuration.state import NotificationState, ProcessState
 from greenroom.configuration.store import SqlStore
 from greenroom.errors import StorageFailed

@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from greenroom.config.addresses import exposure_notes
-from greenroom.config.settings import Address, Config
+from greenroom.config.config import Config
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
+from greenroom.settings.process import Address
 
 HANDOVER_S = 15.0
 """Beyond the time to drain: for a process that is being replaced to close its journals."""

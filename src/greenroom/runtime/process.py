@@ -22,8 +22,8 @@ from greenroom.api.app import control_app, under_prefix
 from greenroom.api.draws import draw_routes
 from greenroom.api.management import management_api
 from greenroom.api.metrics import EXPORTED, Exposition, gateway_rows
+from greenroom.config.config import Config, UnitFault
 from greenroom.config.layers import LayeredStore, listeners_of, merged, resolved_origin_problems
-from greenroom.config.settings import Address, Config, UnitFault
 from greenroom.config.source import ConfigSource, load_stamped
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.explain_request import ExplainRequest
@@ -85,6 +85,7 @@ from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 from greenroom.runtime.status_page import open_status_pages, status_preview
 from greenroom.runtime.stored_secrets import keep_sealed, seals_of
 from greenroom.runtime.tending import tend
+from greenroom.settings.process import Address
 
 VERSION = version("greenroom")
 COMPILED = is_compiled()

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from greenroom.config.addresses import store_shown
-from greenroom.config.settings import Config
+from greenroom.config.config import Config
 from greenroom.config.source import ConfigSource, Stamp, load_stamped, stamp_since
 from greenroom.configuration.state import ConfigState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from greenroom.admission.decide import WELL_KNOWN_RULE
+from greenroom.config.config import Config, UnitFault
 from greenroom.config.layers import held_room, served_hosts
-from greenroom.config.settings import Config, UnitFault
 from greenroom.decision.native_pass import no_pass_because, pass_writer
 from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
 from greenroom.decision.room_table import RoomTable

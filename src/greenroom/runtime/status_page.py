@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from greenroom.admission.schedule import Effective
-from greenroom.config.settings import Config
+from greenroom.config.config import Config
 from greenroom.configuration.state import RoomState
 from greenroom.decision.room_view import RoomView
 from greenroom.model.status_page import PageSettings

@@ -25,13 +25,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from greenroom.config.settings import Address, Config
+from greenroom.config.config import Config
 from greenroom.gateway.server import BACKLOG
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
 from greenroom.runtime.parts import HANDOVER_S
+from greenroom.settings.process import Address
 
 LOOK_S = 0.1
 LIVED_S = 20.0

@@ -27,7 +27,6 @@ from oidc_sign_in import (
 
 from greenroom.accounts.oidc_provider import RETRY_MS, OidcProvider
 from greenroom.accounts.sign_in import HOUR_MS
-from greenroom.config.settings import Address
 from greenroom.dashboard import PREFIX
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.oidc import OidcRole
@@ -35,6 +34,7 @@ from greenroom.model.session import LINK, SESSION
 from greenroom.outbound import OutboundPolicy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dashboard import sign_in_lines
+from greenroom.settings.process import Address
 from greenroom.web.client_address import WithClientAddress
 from greenroom.web.failures import FAILURES_MAX
 

@@ -6,9 +6,9 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from greenroom.gateway.tls import origin_context
+from greenroom.settings.process import SOCKET_FILE
 
 _PORTS = {"http": 80, "https": 443}
-_SOCKET_FILE = "unix:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Origin:
         of_zone: bool = False,
     ) -> Self:
         """Parses `http://host[:port]`, `https://host[:port]` or `unix:/path`; raises ValueError."""
-        path = url.removeprefix(_SOCKET_FILE) if url.startswith(_SOCKET_FILE) else ""
+        path = url.removeprefix(SOCKET_FILE) if url.startswith(SOCKET_FILE) else ""
         parts = urlsplit("http://unix:1" if path else url)
         if path and of_zone:
             raise ValueError(f"the origin of a zone cannot be a Unix socket: {url!r}")
@@ -77,7 +77,7 @@ class Origin:
     def url(self) -> str:
         """For people: `https://shop.internal:8443`."""
         if self.path:
-            return f"{_SOCKET_FILE}{self.path}"
+            return f"{SOCKET_FILE}{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 

@@ -17,8 +17,8 @@ from greenroom.gateway.origin.unread import is_broken, unread
 from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, end_of_lf_head, read_answer_head
 from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
 from greenroom.gateway.wire.head_records import RequestHead
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.websocket import verified
+from greenroom.settings.limits import Limits
 
 
 class OriginExchange(Protocol):

@@ -19,8 +19,8 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.connection import OriginConnection
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.origin.shares import Shares, Taker, is_same_client
-from greenroom.gateway.wire.limits import Limits
 from greenroom.outbound import OutboundRefused
+from greenroom.settings.limits import Limits
 
 log = structlog.get_logger(__name__)
 

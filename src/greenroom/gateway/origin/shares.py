@@ -13,7 +13,7 @@ from typing import Protocol, Self
 from greenroom.decision.socket_ends import SOCKET_PEER
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.wire.head_records import RequestHead
-from greenroom.gateway.wire.limits import Limits
+from greenroom.settings.limits import Limits
 
 SHARE_LEAST = 8
 """Connections for every client and ticket: a browser opens six to one host."""

@@ -14,8 +14,8 @@ from greenroom.gateway.visitor.exchange import Exchange
 from greenroom.gateway.visitor.flow import AHEAD, TURN, Flow
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.head_records import RequestHead
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer
+from greenroom.settings.limits import Limits
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 

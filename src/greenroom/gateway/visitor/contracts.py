@@ -18,11 +18,11 @@ from greenroom.gateway.visitor.open_streams import WatchedExchange, WatchedSessi
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.header_lines import Varying
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal
+from greenroom.settings.limits import Limits
 
 
 class Receiver(Protocol):

@@ -12,8 +12,8 @@ import termios
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.socket_ends import socket_ends
 from greenroom.gateway.wire.header_lines import Varying
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer
+from greenroom.settings.limits import Limits
 
 AHEAD, ORIGIN, TURN = 1, 2, 4
 """Why reading is paused: too much is kept, the origin does not keep up, or other connections have

@@ -6,7 +6,7 @@ way. A browser that uploads 7 MB into a full room reads the answer only when it 
 so discarding goes on while something comes: as long and as much as here.
 """
 
-from greenroom.gateway.wire.limits import Limits
+from greenroom.settings.limits import Limits
 
 LINGER_MOST_S = 60
 """Longest time that an upload is discarded: 16 MiB at 2 Mbit/s."""

@@ -4,7 +4,7 @@ comes too slowly or too long.
 
 from greenroom.gateway.wire.body import BadBody, ChunkedBody, LengthBody
 from greenroom.gateway.wire.head_records import RequestHead
-from greenroom.gateway.wire.limits import Limits
+from greenroom.settings.limits import Limits
 
 TURN_BYTES = 16 * 1024
 """Of a chunked body, read before other connections get their turn: each chunk costs work, and one

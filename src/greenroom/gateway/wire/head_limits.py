@@ -1,8 +1,8 @@
 """Refusals before a head is read: too long, too many lines, or no HTTP at all."""
 
 from greenroom.decision.arrival import TOO_LARGE, TOO_LONG
-from greenroom.gateway.wire.limits import Limits
 from greenroom.request.canonical import Refusal
+from greenroom.settings.limits import Limits
 
 _NOT_HTTP = Refusal(
     400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable"

@@ -28,9 +28,9 @@ from greenroom.decision.forwarded import Headers
 from greenroom.decision.remembered import Remembered
 from greenroom.gateway.wire.head_records import Facts, Frame, HeaderLines, RememberedLines
 from greenroom.gateway.wire.hop import HEADER, LOOPS, loops
-from greenroom.gateway.wire.limits import HEADER_LINES_MAX
 from greenroom.request.admissible import signs_of
 from greenroom.request.canonical import Refusal
+from greenroom.settings.limits import HEADER_LINES_MAX
 
 LENGTH_DIGITS_MAX = 18
 """Digits of Content-Length: below 2^63, so no server behind us can overflow it."""

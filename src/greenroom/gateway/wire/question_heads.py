@@ -14,10 +14,10 @@ import msgspec
 
 from greenroom.decision.remembered import Remembered
 from greenroom.gateway.wire.head_records import Framing, HeaderLines, RequestHead
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import BLOCK_REMEMBERED_MAX, Peer, read_head
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal
+from greenroom.settings.limits import Limits
 
 QUESTIONS_BYTES, QUESTION_BYTES = 12_000_000, 3_000
 """Approximate bytes of each of two generations (3,000 questions), and of one question beside its

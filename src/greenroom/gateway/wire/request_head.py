@@ -31,7 +31,6 @@ from greenroom.gateway.wire.header_lines import (
     Varying,
     read_header_lines,
 )
-from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_line import (
     LINE_REMEMBERED_MAX,
     RequestLine,
@@ -40,6 +39,7 @@ from greenroom.gateway.wire.request_line import (
 )
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal
+from greenroom.settings.limits import Limits
 
 BLOCK_REMEMBERED_MAX = 4_096
 """Longer heads are read each time; a browser's have 600 to 2,000 bytes."""

@@ -1,36 +1,30 @@
-"""The settings of a process: every key of the configuration file outside the rooms, with its
-bounds.
+"""What the configuration file may say about a process: every key outside of rooms and other
+documents, with its bounds.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from greenroom.alerts.settings import NotificationSettings, Outbound, Sending
-from greenroom.config.alert_entries import Alerting
-from greenroom.config.native_pass_entries import NativePass
-from greenroom.config.shared import NAME, NAME_MAX, NAME_PATTERN, Shared
-from greenroom.decision.forwarded import TRUSTED_HEADERS
-from greenroom.decision.native_pass import PassKeys
-from greenroom.errors import Problem
-from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.wire.limits import Limits
-from greenroom.model.crawler import Crawler
-from greenroom.model.event import Event
 from greenroom.model.fields import spec
-from greenroom.model.health_check import REGIONS, HealthCheck
-from greenroom.model.oidc import OidcSettings
-from greenroom.model.room import Room
-from greenroom.model.rule import Rule, RuleList
-from greenroom.model.status_page import PageSettings
-from greenroom.model.zone import Zone
-from greenroom.request.path_readings import PathPolicy
+from greenroom.model.health_check import REGIONS
+from greenroom.settings.limits import Limits
 
-ORIGINS_MAX = 1_000
-ROOMS_MAX = 1_000
-"""Keeps a broken generated file from exhausting the memory."""
+TRUSTED_HEADERS = (
+    "X-Forwarded-Prefix",
+    "X-Forwarded-Port",
+    "X-Forwarded-Ssl",
+    "X-Script-Name",
+    "CF-Connecting-IP",
+    "True-Client-IP",
+)
+"""What proxies tell applications about the visitor's way, besides what is rewritten for the origin.
+Applications strip the path of X-Script-Name and X-Forwarded-Prefix from the request's: from a
+visitor it would ask for another page than the one matched.
+"""
 
+NAME_PATTERN, NAME_MAX = r"[A-Za-z0-9_.-]+", 63
+
+NAME = f"letters, digits, `.`, `_` and `-`, at most {NAME_MAX} of them"
 
 SOCKET_FILE = "unix:"
 """Prefix of a Unix socket's path."""
@@ -299,6 +293,81 @@ class AnalyticsRetention:
     days_days: int = spec("days of each room; 0 = for ever", 0, unit="days", low=0, high=36_600)
 
 
+SECURITY = ("starttls", "tls", "none")
+WEBHOOK_TESTS = ("required", "reported", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationSettings:
+    """`[notifications]` of the configuration file."""
+
+    smtp_host: str = spec(
+        "mail server for e-mail; empty: no e-mail can be sent",
+        "",
+        example="smtp.example.com",
+        high=253,
+    )
+    smtp_port: int = spec("its port", 587, low=1, high=65_535)
+    smtp_security: str = spec(
+        "`starttls`, `tls` (from the first byte, usually port 465) or `none`",
+        "starttls",
+        choices=SECURITY,
+    )
+    smtp_user: str = spec("user name; empty: no login", "", high=320)
+    smtp_password_file: str = spec(
+        "file with the password on its first line; relative to the configuration file",
+        "",
+        high=4_096,
+    )
+    smtp_from: str = spec(
+        "sender of every e-mail",
+        "greenroom@localhost",
+        example="greenroom@example.com",
+        low=3,
+        high=320,
+    )
+    webhook_test: str = spec(
+        "whether a webhook must take a test message when it is saved: `required`, `reported` (a"
+        " failure is told in the answer) or `off`",
+        "required",
+        choices=WEBHOOK_TESTS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """`[outbound]` of the configuration file: where greenroom's own requests may go."""
+
+    schemes: tuple[str, ...] = spec("schemes of URLs", ("https", "http"), low=1, high=2)
+    ports: tuple[int, ...] = spec("ports; empty: all", (443, 80), high=100)
+    allow: tuple[str, ...] = spec(
+        "addresses and networks that are allowed although they are not public, such as 10.0.0.0/8",
+        (),
+        example=["10.0.0.0/8"],
+        high=200,
+    )
+    deny: tuple[str, ...] = spec(
+        "addresses and networks that are refused although they are public", (), high=200
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativePass:
+    """Keys for rooms with `native_pass`. Paths are relative to the file's directory."""
+
+    secret_file: str = spec(
+        "file with the secret that greenroom and the proxy share, for hs256 and secure_link: 32"
+        " characters or more",
+        "",
+        high=4096,
+    )
+    key_file: str = spec(
+        "PEM file with the private key for es256, on P-256; the proxy has the public key",
+        "",
+        high=4096,
+    )
+
+
 SECTIONS: dict[str, type] = {
     "tls": Tls,
     "control_tls": Tls,
@@ -311,93 +380,3 @@ SECTIONS: dict[str, type] = {
     "native_pass": NativePass,
 }
 """Tables that are one record each."""
-
-
-class UnitFault(NamedTuple):
-    """Why one room, zone, list, check or page cannot be used; everything else can.
-
-    `reason` may name things of other zones; `told` is for the editors of `zone_id` alone.
-    """
-
-    unit: str
-    reason: str
-    zone_id: str = ""
-    told: str = ""
-
-    @property
-    def problem(self) -> Problem:
-        """For operators of the whole installation."""
-        return Problem(self.unit, self.reason)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """A checked configuration; only `read_config` makes it."""
-
-    rooms: tuple[Room, ...]
-    events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
-    """By room id."""
-    rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
-    """By room id."""
-    lists: tuple[RuleList, ...] = ()
-    health_checks: tuple[HealthCheck, ...] = ()
-    crawlers: tuple[Crawler, ...] = ()
-    """The operator's own, besides the built-in ones."""
-    geo_database: Path | None = None
-    asn_database: Path | None = None
-    search_engine_crawler_bypass: bool = False
-    listen: Address
-    control: Address
-    decide: Address | None = None
-    socket_mode: str = "0660"
-    data: Path
-    store: str = ""
-    """URL; empty: in the data directory."""
-    analytics: str = ""
-    """Empty: in the data directory; `off`; or a ClickHouse's URL."""
-    analytics_retention: AnalyticsRetention = field(default_factory=AnalyticsRetention)
-    shared: Shared | None = None
-    """None: this process keeps its own ledgers."""
-    origin: Origin | None = None
-    """For hosts without an origin of their own; None: they are not served."""
-    zones: Mapping[str, Zone] = field(default_factory=dict)
-    """The zone of each room made through the API, by the room's id."""
-    zone_names: tuple[str, ...] = ()
-    """Every zone made through the API."""
-    zone_origins: Mapping[str, Origin] = field(default_factory=dict)
-    """By the zone's name, for itself and every host below."""
-    zone_proxies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Trusted proxies, likewise."""
-    origins: Mapping[str, Origin] = field(default_factory=dict)
-    always_use_https: bool = False
-    trusted_proxies: tuple[str, ...] = ()
-    trust_forwarded_host: bool = False
-    other_hosts: str = "refuse"
-    trusted_headers: tuple[str, ...] = TRUSTED_HEADERS
-    default_host: str = ""
-    ambiguous_paths: str = "auto"
-    merge_slashes: bool | str = "auto"
-    pass_well_known: bool = True
-    answer_live_checks: bool = True
-    zone_paths: Mapping[str, PathPolicy] = field(default_factory=dict)
-    """By the zone's name, where it differs from the process."""
-    drain_seconds: int = 30
-    tls: Tls | None = None
-    control_tls: Tls | None = None
-    limits: Limits = field(default_factory=Limits)
-    log: Log = field(default_factory=Log)
-    health: Health = field(default_factory=Health)
-    pass_keys: PassKeys | None = None
-    oidc: OidcSettings | None = None
-    sending: Sending = field(default_factory=Sending)
-    alerting: Alerting = field(default_factory=Alerting)
-    status_listen: Address | None = None
-    """None: no status pages."""
-    status_pages: tuple[PageSettings, ...] = ()
-    faults: tuple[UnitFault, ...] = ()
-    """What of the store is left out, or held instead of served."""
-    path: Path | None = None
-    files: tuple[Path, ...] = ()
-    """Every file that was read, the configuration file first; the reloader watches them."""
-    notes: tuple[str, ...] = ()
-    """What is allowed but an operator may want to know."""

@@ -1,0 +1,1 @@
+"""Settings of a process as plain records, which everything above may import."""

@@ -31,11 +31,13 @@ def arrival(client: str = "192.0.2.1", headers: Any = UPDATE, **changes: Any) ->
 class Watch:
     def __init__(self) -> None:
         self.told: list[tuple[str, bool]] = []
+        self.heard: list[DecisionEvent] = []
         self.lost = LostTickets(lambda room, came, loud: self.told.append((came.client, loud)))
+        self.observe = self.lost.behind(self.heard.append)
         self.room = effective(small_room(), (), 0)
 
     def see(self, came: Arrival, at_ms: int = 0, ticket: Ticket | None = None) -> None:
-        self.lost.observe(DecisionEvent(NOW_MS + at_ms, Decided.HELD, self.room, came, ticket))
+        self.observe(DecisionEvent(NOW_MS + at_ms, Decided.HELD, self.room, came, ticket))
 
 
 @pytest.fixture
@@ -50,15 +52,13 @@ def test_three_updates_of_a_client_without_a_ticket_are_told_once(watch: Watch) 
 
 
 def test_who_observes_first_hears_of_every_decision(watch: Watch) -> None:
-    heard: list[DecisionEvent] = []
-    observe = watch.lost.behind(heard.append)
     events = [
         DecisionEvent(NOW_MS, Decided.HELD, watch.room, arrival(), ticket)
         for ticket in (TICKET, None, None, None)
     ]
     for event in events:
-        observe(event)
-    assert heard == events
+        watch.observe(event)
+    assert watch.heard == events
     assert watch.told == [("192.0.2.1", True)]
 
 

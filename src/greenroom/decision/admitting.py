@@ -91,9 +91,7 @@ class Admitting:
         )
         content = (renewed, key, room.id)
         if ticket == renewed and found and found[0][1]:
-            sealed = found[0][
-                1
-            ]  # nothing in it has changed since the visitor got it, at most q ago
+            sealed = found[0][1]  # unchanged since the visitor got it, at most q ago
         elif known is not None and known[2] == content:
             sealed = known[3]
         else:
@@ -111,9 +109,8 @@ class Admitting:
             if len(self._given) >= SESSIONS_REMEMBERED:
                 self._given.clear()
             by_origin = update and bool(room.page.cors_origins)
-            lasts = (
-                outcome.renewed_ms and room.renews and room.passes is None and not by_origin
-            )  # else it depends on more
+            # Else it depends on more.
+            lasts = outcome.renewed_ms and room.renews and room.passes is None and not by_origin
             self._given[ticket.id] = (terms if lasts else (), verdict, content, sealed)
         return verdict
 

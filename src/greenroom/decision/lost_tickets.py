@@ -42,7 +42,7 @@ def probable_cause(room: Room, arrival: Arrival) -> str:
 
 
 class LostTickets:
-    """An observer of decisions (`decision.observer`)."""
+    """Observes decisions (`decision.observer`) behind another observer."""
 
     def __init__(self, told: Callable[[Room, Arrival, bool], None]) -> None:
         """`told` hears of a client whose tickets do not come back, once in WITHIN_MS for each; its
@@ -55,21 +55,20 @@ class LostTickets:
 
     def behind(self, first: Observer) -> Observer:
         """Both as one observer: a second one would cost each request of a visitor with a ticket."""
-        observe = self.observe
+        count = self._count
 
         def both(event: DecisionEvent) -> None:
             first(event)
-            if event.ticket is None:
-                observe(event)
+            if event.ticket is not None:
+                return
+            arrival, effective = event.arrival, event.effective
+            if arrival is None or effective is None:
+                return
+            facts = arrival.facts  # `arrival.header` inlined: every newcomer comes by here
+            if UPDATE_HEADER in facts if facts is not None else arrival.header(UPDATE_HEADER):
+                count(effective, arrival, event.at_ms)
 
         return both
-
-    def observe(self, event: DecisionEvent) -> None:
-        if event.ticket is not None:
-            return
-        arrival, effective = event.arrival, event.effective
-        if arrival and effective and arrival.header(UPDATE_HEADER) is not None:
-            self._count(effective, arrival, event.at_ms)
 
     def _count(self, effective: Effective, arrival: Arrival, now_ms: int) -> None:
         room = effective.room

@@ -18,6 +18,7 @@ import pytest
 from dashboard_rig import DashboardRig, Visitor
 
 from greenroom.dashboard.parts import FETCH_LOGO
+from greenroom.dashboard.routes import ROUTES
 from greenroom.model.branding import LOGO_BYTES_MAX, Branding, LocalMessage
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
@@ -243,21 +244,37 @@ def test_a_room_of_the_file_is_shown_on_every_tab_and_changed_on_none(
         assert not re.search(r'class="btn btn-primary"[^>]*>(Review|Save)', text), tab
 
 
-def test_a_new_room_is_not_offered_in_a_zone_of_the_file(
+def test_nothing_new_is_offered_in_a_zone_or_room_of_the_file(
     dashboard: DashboardRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = dashboard.store.read
     visitor = dashboard.person("operator")
-    offered = set(re.findall(r'/zones/(\w+)/rooms/new"', visitor.get("/rooms").text))
-    assert {"z1", "z2"} <= offered
+    forms = [
+        row.path.replace("{zone_id}", "z1").replace("{room_id}", "r1")
+        for row in ROUTES
+        if row.method == "GET" and row.path.endswith("/new") and "{zone_id}" in row.path
+    ]
+    lists = ("/rooms", "/zones", "/health", "/events", *(path[: -len("/new")] for path in forms))
+
+    def offered() -> set[str]:
+        text = "".join(visitor.get(path).text for path in lists)
+        return set(re.findall(r'"(/zones/\w+/[^"]*/?new)"', text))
+
+    before = offered()
+    assert set(forms) <= before
+    assert all(visitor.get(path).status_code == 200 for path in forms)
 
     def with_file() -> Configuration:
         known = read()
-        return known.changed(known.revision, [replace(known.zones["z1"], read_only=True)])
+        zone = replace(known.zones["z1"], read_only=True)
+        return known.changed(known.revision, [zone, replace(known.rooms["r1"], read_only=True)])
 
     monkeypatch.setattr(dashboard.store, "read", with_file)
-    left = set(re.findall(r'/zones/(\w+)/rooms/new"', visitor.get("/rooms").text))
-    assert left == offered - {"z1"}
+    assert offered() == {path for path in before if not path.startswith("/zones/z1/")}
+    for path in forms:
+        answer = visitor.get(path)
+        assert answer.status_code == 403, path
+        assert "configuration file" in answer.text
 
 
 def test_an_example_is_put_into_the_template_and_not_saved(dashboard: DashboardRig) -> None:

@@ -158,6 +158,7 @@ def _entry(page: PageRequest) -> Entry[Event]:
 
 
 def new(page: PageRequest) -> Response:
+    _ = page.own_room  # or it is refused
     return _form(page, {}, Faults(), None)
 
 

@@ -53,6 +53,7 @@ def table(page: PageRequest) -> Response:
 
 
 def new(page: PageRequest) -> Response:
+    _ = page.own_room  # or it is refused
     return _form(
         page, [[NEW_ROW]], {"expression": "", "description": "", "enabled": True}, Faults()
     )

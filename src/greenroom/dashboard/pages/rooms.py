@@ -184,7 +184,7 @@ def table(page: PageRequest) -> Response:
         sorts=SORTS.items(),
         asked={"q": page.query("q"), "zone": zone_id, "state": state, "sort": sort},
         zones=zones,
-        own_zones=[zone for zone in zones if not zone.read_only],
+        own_zones=page.person.own_zones(page.known),
         states=[(row.word, row.label) for row in ROOM_STATES],
         any_rooms=any(True for _ in page.person.rooms(page.known)),
     )
@@ -276,7 +276,7 @@ def _live(page: PageRequest, entry: Entry[Room]) -> RoomView:
 
 
 def new(page: PageRequest) -> Response:
-    return _form(page, {**DEFAULTS, "host": page.zone.record.name}, Faults())
+    return _form(page, {**DEFAULTS, "host": page.own_zone.record.name}, Faults())
 
 
 def create(page: PageRequest) -> Response:

@@ -95,7 +95,7 @@ def table(page: PageRequest) -> Response:
     return page.render(
         "health.html",
         rows=rows,
-        zones=page.person.zones(page.known),
+        zones=page.person.own_zones(page.known),
         tones=TONES,
         words=WORDS,
         running=_view(page) is not None,
@@ -125,7 +125,7 @@ def show(page: PageRequest) -> Response:
 
 def new(page: PageRequest) -> Response:
     return _form(
-        page, {"type": "HTTPS", "address": page.zone.record.name, "name": "origin"}, Faults()
+        page, {"type": "HTTPS", "address": page.own_zone.record.name, "name": "origin"}, Faults()
     )
 
 

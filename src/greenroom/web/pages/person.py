@@ -35,6 +35,10 @@ class Person(NamedTuple):
             key=lambda entry: entry.record.name,
         )
 
+    def own_zones(self, known: Configuration) -> list[Entry[Zone]]:
+        """Those in which something can be saved: without the zones of a configuration file."""
+        return [zone for zone in self.zones(known) if not zone.read_only]
+
     def rooms(self, known: Configuration) -> Iterable[Entry[Room]]:
         return (entry for entry in known.rooms.values() if self.sees(entry.parent))
 

@@ -12,7 +12,7 @@ from greenroom.decision.cookies import HOST_PREFIX
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
-from greenroom.web.config_service import ConfigChange, ConfigService
+from greenroom.web.config_service import ConfigChange, ConfigService, refuse_read_only
 from greenroom.web.pages.parts import PagePart, PageParts
 from greenroom.web.pages.person import DashboardSession, Person
 from greenroom.web.pages.rendering import Viewer
@@ -141,6 +141,20 @@ class PageRequest:
         room = self.known.rooms.get(self.path("room_id"))
         if room is None or room.parent != self.zone.id:
             raise not_found("waiting room", self.path("room_id"))
+        return room
+
+    @property
+    def own_zone(self) -> Entry[Zone]:
+        """Raises Refused too when the zone comes from a configuration file."""
+        zone = self.zone
+        refuse_read_only(zone, "zone")
+        return zone
+
+    @property
+    def own_room(self) -> Entry[Room]:
+        """Raises Refused too when the room comes from a configuration file."""
+        room = self.room
+        refuse_read_only(room, "waiting room")
         return room
 
     def query(self, name: str, default: str = "") -> str:

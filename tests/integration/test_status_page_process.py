@@ -123,7 +123,7 @@ def test_a_page_from_the_first_look_to_an_incident_with_a_note(
             for each in json.loads(get(port, "/status.json")[2])["components"]
         }
 
-    until(lambda: components() == {"origin": "Not working", "shop": "Open"}, 40)
+    until(lambda: components() == {"origin": "Not working", "Website": "Open"}, 40)
     document = json.loads(get(port, "/status.json")[2])
     (incident,) = document["incidents"]
     assert (document["status"], incident["title"], incident["ended_at"]) == (
@@ -169,8 +169,8 @@ def test_a_room_that_holds_every_new_visitor_is_not_called_open(
     running.wait_until_printed(f"status     http://127.0.0.1:{port}")
     document = json.loads(get(port, "/status.json")[2])
     assert {each["name"]: each["description"] for each in document["components"]} == {
-        "held": "All new visitors wait at the moment",
-        "sale": "Lets visitors in from 01 April 2090, 10:00 UTC",
-        "paused": "Open",
+        "held.example.com": "All new visitors wait at the moment",
+        "sale.example.com": "Lets visitors in from 01 April 2090, 10:00 UTC",
+        "paused.example.com": "Open",
     }
     assert document["status"] == "busy"

@@ -14,6 +14,7 @@ from greenroom.admission.schedule import Effective, Phase
 from greenroom.decision.room_view import Figures, RoomView
 from greenroom.model.alert import Incident
 from greenroom.model.alert_types import ALERTS, make
+from greenroom.model.branding import Branding
 from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.model.status_page import PageSettings
@@ -136,16 +137,13 @@ def test_a_check_in_plain_words(status: str, state: str) -> None:
 def test_the_worst_line_is_the_headline() -> None:
     bad, good = CheckFacts("c1", "a", "unhealthy"), CheckFacts("c2", "b", "healthy")
     busy = room_facts(waiting=3)
-    assert (
-        view(EVERYTHING, StatusFacts(NOW, (busy,), (bad, good))).words
-        == "Some things are not working"
-    )
+    assert view(EVERYTHING, StatusFacts(NOW, (busy,), (bad, good))).words == "Some systems are down"
     assert (
         view(EVERYTHING, StatusFacts(NOW, (busy,), (good,))).words
-        == "Everything is working, and there is a wait"
+        == "All systems operational. Expect a short wait."
     )
-    assert view(EVERYTHING, StatusFacts(NOW, (), (good,))).words == "Everything is working"
-    assert view(EVERYTHING, StatusFacts(NOW)).words == "There is no information at the moment"
+    assert view(EVERYTHING, StatusFacts(NOW, (), (good,))).words == "All systems operational"
+    assert view(EVERYTHING, StatusFacts(NOW)).words == "Status unknown"
 
 
 def test_ninety_days_ending_today_and_their_sum() -> None:
@@ -163,7 +161,10 @@ def test_ninety_days_ending_today_and_their_sum() -> None:
 def test_a_page_shows_what_was_chosen_for_it() -> None:
     facts = StatusFacts(
         NOW,
-        (room_facts(zone="a.example"), room_facts("r2", "blog", "b.example")),
+        (
+            room_facts(zone="a.example", branding=Branding(site_name="Ticket shop")),
+            room_facts("r2", "blog", "b.example", host="b.example", path="/news/"),
+        ),
         (CHECK,),
         [incident()],
     )
@@ -172,9 +173,13 @@ def test_a_page_shows_what_was_chosen_for_it() -> None:
         return [line.name for line in view(PageSettings(**settings), facts).lines]
 
     assert names() == []
-    assert names(rooms=("blog",)) == ["blog"]
-    assert names(rooms=("*",), zone="a.example") == ["shop"]
-    assert names(rooms=("*",), health_checks=("Payments",)) == ["Payments", "shop", "blog"]
+    assert names(rooms=("blog",)) == ["b.example/news"]
+    assert names(rooms=("*",), zone="a.example") == ["Ticket shop"]
+    assert names(rooms=("*",), health_checks=("Payments",)) == [
+        "Payments",
+        "Ticket shop",
+        "b.example/news",
+    ]
     assert view(PageSettings(rooms=("*",)), facts).stories == ()
 
 
@@ -202,7 +207,7 @@ def test_what_is_the_operators_business_alone_is_not_on_the_page() -> None:
     row = ALERTS["health_check_status_notification"]
     facts = StatusFacts(
         NOW,
-        (room_facts("c1", waiting=3),),
+        (room_facts("c1", "secret-name", waiting=3), room_facts("r2", "secret-name", host="*")),
         (CHECK,),
         [incident(), incident("i3", kind="greenroom_queueing")],
     )
@@ -244,19 +249,19 @@ def test_the_page_needs_no_script_and_cannot_be_made_to_run_one() -> None:
     ] == [nasty, f"{nasty} was not working"]
 
 
-def test_a_percentage_is_never_rounded_up_to_all() -> None:
-    check = CheckFacts("c1", "a", "healthy", days={"2030-03-17": (99_999, 100_000)})
-    assert "99.99 % uptime in 90 days" in html(
-        view(EVERYTHING, StatusFacts(NOW, (), (check,))), "", ""
-    )
-    assert "100 % uptime in 90 days" in html(
-        view(
-            EVERYTHING,
-            StatusFacts(NOW, (), (CheckFacts("c1", "a", "healthy", days={"2030-03-17": (5, 5)}),)),
-        ),
-        "",
-        "",
-    )
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ({"2030-03-17": (99_999, 100_000)}, "99.99 % uptime today"),  # never rounded up to 100 %
+        ({"2030-03-17": (5, 5)}, "100 % uptime today"),
+        ({"2030-03-17": (5, 5), "2030-03-02": (1, 1)}, "100 % uptime since 2 March 2030"),
+        ({"2030-03-17": (5, 5), "2029-12-18": (1, 1)}, "100 % uptime in 90 days"),
+        ({"2030-03-17": (5, 5), "2029-12-17": (0, 1)}, "100 % uptime today"),
+    ],
+)
+def test_uptime_names_no_period_longer_than_is_known(days: dict, expected: str) -> None:
+    check = CheckFacts("c1", "a", "healthy", days=days)
+    assert expected in html(view(EVERYTHING, StatusFacts(NOW, (), (check,))), "", "")
 
 
 def test_the_document_for_programs() -> None:
@@ -268,7 +273,7 @@ def test_the_document_for_programs() -> None:
     )
     assert found["status"] == "good"
     assert found["updated_at"] == "2030-03-17T17:46:40Z"
-    assert [component["name"] for component in found["components"]] == ["Payments", "shop"]
+    assert [component["name"] for component in found["components"]] == ["Payments", "a"]
     assert found["incidents"][0] == {
         "id": "i2",
         "title": "Payments is not working",

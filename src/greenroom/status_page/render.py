@@ -49,7 +49,7 @@ def html(found: StatusView, feed: str, data: str, *, refreshes: bool = True) -> 
 def _line(line: StatusLine) -> str:
     facts = []
     if line.uptime is not None:
-        facts.append(f"{_percent(line.uptime)} uptime in 90 days")
+        facts.append(f"{_percent(line.uptime)} uptime {_period(line)}")
     if line.response_ms is not None:
         facts.append(f"responds in {line.response_ms} ms")
     below = f'<div class="soft">{escape(", ".join(facts))}</div>' if facts else ""
@@ -59,6 +59,15 @@ def _line(line: StatusLine) -> str:
         f' class="words">{escape(line.words)}</span></div>'
     )
     return f'<li class="{line.state}">{head}{bars}{below}</li>'
+
+
+def _period(line: StatusLine) -> str:
+    """Only the days that are known: a new check has not worked for 90."""
+    if line.since == line.days[0].day:
+        return f"in {len(line.days)} days"
+    if line.since == line.days[-1].day:
+        return "today"
+    return f"since {datetime.fromisoformat(line.since):%-d %B %Y}"
 
 
 def _bars(days: tuple[Day, ...], name: str) -> str:
@@ -128,6 +137,7 @@ def document(found: StatusView) -> dict[str, Any]:
                 "status": line.state,
                 "description": line.words,
                 "uptime_90_days": line.uptime,
+                "uptime_since": line.since or None,
                 "response_time_ms": line.response_ms,
                 "days": [{"date": day.day, "uptime": day.part} for day in line.days],
             }

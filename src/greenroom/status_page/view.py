@@ -38,10 +38,19 @@ class CheckFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
+    """`name` chooses rooms for a page and is never published."""
+
     id: str
     name: str
     view: RoomView
     zone: str = ""
+
+    @property
+    def public_name(self) -> str:
+        """The name of the site on its waiting page, or the address that visitors open."""
+        room = self.view.now.room
+        address = f"{room.host}{room.path.rstrip('/')}" if room.host != "*" else room.path
+        return room.branding.site_name or (address if address != "/" else "Website")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,7 @@ class StatusLine:
     words: str
     days: tuple[Day, ...] = ()
     uptime: float | None = None
+    since: str = ""  # first of `days` that is known, ISO 8601
     response_ms: int | None = None
 
 
@@ -124,7 +134,8 @@ def view(settings: PageSettings, facts: StatusFacts) -> StatusView:
         if _shown(settings.health_checks, found.name, found.zone, settings)
     ]
     lines = (*(_check_line(found, facts.now_ms) for found in checks), *map(_room_line, rooms))
-    names = {check.id: check.name for check in checks} | {room.id: room.name for room in rooms}
+    names = {check.id: check.name for check in checks}
+    names |= {room.id: room.public_name for room in rooms}
     state, words = _overall(lines)
     return StatusView(
         settings.title, state, words, lines, tuple(_stories(facts, names)), facts.now_ms
@@ -138,13 +149,13 @@ def _shown(wanted: Sequence[str], name: str, zone: str, settings: PageSettings) 
 def _overall(lines: Iterable[StatusLine]) -> tuple[str, str]:
     states = {line.state for line in lines}
     for state, words in (
-        (BAD, "Some things are not working"),
-        (BUSY, "Everything is working, and there is a wait"),
-        (GOOD, "Everything is working"),
+        (BAD, "Some systems are down"),
+        (BUSY, "All systems operational. Expect a short wait."),
+        (GOOD, "All systems operational"),
     ):
         if state in states:
             return state, words
-    return UNKNOWN, "There is no information at the moment"
+    return UNKNOWN, "Status unknown"
 
 
 def moment(at_ms: int) -> str:
@@ -167,12 +178,14 @@ def _check_line(found: CheckFacts, now_ms: int) -> StatusLine:
     counted = [known[each.day] for each in days if each.day in known]
     total = sum(total for _, total in counted)
     uptime = sum(good for good, _ in counted) / total if total else None
+    since = next((each.day for each in days if each.part is not None), "")
     return StatusLine(
         found.name,
         state,
         words,
         days,
         uptime,
+        since,
         round(found.response_ms) if found.response_ms else None,
     )
 
@@ -188,14 +201,13 @@ def _room_line(found: RoomFacts) -> StatusLine:
         event = found.view.now.event
         words = state.public.format(opens=moment(event.event_start_ms) if event else "the start")
         level = BAD if state.word == "storage" else GOOD if state.admits else BUSY
-        return StatusLine(found.name, level, words)
+        return StatusLine(found.public_name, level, words)
     wait_s = found.view.wait_s
     if wait_s is None or not math.isfinite(wait_s):
-        return StatusLine(found.name, BUSY, "Visitors are waiting")
+        return StatusLine(found.public_name, BUSY, "Visitors are waiting")
     minutes = max(1, math.ceil(wait_s / 60))
-    return StatusLine(
-        found.name, BUSY, f"New visitors wait about {minutes} minute{'s' if minutes > 1 else ''}"
-    )
+    words = f"New visitors wait about {minutes} minute{'s' if minutes > 1 else ''}"
+    return StatusLine(found.public_name, BUSY, words)
 
 
 def _stories(facts: StatusFacts, names: Mapping[str, str]) -> list[Story]:

@@ -3,10 +3,10 @@ who are there all the time.
 """
 
 from dataclasses import replace
-from statistics import quantiles
+from statistics import median, quantiles
 
 import pytest
-from tests.simulation.test_simulated_worlds import little, watched
+from small_worlds import little, watched
 
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.simulator import lease_model
@@ -30,6 +30,15 @@ RARE = little(
 )
 """Room for two, and a permit every two minutes."""
 SEEDS = (2, 3)
+PHONES = little(
+    room=room(200, 200),
+    centers=4,
+    behaviour=Behaviour(sleeping=0.15, sleep_s=(60, 60)),
+    arrivals=[(480 * number, number % 4) for number in range(1250)],
+    lasts_s=1000,
+    laws_every_s=60,
+)
+"""A room for 200 in four data centers; phones sleep for a minute."""
 
 
 def waits(scenario: Scenario) -> tuple[float, float, float]:
@@ -70,3 +79,31 @@ def test_where_permits_come_rarely_the_next_one_is_kept(monkeypatch: pytest.Monk
     monkeypatch.setattr(Ledger, "keep", lambda *_: None)
     _, before_s, _ = waits(RARE)
     assert before_s > 1.4 * asleep_s, "no permit is kept, and the test does not notice"
+
+
+def extra_wait_s() -> tuple[float, float]:
+    """Median by which who sleeps waits longer than who came within 5 s and does not, in seconds,
+    where that is more than 20; capacity unused. Over all seeds.
+    """
+    extra, unused = [], 0.0
+    for seed in SEEDS:
+        watch = watched(PHONES, seed)
+        assert verdict(watch) == []
+        unused += (report(watch.world).unused or 0.0) / len(SEEDS)
+        crowd = [one for one in watch.world.crowd.visitors if one.entered_ms and one.tries > 1]
+        prompt = [one for one in crowd if not one.gap_ms]
+        for sleeper in (one for one in crowd if one.gap_ms):
+            near = [one.wait_s for one in prompt if abs(one.came_ms - sleeper.came_ms) <= 5_000]
+            if near and (others_s := median(near)) > 20:
+                extra.append(sleeper.wait_s - others_s)
+    return median(extra), unused
+
+
+@pytest.mark.needs("patching")
+def test_who_is_due_soon_is_held_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra_s, unused = extra_wait_s()
+    assert extra_s <= 25
+    monkeypatch.setattr(lease_model, "is_due", lambda outcome: outcome.called)
+    before_s, unused_before = extra_wait_s()
+    assert before_s > extra_s + 5, "only who is called is held, and the test does not notice"
+    assert unused <= unused_before + 0.001

@@ -15,7 +15,7 @@ from greenroom.decision.observer import Decided
 from greenroom.decision.render import render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.model.answer import Answer
-from greenroom.model.visit import Outcome, Standing, make_key
+from greenroom.model.visit import Estimate, Outcome, Standing, make_key
 
 GAP_MS = 60_000
 PAGE_UPDATES = (
@@ -208,6 +208,30 @@ def test_who_is_prompt_or_not_in_front_is_answered_at_once(site: Site) -> None:
     assert waits(sleeper)
     assert comes_late(behind, verdicts.append) is None
     assert len(verdicts) == 2
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "held_ms"), [(HELD_MS / 1_000, HELD_MS), (HELD_MS / 1_000 + 1, None), (None, None)]
+)
+def test_who_is_due_within_the_time_of_a_held_answer_is_held_too(
+    site: Site, wait_s: float | None, held_ms: int | None
+) -> None:
+    _, sleeper = in_front(site)
+    estimate = None if wait_s is None else Estimate(wait_s - 9, wait_s, wait_s + 9)
+    outcome = Outcome(
+        Standing.WAITING, 0, 0, site.clock.ms + GAP_MS, 9_000, 7, 6, 9, estimate, called=False
+    )
+    site.change_ledger("poll_now", lambda *_: outcome)
+    site.advance(GAP_MS)
+    verdicts: list[Verdict] = []
+    trying = comes_late(sleeper, verdicts.append)
+    assert (None if trying is None else trying.held_ms) == held_ms
+    verdict = verdicts[0] if trying is None else trying.give_up()
+    assert isinstance(verdict, Hold)
+    assert site.ledgers["r"].ledger.line.kept is None, "a permit is kept for who is called"
+    verdicts.clear()
+    assert comes_late(sleeper, verdicts.append, headers=APP) is None, "who did not ask is not held"
+    assert len(verdicts) == 1
 
 
 def ledger_with_line() -> Ledger:

@@ -1,4 +1,4 @@
-"""Long polls for visitors in front who try rarely, because the phone sleeps.
+"""Long polls for visitors in front, or soon there, who try rarely, because the phone sleeps.
 
 Such a visitor is seldom there when a permit comes, so others would always take it. A front end that
 can hold an answer calls `again` every second while the visitor is connected, for at most `held_ms`,

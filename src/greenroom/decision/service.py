@@ -24,6 +24,7 @@ from greenroom.admission.decide import (
     is_head_of_page,
     read_alike,
 )
+from greenroom.admission.ledger.keeping import is_due
 from greenroom.decision.admitting import Admitting
 from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
@@ -469,7 +470,7 @@ class DecisionService:
         if standing is STANDING_ACTIVE:
             return self._admit(asked, ticket, outcome, ACTIVE, self.data_centers, visiting)
         if standing is STANDING_WAITING:
-            if outcome.called and question is POLL and is_late(ticket, asked.now_ms):
+            if question is POLL and is_due(outcome) and is_late(ticket, asked.now_ms):
                 return self._tried_late(asked, ticket, outcome)
             hold = self._hold
             return hold(question, asked, ticket, outcome)

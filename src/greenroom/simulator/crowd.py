@@ -13,7 +13,6 @@ from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import CrowdListener, SimulatedVisitor, SystemUnderTest
 
 PAUSE_MS = 60_000
-SLEEP_LEAST_MS, SLEEP_MOST_MS = 45_000, 180_000
 RELOADS = 10
 GUESS_SHARE = 0.1
 """Share of the tries whose estimate is compared with the actual wait."""
@@ -104,7 +103,8 @@ class Crowd:
         visitor.pauses = bool(habits.pausing) and draw.random() < habits.pausing
         visitor.reloads = bool(habits.reloading) and draw.random() < habits.reloading
         if habits.sleeping and draw.random() < habits.sleeping:
-            visitor.gap_ms = between(draw, SLEEP_LEAST_MS, SLEEP_MOST_MS)
+            least_s, most_s = habits.sleep_s
+            visitor.gap_ms = between(draw, least_s * 1000, most_s * 1000)
         self._ask_to_come(visitor)
 
     def configure(self, room: Room) -> None:

@@ -8,7 +8,7 @@ wait.
 from collections.abc import Callable
 
 from greenroom.admission.coordinator.coordinator import Coordinator
-from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
+from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS, is_due
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger_time import STEP_MS
@@ -135,7 +135,7 @@ class LeaseModel:
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         gap_ms = self._agenda.now_ms - visitor.attempted_ms
         outcome = self._try(visitor)
-        if outcome.called and gap_ms - visitor.refresh_ms > GRACE_MS:
+        if is_due(outcome) and gap_ms - visitor.refresh_ms > GRACE_MS:
             self._agenda.after(
                 AGAIN_MS, self._again, visitor, then, gap_ms, outcome, HELD_MS // AGAIN_MS
             )
@@ -162,7 +162,7 @@ class LeaseModel:
         outcome: Outcome,
         tries: int,
     ) -> None:
-        """Retries like the gateway with a late visitor in front (`gateway.visitor.late_tries`)."""
+        """Retries like the gateway with a late visitor who is due (`gateway.visitor.late_tries`)."""
         center = self.centers[visitor.center]
         if center.down:
             then(visitor, outcome)

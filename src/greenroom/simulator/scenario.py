@@ -98,8 +98,9 @@ class Behaviour:
     reloading: float = 0.0
     """Share of waiting visitors who try ten times as often as told."""
     sleeping: float = 0.0
-    """Share of waiting visitors who try only every 45 to 180 seconds, because their phone sleeps.
-    """
+    """Share of waiting visitors who try only every `sleep_s`, because their phone sleeps."""
+    sleep_s: tuple[int, int] = (45, 180)
+    """Shortest and longest."""
     dropping: float = 0.0
     """Share of their tries whose connection breaks while the answer is held."""
     moving: float = 0.0

@@ -1,17 +1,20 @@
 """For whom a ledger keeps a permit: a visitor in front who tries rarely, because the phone sleeps,
 and has just tried in vain.
 
-Where permits come often, the gateway holds the answer of such a visitor until one has come
-(`decision.late_try`). Where they come more rarely than that, other visitors would take every one of
+Where permits come often, the gateway holds the answer of such a visitor, or of one whose turn is
+soon, until one has come (`decision.late_try`). Where they come more rarely than that, other visitors would take every one of
 them between two tries, and the visitor in front would wait for hours. So the place is kept until
 the next try, which takes about as long as the one before, and with the place the permit that comes
 next: visitors behind it have no turn with that one. It costs one unused permit in a ledger at most.
 """
 
 from greenroom.admission.queueing.line import GRACE_MS
+from greenroom.model.visit import Outcome
 
 HELD_MS: int = 18_000
-"""So long an answer is held; pages give a request twenty seconds."""
+"""So long an answer is held, also of a visitor whose turn is expected within this time; pages give
+a request twenty seconds.
+"""
 
 AGAIN_MS: int = 1_000
 """How often a ledger is asked for a visitor whose answer is held."""
@@ -20,6 +23,12 @@ GAP_MAX_MS = 180_000
 """Visitors who try more rarely are not waited for: a permit that is kept is of no use to others."""
 
 _MORE_PERCENT = 115
+
+
+def is_due(outcome: Outcome) -> bool:
+    """Whether a waiting visitor will probably be admitted while the answer is held."""
+    estimate = outcome.estimate
+    return outcome.called or (estimate is not None and estimate.p50_s * 1_000 <= HELD_MS)
 
 
 def kept_ms(gap_ms: int) -> int:

@@ -1,6 +1,4 @@
-"""Answers that are held: visitors who try rarely, are in front and wait for the next permit
-(`decision.late_try`).
-"""
+"""Answers that are held: visitors who try rarely and are due soon (`decision.late_try`)."""
 
 import asyncio
 from collections.abc import Callable

@@ -28,7 +28,8 @@ from gateway import ORIGIN, cpu_seconds
 
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Change, Put
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.model.rule import Rule, RuleSet
 from greenroom.model.zone import Zone
 from greenroom.request.routing import RouteTable

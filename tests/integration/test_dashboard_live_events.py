@@ -15,6 +15,8 @@ from dashboard_rig import DashboardRig, Visitor, dashboard_in
 from greenroom.configuration import rooms
 from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.model.event import Event
+from greenroom.model.fields import specs
+from greenroom.model.room import Room
 
 LIVE = "/zones/z1/rooms/r3/live"
 MINUTE_MS = 60_000
@@ -167,20 +169,13 @@ def test_settings_changed_in_the_form_are_taken_back_too(rig: DashboardRig) -> N
         "refresh_max_seconds": "33",
         "step": "save",
     }
-    selects = (
-        "queueing_status_code",
-        "default_template_language",
-        "on_unhealthy_origin",
-        "confirm_newcomers",
-    )
+    selects = [name for name, rule in specs(Room).items() if name in LABELS and rule.choices]
     kept = {name: str(getattr(entry.record, name)) for name in selects}
     ticked = [name for name in LABELS if getattr(entry.record, name, None) is True]
     answer = visitor.post(
         "/zones/z1/rooms/r3/edit",
         revision=str(entry.revision),
-        **form,
-        **kept,
-        **dict.fromkeys(ticked, "true"),
+        **kept | form | dict.fromkeys(ticked, "true"),
     )
     assert answer.status_code == 303, answer.text
     changed = rig.store.read().rooms["r3"].record

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from greenroom.admission.decide import WELL_KNOWN_RULE, bypassed, is_well_known
-from greenroom.model.room import Route
+from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal, Target, canonical_target

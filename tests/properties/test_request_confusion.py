@@ -13,7 +13,7 @@ from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from greenroom.model.room import Route
+from greenroom.model.route import Route
 from greenroom.request.canonical import Target
 from greenroom.request.path_readings import read_target
 from greenroom.request.routing import RouteTable

@@ -18,7 +18,8 @@ from greenroom.model.notification import (
     Silence,
     Webhook,
 )
-from greenroom.model.room import CookieAttributes, Room, Route
+from greenroom.model.room import CookieAttributes, Room
+from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
 from greenroom.model.token import Token, secret_hash

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.request.cookie_scope import (
     PATH_MAX,
     CookieScope,

@@ -21,7 +21,7 @@ def _shown() -> list[tuple[str, str, str]]:
     """(field, label, help) of the forms of zones, rooms and health checks."""
     tables = (
         (zones.ZONE, zone_pages.LABELS, zone_pages.FIELD_HELP),
-        (rooms.ROOM, room_pages.LABELS, room_pages.FIELD_HELP),
+        (rooms.ROOM, room_pages.LABELS, {}),
         (health_checks.HEALTH_CHECK, health.LABELS, FIELD_HELP),
     )
     found = [

@@ -20,7 +20,8 @@ from greenroom.decision.explain import (
 )
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import Event
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.rules import NOTHING_KNOWN

@@ -12,7 +12,7 @@ from greenroom.config.load import read_config
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Put, Remove, applied
 from greenroom.model.configuration import Configuration
-from greenroom.model.room import Route
+from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, RuleList
 from greenroom.model.zone import Zone
 from greenroom.runtime.assemble import origins

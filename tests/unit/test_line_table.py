@@ -28,7 +28,8 @@ from greenroom.errors import InvalidConfig
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event
 from greenroom.model.line_table import CHECK_IN_S, FRESH_MS, KNOTS_MAX, Knot, LineTable
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.pages.builtin import hash_of
 from greenroom.web.refusals import Refused

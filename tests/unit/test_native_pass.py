@@ -27,7 +27,8 @@ from greenroom.decision.cookies import TicketCookies
 from greenroom.decision.native_pass import PassKeys, PassWriter, no_pass_because, pass_writer
 from greenroom.decision.verdict import Forward
 from greenroom.errors import InvalidConfig
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.model.visit import Arrival, Outcome, Standing
 
 SECRET = "0123456789abcdef0123456789abcdef"

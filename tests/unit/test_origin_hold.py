@@ -23,7 +23,8 @@ from greenroom.health.rules.origin import (
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event
 from greenroom.model.health_check import HealthCheck, HttpCheck
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 
 JSON = ((b"accept", b"application/json"),)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.model.room import Route
+from greenroom.model.route import Route
 from greenroom.request.routing import Coverage, RouteTable
 
 

@@ -19,7 +19,8 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import ZONE_POLICY
 from greenroom.model.change import AuditEntry, Change, Put, applied
 from greenroom.model.configuration import KIND_OF, KINDS, Configuration, Entry, Record
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, RuleSet
 from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import NO_ORIGIN, Zone, in_zone

@@ -45,7 +45,7 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.lookups.places import UnusableDatabase, open_database
 from greenroom.model.fields import specs
-from greenroom.model.room import host_problems
+from greenroom.model.route import host_problems
 from greenroom.settings.process import SECTIONS, SOCKET_FILE, Address, OriginEntry, Server, Tls
 
 FILE_MAX = 64 * 1024 * 1024

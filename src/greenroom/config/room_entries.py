@@ -17,7 +17,8 @@ from greenroom.errors import Problem
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.event import Event, line_table_problems
 from greenroom.model.fields import NAME_WORDS, check_value, spec, specs
-from greenroom.model.room import CookieAttributes, Room, Route, limits_apart, room_problems
+from greenroom.model.room import CookieAttributes, Room, limits_apart, room_problems
+from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.request.cookie_scope import cookie_scope, crosses_sites, scope_clashes
 from greenroom.request.routing import route_prefix, unreachable

@@ -4,7 +4,8 @@ Building it reads every room. Bulk changes keep one and add each new room.
 """
 
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.model.zone import Zone, in_zone
 from greenroom.request.cookie_scope import CookieClaims
 from greenroom.request.routing import Coverage

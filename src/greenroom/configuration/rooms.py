@@ -11,14 +11,8 @@ from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.cors_origin import CORS_ORIGIN
 from greenroom.model.event import Event, draws_by
-from greenroom.model.room import (
-    OPERATED,
-    CookieAttributes,
-    Room,
-    Route,
-    limits_apart,
-    room_problems,
-)
+from greenroom.model.room import OPERATED, CookieAttributes, Room, limits_apart, room_problems
+from greenroom.model.route import Route
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
 from greenroom.request.routing import Coverage, unreachable

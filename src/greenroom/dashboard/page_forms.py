@@ -6,20 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from greenroom.model.branding import Branding
-from greenroom.model.fields import specs
+from greenroom.model.fields import form_fields, specs
 from greenroom.model.room import Room
 from greenroom.pages.brand import GROUNDS, contrast, readable
 from greenroom.web.api_schema import EXTENSION
 from greenroom.web.api_shapes import Json
-from greenroom.web.pages.forms import Faults, FieldView
+from greenroom.web.pages.forms import Faults, FieldView, help_of
 
-BRANDING_LABELS: Mapping[str, str] = {
-    "site_name": "Name of your site",
-    "accent_color": "Colour",
-    "message": "Message to waiting visitors",
-    "help_url": "Help",
-}
-PLACEHOLDERS = {"accent_color": "#0b6e4f", "help_url": "https://help.example.com/"}
 MORE_MESSAGES = 2
 """Empty rows for further languages."""
 
@@ -130,7 +123,7 @@ def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
         for tag, text in zip(languages, texts, strict=False)
         if text.strip()
     ]
-    branding = {name: sent(name).strip() for name in BRANDING_LABELS} | {
+    branding = {name: sent(name).strip() for name in form_fields(Branding)} | {
         "logo": sent("logo") or ("" if sent("drop_logo") else logo)
     }
     return {
@@ -150,16 +143,16 @@ def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldVi
     return [
         FieldView(
             name=name,
-            label=label,
+            label=form.label,
             kind="text",
             value=branding.get(name, ""),
-            help=f"{rules[name].help[:1].upper()}{rules[name].help[1:]}.".replace("`", ""),
-            placeholder=PLACEHOLDERS.get(name, ""),
+            help=help_of(rules[name]),
+            placeholder=rules[name].example or "",
             problems=tuple(
                 text.partition(f"{name}: ")[2] or text for text in wrong if f".{name}" in text
             ),
         )
-        for name, label in BRANDING_LABELS.items()
+        for name, form in form_fields(Branding).items()
     ]
 
 

@@ -22,7 +22,8 @@ from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.fields import specs
 from greenroom.model.record import replace
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Target

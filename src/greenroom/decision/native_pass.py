@@ -26,7 +26,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from greenroom.decision.cookies import TicketCookies
-from greenroom.model.room import ANY_PASS, Room, Route
+from greenroom.model.room import ANY_PASS, Room
+from greenroom.model.route import Route
 from greenroom.model.visit import Arrival, Outcome
 from greenroom.request.routing import route_prefix
 

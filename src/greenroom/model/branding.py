@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from greenroom.errors import Problem
-from greenroom.model.fields import spec, specs
+from greenroom.model.fields import FormSpec, spec, specs
 
 LOGO_BYTES_MAX = 16_384
 """Bytes: the logo is part of every waiting page."""
@@ -41,6 +41,7 @@ class Branding:
         high=60,
         pattern=TEXT,
         pattern_words=TEXT_WORDS,
+        form=FormSpec("page", "Name of your site"),
     )
     logo: str = spec(
         "logo as a `data:` URL in base64: PNG, JPEG, WebP, GIF or SVG of at most"
@@ -54,6 +55,7 @@ class Branding:
         pattern=r"(#[0-9A-Fa-f]{6})?",
         pattern_words="be # and six hexadecimal digits such as #0b5fff",
         example="#0b5fff",
+        form=FormSpec("page", "Colour"),
     )
     message: str = spec(
         "message to waiting visitors, in the languages that have none of their own",
@@ -61,12 +63,14 @@ class Branding:
         high=500,
         pattern=TEXT,
         pattern_words=TEXT_WORDS,
+        form=FormSpec("page", "Message to waiting visitors"),
     )
     help_url: str = spec(
         "where visitors find help: an http or https URL",
         "",
         high=500,
         example="https://help.example.com/",
+        form=FormSpec("page", "Help"),
     )
 
 

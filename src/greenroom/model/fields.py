@@ -16,12 +16,25 @@ NAME_WORDS = "have only letters (a to z, A to Z), digits, - and _"
 
 
 @dataclass(frozen=True, slots=True)
+class FormSpec:
+    """How a form shows a field. `help` and `choices` (labels, in the order of Spec.choices) replace
+    the Spec's, which are written for programmers. `lines`: a list, one entry on each line.
+    """
+
+    section: str
+    label: str
+    help: str = ""
+    choices: tuple[str, ...] = ()
+    lines: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """`low` and `high` are inclusive, and bound a string's length.
 
     `pattern_words` describes `pattern`, after "must". `extension`: Cloudflare does not have it.
     `one_line`: no control characters. `sealed`: a secret sealed on disks, and in memory where its
-    key is missing; the limits are those of the secret itself.
+    key is missing; the limits are those of the secret itself. `form` is None where no form shows it.
     """
 
     help: str
@@ -37,6 +50,13 @@ class Spec:
     one_line: bool = False
     sealed: bool = False
     example: Any = None
+    form: FormSpec | None = None
+
+    def choice_labels(self) -> dict[str, str]:
+        """The labels of choices by what is written for them."""
+        names = [written(choice) for choice in self.choices]
+        labels = self.form.choices if self.form else ()
+        return dict(zip(names, labels or names, strict=True))
 
 
 def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
@@ -51,6 +71,19 @@ def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
 
 def specs(record: type) -> dict[str, Spec]:
     return {item.name: item.metadata[SPEC] for item in fields(record) if SPEC in item.metadata}
+
+
+def form_fields(record: type, *sections: str) -> dict[str, FormSpec]:
+    """Of these sections in this order (all when none is given), by field."""
+    found = {name: rule.form for name, rule in specs(record).items() if rule.form}
+    if not sections:
+        return found
+    return {
+        name: form
+        for section in sections
+        for name, form in found.items()
+        if form.section == section
+    }
 
 
 def written(choice: Any) -> str:

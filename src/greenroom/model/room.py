@@ -2,7 +2,6 @@
 extensions.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.branding import Branding, LocalMessage, branding_problems, message_problems
 from greenroom.model.cors_origin import CORS_ORIGINS_MAX, cors_origin_problems, normal_origin
-from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec, specs
+from greenroom.model.fields import NAME_WORDS, SPEC, FormSpec, check_value, plain_type, spec, specs
 from greenroom.model.line_table import CHECK_IN_S
+from greenroom.model.route import Route, host_problems, path_problems
 
 LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576
@@ -19,9 +19,6 @@ SESSION_LONGEST = 24 * 60
 """Minutes. Cloudflare ends at 30, as does the API unless session_ceiling says more; ticket keys are
 kept that long.
 """
-HOST = (
-    r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
-)
 ANY_PASS = ("hs256", "es256", "secure_link")
 FRAME_SOURCE = (
     r"(?:'self'|\*|https?://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?)"
@@ -38,14 +35,6 @@ LANGUAGES = tuple(
 
 OPERATED = ("sessions_ended_ms", "let_in", "let_in_until_ms")
 """Operators' actions write these fields; other changes keep them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A path prefix covers whole segments: `/shop` covers `/shop/x`, not `/shopping`."""
-
-    host: str = spec("host name that is covered")
-    path: str = spec("path prefix that is covered", "/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +57,14 @@ class Room:
 
     id: str = spec("unique, stable identifier that tickets are bound to", "", read_only=True)
     name: str = spec(
-        "unique name", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200
+        "unique name",
+        pattern=r"[A-Za-z0-9_-]+",
+        pattern_words=NAME_WORDS,
+        low=1,
+        high=200,
+        form=FormSpec(
+            "where", "Name", "A short name for you and your colleagues. Visitors do not see it."
+        ),
     )
     host: str = spec(
         "host name that is covered, without scheme or port; `*.example.com` covers the hosts below"
@@ -76,16 +72,49 @@ class Room:
         low=1,
         high=253,
         example="shop.example.com",
+        form=FormSpec(
+            "where",
+            "Host",
+            "What visitors type, without https:// and port. *.example.com covers"
+            " every host below it.",
+        ),
     )
-    path: str = spec("path prefix that is covered, on segment boundaries", "/", low=1, high=2048)
+    path: str = spec(
+        "path prefix that is covered, on segment boundaries",
+        "/",
+        low=1,
+        high=2048,
+        form=FormSpec(
+            "where", "Path", "/ covers the whole site, /tickets that page and all below it."
+        ),
+    )
     additional_routes: tuple[Route, ...] = spec(
-        "more {host, path} pairs that share this room", (), high=100
+        "more {host, path} pairs that share this room",
+        (),
+        high=100,
+        form=FormSpec(
+            "where",
+            "More hosts and paths",
+            "One host and path on each line, such as shop.example.com/tickets. They"
+            " share this room and its line.",
+            lines=True,
+        ),
     )
     total_active_users: int = spec(
-        "how many visitors may be active at the origin at once", low=1, high=LIMIT_MAX
+        "how many visitors may be active at the origin at once",
+        low=1,
+        high=LIMIT_MAX,
+        form=FormSpec(
+            "limits",
+            "Active visitors at once",
+            "How many visitors may be in your application at the same time.",
+        ),
     )
     new_users_per_minute: int = spec(
-        "how many visitors may be let in during any 60 seconds", low=1, high=LIMIT_MAX
+        "how many visitors may be let in during any 60 seconds",
+        low=1,
+        high=LIMIT_MAX,
+        form=FormSpec("limits", "New visitors per minute"),
     )
     session_duration: int = spec(
         "how long a visitor counts as active after the last request",
@@ -93,25 +122,79 @@ class Room:
         unit="minutes",
         low=1,
         high=SESSION_LONGEST,
+        form=FormSpec("limits", "Session length"),
     )
     disable_session_renewal: bool = spec(
-        "end the session that long after admission, even while the visitor is active", False
+        "end the session that long after admission, even while the visitor is active",
+        False,
+        form=FormSpec("limits", "Fixed session length"),
     )
-    queueing_method: str = spec("queueing method", "fifo", choices=METHODS)
+    queueing_method: str = spec(
+        "queueing method",
+        "fifo",
+        choices=METHODS,
+        form=FormSpec(
+            "waiting",
+            "Queueing method",
+            "Who is let in next.",
+            choices=(
+                "First come, first served",
+                "By lot",
+                "Let everyone pass",
+                "Reject new visitors",
+            ),
+        ),
+    )
     queueing_status_code: int = spec(
-        "HTTP status of the waiting page", 200, choices=(200, 202, 429)
+        "HTTP status of the waiting page",
+        200,
+        choices=(200, 202, 429),
+        form=FormSpec(
+            "more",
+            "HTTP status of the waiting page",
+            "200 suits browsers; 429 tells programs and search engines to come back later.",
+        ),
     )
-    queue_all: bool = spec("hold all new visitors; active visitors stay", False)
-    suspended: bool = spec("send all visitors to the origin and record nothing", False)
-    description: str = spec("a note for operators", "", high=10_000)
+    queue_all: bool = spec(
+        "hold all new visitors; active visitors stay",
+        False,
+        form=FormSpec(
+            "waiting",
+            "Hold all new visitors",
+            "Everyone who comes waits; visitors who are inside stay.",
+        ),
+    )
+    suspended: bool = spec(
+        "send all visitors to the origin and record nothing",
+        False,
+        form=FormSpec(
+            "waiting",
+            "Suspend the room",
+            "Every visitor goes straight to your application, and nothing is counted.",
+        ),
+    )
+    description: str = spec(
+        "a note for operators", "", high=10_000, form=FormSpec("waiting", "Note")
+    )
     custom_page_html: str = spec(
         "Mustache template of the waiting page; empty = the built-in page", "", high=TEMPLATE_MAX
     )
     default_template_language: str = spec(
-        "language of the built-in page", "en-US", choices=LANGUAGES
+        "language of the built-in page",
+        "en-US",
+        choices=LANGUAGES,
+        form=FormSpec("more", "Language of the waiting page", "Of the built-in page."),
+    )
+    follow_accept_language: bool = spec(
+        "show the built-in page in the browser's language, when it is one of the 39",
+        True,
+        extension=True,
+        form=FormSpec("more", "Follow the browser's language"),
     )
     json_response_enabled: bool = spec(
-        "answer requests that prefer JSON (Accept: application/json) with JSON", False
+        "answer requests that prefer JSON (Accept: application/json) with JSON",
+        False,
+        form=FormSpec("more", "JSON for apps"),
     )
     cookie_attributes: CookieAttributes = spec(
         "attributes of the ticket cookie", CookieAttributes()
@@ -122,6 +205,11 @@ class Room:
         pattern=r"[A-Za-z0-9_-]*",
         pattern_words=NAME_WORDS,
         high=64,
+        form=FormSpec(
+            "more",
+            "Suffix of the cookie's name",
+            "Needed with more hosts and paths. It follows _ in the name of the cookie.",
+        ),
     )
     enabled_origin_commands: tuple[str, ...] = spec(
         "commands accepted from the Cf-Waiting-Room-Command header of origin responses", (), high=1
@@ -132,11 +220,6 @@ class Room:
     turnstile_action: str = spec(
         "kept for compatible configurations", "log", choices=TURNSTILE_ACTIONS
     )
-    follow_accept_language: bool = spec(
-        "show the built-in page in the browser's language, when it is one of the 39",
-        True,
-        extension=True,
-    )
     branding: Branding = spec(
         "name, logo, colour, message and help of the site, on the built-in page",
         Branding(),
@@ -146,7 +229,10 @@ class Room:
         "the message of `branding` in other languages", (), high=len(LANGUAGES), extension=True
     )
     case_insensitive_paths: bool = spec(
-        "ignore case when matching path prefixes", False, extension=True
+        "ignore case when matching path prefixes",
+        False,
+        extension=True,
+        form=FormSpec("more", "Ignore case in paths", "/Sale and /sale are the same."),
     )
     confirm_newcomers: bool | str = spec(
         "let a new visitor in only when the ticket has come back, so that requests without cookies"
@@ -155,12 +241,18 @@ class Room:
         "auto",
         choices=(False, True, "auto"),
         extension=True,
+        form=FormSpec(
+            "more",
+            "Let new visitors in after their ticket came back",
+            choices=("Never", "Always", "While most tickets do not come back"),
+        ),
     )
     provisional_sessions: bool = spec(
         "while there is room to spare, let requests in for some seconds that could not wait:"
         " images, scripts, HEAD, webhooks, WebSockets",
         True,
         extension=True,
+        form=FormSpec("more", "Let images and scripts in while there is room"),
     )
     frame_ancestors: str = spec(
         "sites that may show the waiting page in a frame, as in Content-Security-Policy: `'self'`,"
@@ -174,6 +266,12 @@ class Room:
         ),
         high=1_000,
         extension=True,
+        form=FormSpec(
+            "more",
+            "Sites that may show the waiting page in a frame",
+            "'self' for this site, or addresses such as https://partner.example,"
+            " separated by blanks; * for every site. Empty: no site.",
+        ),
     )
     cors_origins: tuple[str, ...] = spec(
         "origins of pages whose scripts may read that a visitor waits, with credentials (CORS),"
@@ -182,30 +280,47 @@ class Room:
         (),
         high=CORS_ORIGINS_MAX,
         extension=True,
+        form=FormSpec(
+            "more",
+            "Other origins whose scripts call this room",
+            "One on each line, such as https://www.example.com. Their scripts can"
+            " read that a visitor waits, and your application answers their CORS"
+            " preflights.",
+            lines=True,
+        ),
     )
     same_status_for_all: bool = spec(
         "answer every held request with the waiting page and its status; false: what shows no page"
         " gets 503, crawlers too",
         False,
         extension=True,
+        form=FormSpec("more", "Same status for all held requests"),
     )
     pace_admissions: bool = spec(
         "spread admissions evenly when a crowd comes after a quiet time; otherwise as many are let"
         " in at once as the limits allow",
         True,
         extension=True,
+        form=FormSpec("more", "Spread admissions evenly"),
     )
     keep_streams_open: bool = spec(
         "leave WebSockets, event streams, downloads and uploads open when their session ends;"
         " false: they are closed with it",
         False,
         extension=True,
+        form=FormSpec(
+            "more",
+            "Keep streams open after the session",
+            "WebSockets, event streams, downloads and uploads go on when their"
+            " visitor's session ends.",
+        ),
     )
     strong_sessions: bool = spec(
         "hold a visitor who moves to another data center until the session has moved too; false:"
         " serve them meanwhile",
         False,
         extension=True,
+        form=FormSpec("more", "Strong sessions between data centers"),
     )
     on_unhealthy_origin: str = spec(
         "while a health check finds the origin unhealthy: `ignore` it, or `hold` new visitors;"
@@ -213,6 +328,12 @@ class Room:
         "ignore",
         choices=("ignore", "hold"),
         extension=True,
+        form=FormSpec(
+            "more",
+            "When the origin is unhealthy",
+            "What happens to new visitors while the health checks of your application fail.",
+            choices=("Ignore it", "Hold new visitors"),
+        ),
     )
     native_pass: str = spec(
         "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT"
@@ -220,6 +341,18 @@ class Room:
         "off",
         choices=("off", *ANY_PASS),
         extension=True,
+        form=FormSpec(
+            "more",
+            "Pass for a proxy in front",
+            "A short-lived proof for active visitors, which your proxy checks without"
+            " asking greenroom.",
+            choices=(
+                "None",
+                "JWT with a shared secret (HS256)",
+                "JWT with a public key (ES256)",
+                "secure_link of nginx",
+            ),
+        ),
     )
     refresh_max_seconds: int = spec(
         "longest time between two refreshes of a waiting visitor; jitter of 10 % is added",
@@ -228,12 +361,14 @@ class Room:
         low=2,
         high=60,
         extension=True,
+        form=FormSpec("more", "Longest time between refreshes"),
     )
     line_table: bool = spec(
         "waiting pages find their place in a public table of the line, the same for all, and check"
         " in once a minute; only for fifo",
         False,
         extension=True,
+        form=FormSpec("more", "Shared table of the line, for very large rooms"),
     )
     sessions_ended_ms: int = 0
     """Last time an operator ended all sessions; 0: never. Not a setting
@@ -398,35 +533,3 @@ def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -
             Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty")
         )
     return problems
-
-
-def host_problems(pointer: str, host: Any) -> list[Problem]:
-    """Lower-case name, no scheme or port.
-
-    Extensions: `*.` before a name covers every host below it (not the name itself); a lone `*`
-    covers every host.
-    """
-    if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host.removeprefix("*."))):
-        return []
-    allowed = (
-        "a host name in lower case without scheme, port and path: shop.example.com, *.example.com"
-        " (every host below it), in a file also *"
-    )
-    return [Problem(pointer, f"must be {allowed}, not {str(host)[:60]!r}")]
-
-
-def path_problems(pointer: str, path: Any) -> list[Problem]:
-    """Absolute, printable ASCII in canonical form, no query, no wildcard."""
-    if not isinstance(path, str) or not path.startswith("/"):
-        return [Problem(pointer, "must begin with /")]
-    if re.search(r"[?#*;\\\s]|[^\x21-\x7e]", path):
-        return [
-            Problem(
-                pointer,
-                "must not contain ?, #, *, ;, backslash, blanks or non-ASCII characters"
-                " (percent-encode them)",
-            )
-        ]
-    if "//" in path or re.search(r"/\.{1,2}(/|$)", path):
-        return [Problem(pointer, "must not contain empty or dot segments")]
-    return []

@@ -7,7 +7,8 @@ from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import SPEC, check_value, plain_type, spec
-from greenroom.model.room import HOST, SESSION_LONGEST, Room
+from greenroom.model.room import SESSION_LONGEST, Room
+from greenroom.model.route import HOST
 
 ACCOUNT_ID = "67726565656e726f6f6d000000000001"
 """The one account of an installation: clients want an account id in their URLs."""

@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from greenroom.errors import Problem
-from greenroom.model.room import Room, Route
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from greenroom.errors import Problem
-from greenroom.model.room import Route, path_problems
+from greenroom.model.route import Route, path_problems
 from greenroom.request.canonical import (
     Refusal,
     Target,

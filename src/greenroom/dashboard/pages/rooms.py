@@ -1,6 +1,7 @@
 """The table of rooms, and making, changing and removing one."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -14,8 +15,9 @@ from greenroom.dashboard.room_live import room_live, urgency, wait_words
 from greenroom.decision.room_view import ROOM_STATES, RoomView
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
-from greenroom.model.fields import written
-from greenroom.model.room import Room, Route
+from greenroom.model.fields import form_fields, written
+from greenroom.model.room import Room
+from greenroom.model.route import Route
 from greenroom.model.zone import Zone
 from greenroom.web.api_schema import EXTENSION, NEEDED, UNSET
 from greenroom.web.api_shapes import Json
@@ -44,109 +46,17 @@ SORTS = {
 
 ROOM_PATH = "/zones/{zone_id}/rooms/{room_id}"
 
-LABELS: Mapping[str, str] = {
-    "name": "Name",
-    "host": "Host",
-    "path": "Path",
-    "additional_routes": "More hosts and paths",
-    "total_active_users": "Active visitors at once",
-    "new_users_per_minute": "New visitors per minute",
-    "session_duration": "Session length",
-    "disable_session_renewal": "Fixed session length",
-    "queueing_method": "Queueing method",
-    "queue_all": "Hold all new visitors",
-    "suspended": "Suspend the room",
-    "description": "Note",
-    "queueing_status_code": "HTTP status of the waiting page",
-    "default_template_language": "Language of the waiting page",
-    "follow_accept_language": "Follow the browser's language",
-    "json_response_enabled": "JSON for apps",
-    "cookie_suffix": "Suffix of the cookie's name",
-    "case_insensitive_paths": "Ignore case in paths",
-    "confirm_newcomers": "Let new visitors in after their ticket came back",
-    "provisional_sessions": "Let images and scripts in while there is room",
-    "cors_origins": "Other origins whose scripts call this room",
-    "same_status_for_all": "Same status for all held requests",
-    "pace_admissions": "Spread admissions evenly",
-    "strong_sessions": "Strong sessions between data centers",
-    "on_unhealthy_origin": "When the origin is unhealthy",
-    "refresh_max_seconds": "Longest time between refreshes",
-    "line_table": "Shared table of the line, for very large rooms",
-}
-"""In the order of the review."""
-
-FIELD_HELP: Mapping[str, str] = {
-    "name": "A short name for you and your colleagues. Visitors do not see it.",
-    "host": (
-        "What visitors type, without https:// and port. *.example.com covers every host below it."
-    ),
-    "path": "/ covers the whole site, /tickets that page and all below it.",
-    "total_active_users": "How many visitors may be in your application at the same time.",
-    "queueing_method": "Who is let in next.",
-    "queue_all": "Everyone who comes waits; visitors who are inside stay.",
-    "suspended": "Every visitor goes straight to your application, and nothing is counted.",
-    "queueing_status_code": (
-        "200 suits browsers; 429 tells programs and search engines to come back later."
-    ),
-    "default_template_language": "Of the built-in page.",
-    "cookie_suffix": "Needed with more hosts and paths. It follows _ in the name of the cookie.",
-    "case_insensitive_paths": "/Sale and /sale are the same.",
-    "on_unhealthy_origin": (
-        "What happens to new visitors while the health checks of your application fail."
-    ),
-}
-"""Where the help of the API's field speaks to programmers or repeats the label."""
-
-UNITS: Mapping[str, str] = {name: schema_field(rooms.ROOM, name).rule.unit for name in LABELS}
-"""Units of numbers, else empty."""
-
 STEPS = (
-    ("where", "Where", ("name", "host", "path", "additional_routes")),
-    (
-        "limits",
-        "How many",
-        (
-            "total_active_users",
-            "new_users_per_minute",
-            "session_duration",
-            "disable_session_renewal",
-        ),
-    ),
-    ("waiting", "How visitors wait", ("queueing_method", "queue_all", "suspended", "description")),
-    (
-        "more",
-        "More settings",
-        tuple(LABELS)[12:],
-    ),
+    ("where", "Where"),
+    ("limits", "How many"),
+    ("waiting", "How visitors wait"),
+    ("more", "More settings"),
 )
-"""(id, title, fields); the last step is folded up."""
+"""Sections of the form, with their titles; the last one is folded up."""
 
-WORDS = {
-    "queueing_method": {
-        "fifo": "First come, first served",
-        "random": "By lot",
-        "passthrough": "Let everyone pass",
-        "reject": "Reject new visitors",
-    },
-    "confirm_newcomers": {
-        "false": "Never",
-        "true": "Always",
-        "auto": "While most tickets do not come back",
-    },
-    "on_unhealthy_origin": {"ignore": "Ignore it", "hold": "Hold new visitors"},
-}
-
-LINES: Mapping[str, str] = {
-    "additional_routes": (
-        "One host and path on each line, such as shop.example.com/tickets. They share this room and"
-        " its line."
-    ),
-    "cors_origins": (
-        "One on each line, such as https://www.example.com. Their scripts can read that a visitor"
-        " waits, and your application answers their CORS preflights."
-    ),
-}
-"""One entry on each line, with help."""
+FORM = form_fields(Room, *(section for section, _ in STEPS))
+LABELS: Mapping[str, str] = {name: one.label for name, one in FORM.items()}
+"""In the order of the form and of the review."""
 
 DEFAULTS: Json = {"total_active_users": 500, "new_users_per_minute": 500, "path": "/"}
 
@@ -265,10 +175,12 @@ def worded(shown: Mapping[str, Any]) -> Json:
 
 
 def _worded(name: str, value: Any) -> Any:
-    unit = UNITS.get(name)
-    if unit:
-        return f"{value} {unit.removesuffix('s') if value == 1 else unit}"
-    return WORDS[name].get(written(value), value) if name in WORDS else value
+    if name not in FORM:
+        return value
+    rule = schema_field(rooms.ROOM, name).rule
+    if rule.unit:
+        return f"{value} {rule.unit.removesuffix('s') if value == 1 else rule.unit}"
+    return rule.choice_labels().get(written(value), value)
 
 
 def _live(page: PageRequest, entry: Entry[Room]) -> RoomView:
@@ -359,8 +271,9 @@ def remove(page: PageRequest) -> Response:
 
 
 def _document(page: PageRequest) -> Json:
-    document = document_of(rooms.ROOM, [name for name in LABELS if name not in LINES], page.form)
-    for name in LINES:
+    listed = [name for name, one in FORM.items() if one.lines]
+    document = document_of(rooms.ROOM, [name for name in FORM if name not in listed], page.form)
+    for name in listed:
         lines = [line.strip() for line in page.field(name).splitlines() if line.strip()]
         where = document[EXTENSION] if schema_field(rooms.ROOM, name).rule.extension else document
         where[name] = [_route(line) for line in lines] if name == "additional_routes" else lines
@@ -380,8 +293,8 @@ def _form(
     status: int = 200,
 ) -> Response:
     steps = [
-        (step, title, [_field(name, values, faults) for name in names])
-        for step, title, names in STEPS
+        (step, title, [_field(name, values, faults) for name in form_fields(Room, step)])
+        for step, title in STEPS
     ]
     return page.render(
         "room_form.html",
@@ -398,25 +311,10 @@ def _form(
 def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
     default = next(one.default for one in rooms.ROOM.fields if one.name == name)
     value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
-    if name in LINES:
-        text = value if isinstance(value, str) else "\n".join(_line(one) for one in value or ())
-        return FieldView(
-            name=name,
-            label=LABELS[name],
-            kind="textarea",
-            value=text,
-            help=LINES[name],
-            problems=faults.take(name),
-        )
-    return field_view(
-        rooms.ROOM,
-        name,
-        value,
-        faults,
-        label=LABELS[name],
-        told=FIELD_HELP.get(name, ""),
-        words=WORDS.get(name),
-    )
+    if not FORM[name].lines:
+        return field_view(rooms.ROOM, name, value, faults)
+    text = value if isinstance(value, str) else "\n".join(_line(one) for one in value or ())
+    return replace(field_view(rooms.ROOM, name, text, faults), kind="textarea")
 
 
 def _line(item: Any) -> str:

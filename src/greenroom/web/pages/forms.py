@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from greenroom.model.configuration import Configuration
-from greenroom.model.fields import written
+from greenroom.model.fields import Spec, written
 from greenroom.web.api_schema import EXTENSION, ApiField, ApiSchema
 from greenroom.web.api_shapes import Json, Plain
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
@@ -85,27 +85,31 @@ def field_view(
     told: str = "",
     words: Mapping[str, str] | None = None,
 ) -> FieldView:
-    """`told` replaces the field's help; `words` are labels of its choices."""
+    """`label`, `told` (help) and `words` (labels of choices) replace those of the description."""
     api_field = schema_field(schema, name)
     rule = api_field.rule
-    shown = [
-        (written(choice), (words or {}).get(written(choice), written(choice)))
-        for choice in rule.choices
-    ]
+    labels = words or rule.choice_labels()
     return FieldView(
         name=name,
-        label=label or name.replace("_", " ").capitalize(),
+        label=label or (rule.form.label if rule.form else name.replace("_", " ").capitalize()),
         kind=_kind(api_field),
         value=written(value) if rule.choices else value,
-        help=told or f"{rule.help[:1].upper()}{rule.help[1:]}.".replace("`", ""),
+        help=told or help_of(rule),
         unit=rule.unit,
         low=rule.low if _plain(api_field) is int else None,
         high=rule.high,
-        choices=tuple(shown),
+        choices=tuple((one, labels.get(one, one)) for one in map(written, rule.choices)),
         required=api_field.required,
         placeholder=str(rule.example or ""),
         problems=faults.take(name),
     )
+
+
+def help_of(rule: Spec) -> str:
+    """A sentence for forms."""
+    if rule.form and rule.form.help:
+        return rule.form.help
+    return f"{rule.help[:1].upper()}{rule.help[1:]}.".replace("`", "")
 
 
 def schema_field(schema: ApiSchema, name: str) -> ApiField:

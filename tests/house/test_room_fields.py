@@ -1,0 +1,55 @@
+"""Every setting of a room can be changed in the dashboard, or stands below with the reason."""
+
+import pytest
+
+from greenroom.configuration import rooms
+from greenroom.dashboard.page_forms import branding_fields, page_document, shown_page
+from greenroom.dashboard.pages.rooms import FORM, STEPS
+from greenroom.model.branding import Branding
+from greenroom.model.fields import form_fields, specs
+from greenroom.model.room import Room
+from greenroom.web.api_schema import EXTENSION
+from greenroom.web.pages.forms import Faults, field_view
+
+ON_THE_PAGE_FORM = {"custom_page_html", "branding", "branding_messages"}
+NOT_IN_A_FORM = {
+    "id": "greenroom gives it",
+    "cookie_attributes": "`auto` follows the zone's always_use_https, which has a form",
+    "enabled_origin_commands": "belongs to the code of the application that sends them",
+    "turnstile_mode": "has no effect here",
+    "turnstile_action": "has no effect here",
+}
+
+
+def test_every_setting_of_a_room_has_a_form_or_a_reason() -> None:
+    places = [set(FORM), ON_THE_PAGE_FORM, set(NOT_IN_A_FORM)]
+    assert set().union(*places) == set(specs(Room))
+    assert sum(map(len, places)) == len(specs(Room))
+
+
+def test_the_section_of_every_setting_is_in_the_form() -> None:
+    assert set(FORM) == set(form_fields(Room))
+    assert all(form_fields(Room, section) for section, _ in STEPS)
+
+
+def test_the_page_form_shows_and_saves_the_settings_of_the_page() -> None:
+    assert (
+        set(
+            shown_page(
+                Room(name="r", host="h.example", total_active_users=1, new_users_per_minute=1)
+            )
+        )
+        >= ON_THE_PAGE_FORM
+    )
+    saved = page_document({}, "")
+    assert set(saved) | set(saved[EXTENSION]) >= ON_THE_PAGE_FORM
+    assert set(saved[EXTENSION]["branding"]) == set(specs(Branding))
+    fields = {one.name for one in branding_fields({}, Faults())}
+    assert fields | {"logo"} == set(specs(Branding))  # a logo is a file: it has its own control
+
+
+@pytest.mark.parametrize("name", FORM)
+def test_each_choice_has_a_label(name: str) -> None:
+    shown = field_view(rooms.ROOM, name, "", Faults())
+    assert len(shown.choices) == len(specs(Room)[name].choices)
+    assert shown.label == FORM[name].label

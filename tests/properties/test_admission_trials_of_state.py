@@ -10,11 +10,11 @@ import pytest
 from broken_builds import Break, Broken, Trial, around, found_by, must_be_found
 
 from greenroom.admission import lease
-from greenroom.admission.coordinator import allotment
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.messages.sync import NO_RECALL
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import LedgerMemory
 from greenroom.ledgers.memory import MemoryLedger
@@ -65,7 +65,7 @@ def ignores_the_minute_when_granting(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def does_not_call_permits_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Coordinator, "_recalled", lambda self, center, missing: allotment.NO_RECALL)
+    patch.setattr(Coordinator, "_recalled", lambda self, center, missing: NO_RECALL)
 
 
 @broken(trials.walks)

@@ -2,6 +2,8 @@
 turn.
 """
 
+from dataclasses import replace
+
 from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission.coordinator.coordinator import Coordinator
@@ -47,3 +49,20 @@ def test_after_a_ghost_the_next_visitor_in_another_data_center_waits_no_turn() -
         assert now_ms < START_MS + 120_000
     assert granted_ms
     assert now_ms - max(granted_ms, returned_ms) <= 2_000
+
+
+def test_a_late_report_does_not_lift_the_recall_of_a_lowered_limit() -> None:
+    now_ms = START_MS
+    room = small_room(total_active_users=10, new_users_per_minute=60)
+    coordinator = Coordinator(["here", "there"], room, now_ms)
+    here, there = (Ledger(room, name, 1, now_ms) for name in ("here", "there"))
+    late = here.report(now_ms)
+    for _ in range(3):
+        for ledger in (here, there):
+            ledger.apply(coordinator.sync(ledger.report(now_ms), now_ms, 0), now_ms)
+    assert here.lease.permits > 1, "or this proves nothing"
+    coordinator.configure(replace(room, total_active_users=1))
+    here.apply(coordinator.sync(here.report(now_ms), now_ms, 0), now_ms)
+    here.apply(coordinator.sync(late, now_ms, 0), now_ms)
+    here.report(now_ms)
+    assert here.lease.permits <= 1

@@ -27,7 +27,7 @@ class Center:
     """One data center: its ledger, its clock, and the visitors waiting for a call."""
 
     __slots__ = (
-        "awaits", "batch", "behind", "called_until_ms", "contacts", "disk", "down", "expectation",
+        "answered", "awaits", "batch", "behind", "called_until_ms", "contacts", "disk", "down", "expectation",
         "for_newcomers", "ledger", "listed", "name", "schedule", "skew_ms", "table", "time", "turn",
     )  # fmt: skip
 
@@ -49,7 +49,9 @@ class Center:
         self.listed = True
         """Whether it is on the coordinator's list."""
         self.contacts: deque[int] = deque([0] * CONTACTS_TO_FOLLOW, CONTACTS_TO_FOLLOW)
-        """True times of the newest applied answers."""
+        """True times of the newest applied answers to new reports."""
+        self.answered = (0, 0)
+        """Epoch and number of the newest report that was answered."""
         self.table: tuple[int, LineTable] | None = None
         """The newest wait table and when it was made."""
         self.disk: LedgerMemory | None = None
@@ -57,6 +59,7 @@ class Center:
         self.behind: list[Behind] = []
         self.for_newcomers = True
 
-    def hear(self, applied: int, now_ms: int) -> None:
-        if self.ledger.lease.applied > applied:
+    def hear(self, applied: int, answered: tuple[int, int], now_ms: int) -> None:
+        if self.ledger.lease.applied > applied and answered > self.answered:
+            self.answered = answered
             self.contacts.append(now_ms)

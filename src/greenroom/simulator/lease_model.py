@@ -427,7 +427,7 @@ class LeaseModel:
             self._put_time_right(center, down)
         applied = center.ledger.lease.applied
         center.ledger.apply(down, self.local_ms(center))
-        center.hear(applied, self._agenda.now_ms)
+        center.hear(applied, (down.epoch, down.answers), self._agenda.now_ms)
         if batch == center.batch:
             center.schedule.answered(ROOM, down)
         self._exchanged(number, batch)

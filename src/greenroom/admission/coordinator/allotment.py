@@ -14,6 +14,7 @@ from greenroom.admission.coordinator.fence import FENCE_SLACK_MS
 from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.coordinator.sums import Sums
 from greenroom.admission.coordinator.whole_line import WholeLine, rounded
+from greenroom.admission.messages.sync import NO_RECALL
 from greenroom.model.room import Room
 
 LEASE_AHEAD_S = 2.0
@@ -26,7 +27,6 @@ DISCONNECTED_FREE_SHARE = 0.05
 """Cut off, a data center may repeat nearly its last minute's admissions, or this share of what was
 free then.
 """
-NO_RECALL = 1 << 62
 NO_ARRIVALS_PER_S = 1e-6
 """A smaller sum of rates is only rounding residue."""
 

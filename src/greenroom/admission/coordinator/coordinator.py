@@ -28,7 +28,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from heapq import heappop
 
-from greenroom.admission.coordinator.allotment import NO_RECALL, Allotment
+from greenroom.admission.coordinator.allotment import Allotment
 from greenroom.admission.coordinator.data_center import DataCenter, remembered_units
 from greenroom.admission.coordinator.whole_line import WholeLine
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
@@ -140,7 +140,6 @@ class Coordinator(Allotment):
         nothing.
         """
         center = self.data_centers[up.data_center]
-        recall = NO_RECALL
         self._pass_time(now_ms)
         if (
             center.name in self.doubted and self._waited_for_doubted
@@ -163,7 +162,7 @@ class Coordinator(Allotment):
                 if up.farewell:
                     self._part(center, up, now_ms)
                 else:
-                    recall = self._allot(center, up.want, now_ms, random_bits)
+                    center.recall = self._allot(center, up.want, now_ms, random_bits)
         center.count_answer(up.applied, random_bits)
         disconnected_rate = 0
         if (
@@ -176,7 +175,7 @@ class Coordinator(Allotment):
         afresh = not center.whole or center.name in self.doubted
         return SyncDown(
             center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted,
-            center.acknowledged, disconnected_rate, self.sums.uncovered > 0, recall,
+            center.acknowledged, disconnected_rate, self.sums.uncovered > 0, center.recall,
             None if self._horizon_s is None else self._horizon_s * 1000 + 999, max(0, self.pool),
             self._alone, afresh, self._wait_table_for(center, now_ms),
             self.transfers.answer(center, now_ms),

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, FencesInForce
-from greenroom.admission.messages.sync import SyncUp
+from greenroom.admission.messages.sync import NO_RECALL, SyncUp
 
 NUMBERS_AHEAD = 1 << 20
 """Answers to one data center that coordinators could send while one message is on its way: those of
@@ -40,6 +40,8 @@ class DataCenter:
     """Number of this coordinator's first answer; earlier coordinators' are lower. 0: none yet."""
     contact_ms: int | None = None
     granted: int = 0
+    recall: int = NO_RECALL
+    """As last told: the answer to a late report repeats it."""
     seen: int = 0
     """Granted units known to have arrived there."""
     returned_permits: int = 0

@@ -9,6 +9,8 @@ import msgspec
 from greenroom.admission.messages.moves import MovesDown, MovesUp
 from greenroom.admission.messages.wait_table import WaitTable
 
+NO_RECALL = 1 << 62
+
 
 class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A ledger's report."""

@@ -4,6 +4,7 @@
 
 import json
 import types
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -60,6 +61,8 @@ NAMES |= dict.fromkeys((CookieAttributes, HttpCheck, TcpCheck), "table")
 NOTE = "<!-- Written by docs/generate.py from the source: change the tables there. -->\n\n"
 MANY = 12
 """More choices than this make a table unreadable; they are listed below it."""
+SHARED = 3
+"""A row in as many tables of a page is written once, above them."""
 
 
 def cell(text: str) -> str:
@@ -70,6 +73,23 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [list(head), *([cell(value) for value in row] for row in rows)]
     lines.insert(1, ["---"] * len(lines[0]))
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def shared_rows(tables: Iterable[Iterable[tuple[str, str]]]) -> dict[str, str]:
+    """The most frequent meaning of each name that is in several tables."""
+    counts = Counter(row for rows in tables for row in rows)
+    often = [(times, row) for row, times in counts.items() if times >= SHARED]
+    return dict(row for _, row in sorted(often))
+
+
+def short_table(
+    head: tuple[str, str], rows: list[tuple[str, str]], shared: dict[str, str], where: str
+) -> str:
+    """The names of shared rows in one line, and the others as a table."""
+    known = [f"`{name.split()[0]}`" for name, meaning in rows if shared.get(name) == meaning]
+    own = [(f"`{name}`", meaning) for name, meaning in rows if shared.get(name) != meaning]
+    line = f"[{where}](#{where.lower().replace(' ', '-')}): {', '.join(known)}.\n" if known else ""
+    return line + ("\n" if line and own else "") + (table(head, own) if own else "")
 
 
 def mixed(rule: Spec) -> bool:
@@ -133,8 +153,9 @@ def keys(record: type, without: Iterable[str] = ()) -> str:
             shown = Spec(rule.help, high=rule.high, unit="entries")
         mark = " *(extension)*" if rule.extension else ""
         written = "true, false or text" if mixed(rule) else NAMES.get(kind, kind.__name__)
-        rows.append((f"`{item.name}`", written, allowed(shown), default(item), rule.help + mark))
-    return table(("key", "type", "allowed", "default", "meaning"), rows)
+        bounded = ", ".join(part for part in (written, allowed(shown)) if part)
+        rows.append((f"`{item.name}`", bounded, default(item), rule.help + mark))
+    return table(("key", "type", "default", "meaning"), rows)
 
 
 def configuration() -> str:
@@ -154,8 +175,11 @@ def configuration() -> str:
         ),
         "\n### An origin as a table\n\n" + keys(OriginEntry),
     ]
+    written: dict[str, str] = {}
     for name, record in SECTIONS.items():
-        parts.append(f"\n## `[{name}]`\n\n{keys(record)}")
+        body = keys(record)
+        same = written.setdefault(body, name)
+        parts.append(f"\n## `[{name}]`\n\n" + (body if same == name else f"As `[{same}]`.\n"))
     parts.append(
         "\n## `[[rooms]]`\n\nNames, bounds and defaults are those of Cloudflare Waiting Room,"
         " except for the rows marked *extension* and\nfor the two limits, whose minimum is 1.\n\n"
@@ -252,28 +276,34 @@ def leaves(command: Any, name: str) -> Iterable[tuple[str, Any]]:
         yield from leaves(child, f"{name} {word}")
 
 
-def commands() -> str:
-    parts = [f"# Commands\n\n{NOTE}"]
-    for name, command in leaves(typer.main.get_command(app), "greenroom"):
-        rows = []
-        for option in (param for param in command.params if not getattr(param, "hidden", False)):
-            if option.name == "help":
-                continue
-            words = (
-                [option.name.upper()]
-                if option.param_type_name == "argument"
-                else [*option.opts, option.metavar or ""]
-            )
-            rows.append(
-                (
-                    f"`{' '.join(words).strip()}`",
-                    "yes" if option.required else "",
-                    option.help or "",
-                )
-            )
-        parts.append(
-            f"## `{name}`\n\n{(command.help or '').strip()}\n\n{table(('option', 'required', 'meaning'), rows)}\n"
+def options(command: Any) -> list[tuple[str, str]]:
+    rows = []
+    for option in (param for param in command.params if not getattr(param, "hidden", False)):
+        if option.name == "help":
+            continue
+        words = (
+            [option.name.upper()]
+            if option.param_type_name == "argument"
+            else [*option.opts, option.metavar or ""]
         )
+        needed = "**Required.** " if option.required else ""
+        rows.append((" ".join(words).strip(), needed + (option.help or "")))
+    return rows
+
+
+def commands() -> str:
+    found = list(leaves(typer.main.get_command(app), "greenroom"))
+    shared = shared_rows(
+        [row for row in options(command) if row[0].startswith("-")] for _, command in found
+    )
+    head = ("option", "meaning")
+    parts = [
+        f"# Commands\n\n{NOTE}## Common options\n\nA command names those that it has.\n\n",
+        table(head, ((f"`{name}`", meaning) for name, meaning in shared.items())) + "\n",
+    ]
+    for name, command in found:
+        rows = short_table(head, options(command), shared, "Common options")
+        parts.append(f"## `{name}`\n\n{(command.help or '').strip()}\n\n{rows}\n")
     return "".join(parts).rstrip() + "\n"
 
 
@@ -309,29 +339,31 @@ def alerts() -> str:
             " `alert_correlation_id`. How to use them: [Get notified](../howto/get-notified.md).\n"
         ),
     ]
+    shared_filters = shared_rows(
+        [(name, described.help) for name, described in row.filters.items()]
+        for row in ALERTS.values()
+    )
+    shared_fields = shared_rows(row.fields.items() for row in ALERTS.values())
+    for title, head, shared in (
+        ("Common filters", ("filter", "takes"), shared_filters),
+        ("Common fields", ("field", "meaning"), shared_fields),
+    ):
+        common = [(f"`{name}`", meaning) for name, meaning in shared.items()]
+        parts.append(f"\n## {title}\n\n" + table(head, common))
     for row in ALERTS.values():
-        paired = (
-            "Paired: it starts and ends."
-            if row.paired
-            else "It has no end: every alert is one event."
-        )
+        paired = "Paired." if row.paired else "Each alert is one event."
         parts.append(
             f"\n## `{row.type}`\n\n{row.description} {paired}\n\n> {example(row, 0).text}\n"
         )
-        if row.filters:
-            parts.append(
-                "\n"
-                + table(
-                    ("filter", "takes"),
-                    ((f"`{name}`", described.help) for name, described in row.filters.items()),
-                )
+        named_filters = [(name, described.help) for name, described in row.filters.items()]
+        if named_filters:
+            filters = short_table(
+                ("filter", "takes"), named_filters, shared_filters, "Common filters"
             )
+            parts.append("\n" + filters)
+        found = list(row.fields.items())
         parts.append(
-            "\n"
-            + table(
-                ("field", "meaning"),
-                ((f"`{name}`", meaning) for name, meaning in row.fields.items()),
-            )
+            "\n" + short_table(("field", "meaning"), found, shared_fields, "Common fields")
         )
     channels = [
         (f"`{row.name}`", row.help, row.secret_help or "not used") for row in CHANNELS.values()
@@ -383,10 +415,7 @@ def rules() -> str:
         (
             "`in`",
             "String, IP address, Integer",
-            (
-                "one of `{...}` (items with blanks between, ranges `a..b`, networks) or of the list"
-                " `$name`"
-            ),
+            "one of `{...}` (items, ranges `a..b`, networks; blanks between) or of list `$name`",
         ),
     )
     return (
@@ -405,6 +434,11 @@ def rules() -> str:
     )
 
 
+SMART_SHIELD = "/smart_shield/"
+SMART_SHIELD_TOO = "Also under `/zones/{zone_id}/smart_shield/healthchecks`.\n\n"
+FIELD_HEAD = ("field", "type", "default", "meaning")
+
+
 def api() -> str:
     found = api_document()
     parts = [
@@ -412,7 +446,8 @@ def api() -> str:
         " the API that Cloudflare published.\n`/openapi.json` below it is the same for programs."
         " How to use it: [Use the API](../howto/use-the-api.md). The meaning of\nerrors: [Errors"
         " of the API](api-errors.md).\n\n*Scope* is what the"
-        " [token](commands.md#greenroom-token-create) must have; `edit` includes `read`.\n"
+        " [token](commands.md#greenroom-token-create) must have; `edit` includes `read`.\nFields"
+        " with a default take `null`, which unsets them.\n"
     ]
     operations: dict[str, list[tuple[str, ...]]] = {}
     for path, methods in found["paths"].items():
@@ -433,14 +468,24 @@ def api() -> str:
                 named(answer),
                 operation["x-greenroom-scope"],
             )
-            operations.setdefault(operation["tags"][0], []).append(shown)
+            if SMART_SHIELD not in path:  # the published second address of the same calls
+                operations.setdefault(operation["tags"][0], []).append(shown)
+    heads = ("call", "what it does", "body", "result", "scope")
     for tag, rows in operations.items():
-        parts.append(
-            "\n##"
-            f" {tag.capitalize()}\n\n{table(('call', 'what it does', 'body', 'result', 'scope'), rows)}"
-        )
+        also = SMART_SHIELD_TOO if tag.lower() == "health checks" else ""
+        parts.append(f"\n## {tag.capitalize()}\n\n{also}{table(heads, rows)}")
+    events = rows_of(FORMS["Event"])
     for name, form in FORMS.items():
-        parts.append(f"\n### {name}\n\n{fields_of(form)}")
+        own = rows_of(form)
+        if name == "EventDetails":  # what the room decides is filled in
+            assert set(own) <= set(events), "EventDetails needs a table of its own"
+            gone = [row[0] for row in events if row not in own]
+            parts.append(
+                f"\n### {name}\n\nAs [Event](#event) with the settings that it inherits from its"
+                f" room, without {' and '.join(gone)}.\n"
+            )
+        else:
+            parts.append(f"\n### {name}\n\n{table(FIELD_HEAD, own)}")
     return "".join(parts)
 
 
@@ -455,7 +500,7 @@ def named(schema: dict[str, Any]) -> str:
     return f"`{name}`" if name else ""
 
 
-def fields_of(form: ApiSchema) -> str:
+def rows_of(form: ApiSchema) -> list[tuple[str, ...]]:
     """The fields of one resource."""
     whole = form.schema("whole")
     needed = {
@@ -469,7 +514,7 @@ def fields_of(form: ApiSchema) -> str:
             for name, inner in whole["properties"].get(EXTENSION, {}).get("properties", {}).items()
         },
     }
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, schema in properties.items():
         if name == EXTENSION:
             continue
@@ -481,19 +526,19 @@ def fields_of(form: ApiSchema) -> str:
             else ""
         )
         default = "*read only*" if schema.get("readOnly") else default
-        rows.append(
-            (f"`{name}`", typed(schema), bounds(schema), default, schema.get("description", ""))
-        )
-    return table(("field", "type", "allowed", "default", "meaning"), rows)
+        bounded = ", ".join(part for part in (typed(schema), bounds(schema)) if part)
+        rows.append((f"`{name}`", bounded, default, schema.get("description", "")))
+    return rows
 
 
 def typed(schema: dict[str, Any]) -> str:
     kind = schema.get("type", "")
-    return " or ".join(kind) if isinstance(kind, list) else kind
+    kinds = kind if isinstance(kind, list) else [kind]
+    return " or ".join(name for name in kinds if name != "null")
 
 
 def bounds(schema: dict[str, Any]) -> str:
-    choices = schema.get("enum", ())
+    choices = [choice for choice in schema.get("enum", ()) if choice is not None]
     if len(choices) > MANY:
         return f"one of {len(choices)}, as in [the file](configuration.md)"
     if choices:
@@ -501,14 +546,11 @@ def bounds(schema: dict[str, Any]) -> str:
     parts = []
     for low, high, unit in (("minimum", "maximum", ""), ("minLength", "maxLength", " characters")):
         if low in schema or high in schema:
-            parts.append(
-                " ".join(
-                    f"{word} {schema[key]:,}"
-                    for word, key in (("from", low), ("up to", high))
-                    if key in schema
-                )
-                + unit
-            )
+            ends = [f"{schema[key]:,}" if key in schema else "" for key in (low, high)]
+            if all(ends):
+                parts.append(" to ".join(ends) + unit)
+            else:
+                parts.append(f"from {ends[0]}{unit}" if ends[0] else f"up to {ends[1]}{unit}")
     if "maxItems" in schema:
         parts.append(f"up to {schema['maxItems']:,} entries")
     parts += (
